@@ -1,0 +1,1 @@
+"""Make statistical tables safe to publish, and prove it."""

@@ -1,0 +1,78 @@
+"""What can go wrong, as one tree of exceptions.
+
+TablesafeError
+├── InvalidInput               something the user gave is wrong; the message says what, where, and what to do
+│   ├── InvalidFile            a file that cannot be read as what it claims to be
+│   ├── InvalidHierarchy       codes that form no hierarchy: cycles, orphans, duplicates
+│   ├── InvalidTable           cells that form no table: unknown codes, duplicates, sums that do not add up
+│   ├── InvalidProblem         levels, bounds, costs or statuses that contradict the table or each other
+│   ├── InvalidRelease         a pattern or values that do not belong to the problem
+│   ├── InvalidOption          an option outside its range
+│   ├── InvalidJob             a job file; lists all its errors at once
+│   └── InvalidCertificate     a certificate that does not prove what it claims
+├── MissingExtra               an optional dependency is not installed
+├── SolverFailure              the solver stopped without an answer that passes our own check
+├── UnsafeRelease              a release failed its audit and was therefore not written
+└── Interrupted                the user stopped the run
+"""
+
+from __future__ import annotations
+
+
+class TablesafeError(Exception):
+    """Root of all errors that tablesafe raises on purpose."""
+
+
+class InvalidInput(TablesafeError, ValueError):
+    """Something the user gave is wrong."""
+
+
+class InvalidFile(InvalidInput):
+    """A file cannot be read as what it claims to be."""
+
+
+class InvalidHierarchy(InvalidInput):
+    """Codes and parents do not form a hierarchy."""
+
+
+class InvalidTable(InvalidInput):
+    """Cells do not form a table."""
+
+
+class InvalidProblem(InvalidInput):
+    """Levels, bounds, costs or statuses contradict the table or each other."""
+
+
+class InvalidRelease(InvalidInput):
+    """A pattern or published values do not belong to the problem."""
+
+
+class InvalidOption(InvalidInput):
+    """An option lies outside its range."""
+
+
+class InvalidJob(InvalidInput):
+    """A job file is wrong; the message lists every error with its line."""
+
+
+class InvalidCertificate(InvalidInput):
+    """A certificate does not prove what it claims."""
+
+
+class MissingExtra(TablesafeError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional dependency.\n\nHint: pip install 'tablesafe[{extra}]'")
+
+
+class SolverFailure(TablesafeError, RuntimeError):
+    """The solver stopped without an answer that passes our own check."""
+
+
+class UnsafeRelease(TablesafeError):
+    """A release failed its audit and was therefore not written."""
+
+
+class Interrupted(TablesafeError):
+    """The user stopped the run; what was finished and safe is kept."""

@@ -1,0 +1,272 @@
+"""Frames and text in, whatever their origin; files out, whole or not at all.
+
+Offices keep data in UTF-8 with and without a byte-order mark, in Windows-1252, with semicolons and decimal commas.
+This module turns all of it into a polars frame that still knows where each row came from, so that an error can name
+the file and the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tablesafe.errors import InvalidFile, InvalidInput, InvalidTable
+
+DELIMITERS = ",;\t|"
+LARGEST_EXACT = 2.0**53
+"""Beyond this a float no longer holds every whole number, and nothing can be proved about sums."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A frame and where it came from."""
+
+    frame: pl.DataFrame
+    name: str
+    first_line: int | None = None
+    """Line of the first row in the file, when there is a file with lines."""
+
+    def where(self, row: int) -> str:
+        """Say where row `row` (from 0) stands, in the user's terms."""
+        if self.first_line is None:
+            return f"row {row + 1} of {self.name}"
+        return f"{self.name}, line {row + self.first_line}"
+
+    def require(self, *columns: str) -> None:
+        """Check that the columns exist, and suggest what was meant."""
+        for column in columns:
+            if column not in self.frame.columns:
+                raise InvalidTable(
+                    f"{self.name} has no column {column!r}. It has: {', '.join(map(repr, self.frame.columns))}.\n\n"
+                    f"Hint: {did_you_mean(column, self.frame.columns) or 'check the delimiter and the header line.'}"
+                )
+
+    def text(self, column: str, *, strip: bool = True) -> pl.Series:
+        """The column as text; missing stays missing."""
+        self.require(column)
+        series = self.frame[column]
+        if series.dtype.is_float():
+            whole = series.drop_nulls()
+            if bool((whole == whole.floor()).all()):
+                series = series.cast(pl.Int64)
+        text = series.cast(pl.String)
+        return text.str.strip_chars() if strip else text
+
+    def numbers(self, column: str, *, missing: float | None = None) -> NDArray[np.float64]:
+        """The column as finite numbers; text, NaN, infinities and numbers too large to add exactly are errors.
+
+        `missing` replaces empty entries; without it they are errors too.
+        """
+        self.require(column)
+        series = self.frame[column]
+        if series.dtype == pl.String:
+            series = self._parse(series, column)
+        elif not series.dtype.is_numeric() and series.dtype != pl.Boolean:
+            raise InvalidTable(f"Column {column!r} of {self.name} holds {series.dtype}, not numbers.")
+        numbers = series.cast(pl.Float64)
+        empty = numbers.is_null()
+        if empty.any():
+            if missing is None:
+                row = int(empty.arg_max() or 0)
+                raise InvalidTable(
+                    f"Column {column!r} is empty at {self.where(row)}.\n\n"
+                    f"Hint: fill it in, or leave the row out if the cell does not exist."
+                )
+            numbers = numbers.fill_null(missing)
+        out = numbers.to_numpy().astype(np.float64, copy=True)
+        self._check_finite(out, column)
+        return out
+
+    def _parse(self, series: pl.Series, column: str) -> pl.Series:
+        text = series.str.strip_chars()
+        text = text.set(text == "", None)
+        number = text.cast(pl.Float64, strict=False)
+        bad = number.is_null() & text.is_not_null()
+        if bad.any():  # perhaps decimal commas; a point as well would make it ambiguous
+            comma = text.str.contains(",", literal=True) & ~text.str.contains(".", literal=True)
+            if bool((bad & comma).sum() == bad.sum()) and not bool(text.str.contains(".", literal=True).any()):
+                number = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+                bad = number.is_null() & text.is_not_null()
+        if bad.any():
+            row = int(bad.arg_max() or 0)
+            raise InvalidTable(
+                f"Column {column!r} should hold numbers, but {self.where(row)} has {series[row]!r}.\n\n"
+                f"Hint: is it the right column, with a decimal point or comma and no thousands separator?"
+            )
+        return number
+
+    def _check_finite(self, values: NDArray[np.float64], column: str) -> None:
+        bad = ~(np.abs(values) < LARGEST_EXACT)
+        if bad.any():
+            row = int(bad.argmax())
+            value = values[row]
+            what = "not a number" if np.isnan(value) else "infinite" if np.isinf(value) else "too large to add exactly"
+            raise InvalidTable(
+                f"Column {column!r} is {what} at {self.where(row)}.\n\n"
+                f"Hint: values must be finite and below 2^53; use a larger unit, or leave the row out."
+            )
+
+
+def did_you_mean(word: str, options: list[str]) -> str:
+    """A hint naming the nearest option, or nothing."""
+    import difflib
+
+    lowered = {option.lower(): option for option in options}
+    near = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
+    return f"did you mean {lowered[near[0]]!r}?" if near else ""
+
+
+def read_text(path: str | Path, *, encoding: str | None = None) -> str:
+    """Read a text file: UTF-8 with or without byte-order mark, UTF-16 with one, otherwise Windows-1252."""
+    path = Path(path)
+    data = read_bytes(path)
+    if encoding is not None:
+        try:
+            return data.decode(encoding)
+        except (UnicodeDecodeError, LookupError) as error:
+            raise InvalidFile(f"{path.name} is not text in {encoding}: {error}.") from error
+    return decode(data, path.name)
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Read a file, with an error in the user's words."""
+    path = Path(path)
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InvalidFile(f"There is no file {str(path)!r}.\n\nHint: paths are relative to the job file.") from None
+    except IsADirectoryError:
+        raise InvalidFile(f"{str(path)!r} is a folder, not a file.") from None
+    except PermissionError:
+        raise InvalidFile(f"{str(path)!r} may not be read by this user.") from None
+    except OSError as error:
+        raise InvalidFile(f"{str(path)!r} cannot be read: {error.strerror}.") from error
+
+
+def decode(data: bytes, name: str) -> str:
+    """Decode bytes as UTF-8 or UTF-16 (byte-order mark), otherwise Windows-1252."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16")
+    if b"\x00" in data[:4096]:
+        raise InvalidFile(f"{name} is not a text file.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", errors="replace")
+
+
+def read_source(source: Any, *, name: str = "the frame", delimiter: str | None = None) -> Source:
+    """Turn a CSV or Parquet file, or a pandas, polars or Arrow frame, into a `Source`.
+
+    All columns of a CSV file stay text until they are asked for as numbers.
+    """
+    if isinstance(source, Source):
+        return source
+    if isinstance(source, (str, Path)):
+        return _read_file(Path(source), delimiter)
+    if isinstance(source, pl.LazyFrame):
+        source = source.collect()
+    if isinstance(source, pl.DataFrame):
+        return Source(source, name)
+    try:
+        frame = pl.DataFrame(source)
+    except Exception as error:
+        raise InvalidInput(
+            f"Cannot read a {type(source).__name__} as a table of rows and columns.\n\n"
+            f"Hint: give a path, a pandas, polars or Arrow frame, or a dict of columns."
+        ) from error
+    return Source(frame, name)
+
+
+def _read_file(path: Path, delimiter: str | None) -> Source:
+    if path.suffix.lower() in {".parquet", ".pq"}:
+        read_bytes_probe(path)
+        try:
+            return Source(pl.read_parquet(path), path.name)
+        except Exception as error:
+            raise InvalidFile(f"{path.name} is not a Parquet file, or is damaged: {error}.") from error
+    return parse_csv(read_text(path), path.name, delimiter=delimiter)
+
+
+def read_bytes_probe(path: Path) -> None:
+    """Raise the usual errors for a file that cannot be opened, without reading it."""
+    if not path.is_file():
+        read_bytes(path)
+
+
+def parse_csv(text: str, name: str, *, delimiter: str | None = None) -> Source:
+    """Parse delimited text with a header line; every column stays text."""
+    if not text.strip():
+        raise InvalidFile(f"{name} is empty.")
+    delimiter = delimiter or guess_delimiter(text)
+    header = next(csv.reader(io.StringIO(text), delimiter=delimiter))
+    header = [column.strip() for column in header]
+    repeated = {column for column in header if header.count(column) > 1}
+    if repeated:
+        raise InvalidFile(f"{name} has two columns named {sorted(repeated)[0]!r}.\n\nHint: rename one of them.")
+    try:
+        frame = pl.read_csv(
+            text.encode(), separator=delimiter, infer_schema=False, has_header=True, new_columns=header,
+            raise_if_empty=False,
+        )  # fmt: skip
+    except pl.exceptions.PolarsError as error:
+        first = str(error).splitlines()[0]
+        raise InvalidFile(
+            f"{name} cannot be read as text delimited by {delimiter!r}: {first}\n\n"
+            f"Hint: does every line have {len(header)} entries, and are quotes closed?"
+        ) from error
+    if frame.height == 0:
+        raise InvalidFile(f"{name} has a header line but no rows.")
+    return Source(frame, name, first_line=2)
+
+
+def guess_delimiter(text: str) -> str:
+    """The delimiter that splits the first lines into the most, equally many, entries."""
+    lines = text.splitlines()[:20]
+    best, best_score = ",", 0
+    for candidate in DELIMITERS:
+        widths = [len(row) for row in csv.reader(lines, delimiter=candidate)]
+        common = max(set(widths), key=widths.count, default=0)
+        score = (common - 1) * widths.count(common) if common > 1 else 0
+        if score > best_score:
+            best, best_score = candidate, score
+    return best
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`; rename it into place when all went well, otherwise remove it."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part" + path.suffix, dir=path.parent)
+    except OSError as error:
+        raise InvalidFile(f"Cannot write {str(path)!r}: {error.strerror}.") from error
+    os.close(handle)
+    try:
+        yield Path(temporary)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InvalidFile(f"Cannot write {str(path)!r}: {error.strerror}.") from error
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write UTF-8 text, whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")

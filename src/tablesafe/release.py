@@ -1,0 +1,120 @@
+"""What the public sees, and what that says about the truth.
+
+A release holds, per cell, a published value or none, and the interval that the release itself implies for the truth:
+`[v, v]` for a published cell, the attacker's prior for a suppressed one, the rounding window for a rounded one, the
+announced deviation for an adjusted one. So one attacker's linear program audits every method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tablesafe.errors import InvalidRelease
+from tablesafe.problem import Problem
+from tablesafe.solve.program import Solution
+from tablesafe.table import Floats, Mask, Table
+
+
+class Status(IntEnum):
+    """What happened to a cell. The office's own view; a release shows only whether a value is there."""
+
+    PUBLISHED = 0
+    SENSITIVE = 1
+    """Withheld because it is sensitive itself."""
+    COMPLEMENTARY = 2
+    """Withheld to protect another cell."""
+    GIVEN = 3
+    """Withheld because somebody asked for it before."""
+    BY_DESIGN = 4
+    """Never published by design."""
+    CHANGED = 5
+    """Published with another value: adjusted, rounded, perturbed."""
+
+    @property
+    def word(self) -> str:
+        """The plain word for it."""
+        return self.name.lower().replace("_", " ")
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Per cell the published value or none, a status, and the interval implied for the truth."""
+
+    table: Table = field(repr=False)
+    values: Floats = field(repr=False)
+    """NaN where nothing is published."""
+    lower: Floats = field(repr=False)
+    upper: Floats = field(repr=False)
+    status: NDArray[np.uint8] = field(repr=False)
+    """A `Status` per cell."""
+    method: str = "suppression"
+    solution: Solution | None = None
+
+    @property
+    def suppressed(self) -> Mask:
+        """Which cells show no value."""
+        return np.isnan(self.values)
+
+    @classmethod
+    def from_suppression(
+        cls, problem: Problem, mask: NDArray[Any], *, method: str = "suppression", solution: Solution | None = None
+    ) -> Self:
+        """The release of a suppression pattern, made here or elsewhere; `mask` marks what is withheld.
+
+        Cells withheld by design are withheld in any case. A sensitive cell left in the open is published: the audit
+        will say so.
+        """
+        table = problem.table
+        mask = np.asarray(mask)
+        if mask.shape != (len(table),) or mask.dtype != np.bool_:
+            raise InvalidRelease(
+                f"A pattern is one boolean per cell ({len(table):,}); got {mask.dtype} of shape {mask.shape}."
+            )
+        clash = np.flatnonzero(mask & problem.frozen)
+        if clash.size:
+            raise InvalidRelease(
+                f"Cell {table.describe(int(clash[0]))} is withheld in the pattern, but frozen to be published.\n\n"
+                f"Hint: unfreeze it, or leave it out of the pattern."
+            )
+        hidden = mask | problem.withheld
+        status = np.full(len(table), Status.PUBLISHED, dtype=np.uint8)
+        status[hidden] = Status.COMPLEMENTARY
+        status[hidden & problem.suppressed] = Status.GIVEN
+        status[hidden & problem.sensitivity.mask] = Status.SENSITIVE
+        status[problem.withheld] = Status.BY_DESIGN
+        return cls(
+            table,
+            np.where(hidden, np.nan, table.value),
+            np.where(hidden, problem.lower, table.value),
+            np.where(hidden, problem.upper, table.value),
+            status,
+            method,
+            solution,
+        )
+
+    def frame(self, *, labels: bool = False, intervals: bool = False) -> pl.DataFrame:
+        """What may be published: the codes and the values, and nothing else.
+
+        Cells withheld by design are left out; a cell withheld because it is sensitive looks like any other. With
+        `intervals` the interval that the release announces for each changed value is shown too.
+        """
+        columns: dict[str, Any] = dict(self.table.code_columns())
+        if labels:
+            for name, hierarchy in self.table.dimensions.items():
+                if hierarchy.labels:
+                    text = pl.Series([hierarchy.labels.get(code, code) for code in hierarchy.codes], dtype=pl.String)
+                    at = self.table.codes[:, list(self.table.dimensions).index(name)].astype(np.uint32)
+                    columns[f"{name} label"] = text.gather(at)
+        response = self.table.response if self.table.response not in columns else "value"
+        columns[response] = pl.Series(self.values, nan_to_null=True)
+        columns["status"] = pl.Series(np.where(self.suppressed, "confidential", "published"), dtype=pl.String)
+        if intervals:
+            columns["from"] = pl.Series(np.where(self.suppressed, np.nan, self.lower), nan_to_null=True)
+            columns["to"] = pl.Series(np.where(self.suppressed, np.nan, self.upper), nan_to_null=True)
+        return pl.DataFrame(columns).filter(pl.Series(self.status != Status.BY_DESIGN))

@@ -1,0 +1,1 @@
+"""Rules: what is sensitive, and how far it must be hidden."""

@@ -1,0 +1,1 @@
+"""Linear and integer programs: the only place that imports a solver."""

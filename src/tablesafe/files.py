@@ -258,8 +258,8 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         yield Path(temporary)
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
     except OSError as error:
         raise InvalidFile(f"Cannot write {str(path)!r}: {error.strerror}.") from error
     finally:

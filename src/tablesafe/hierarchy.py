@@ -9,6 +9,7 @@ A total with a single part is the same number under two names. It becomes one co
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -97,7 +98,7 @@ class Hierarchy:
             if not codes:
                 raise InvalidHierarchy(f"{table.where(row)} holds no code.\n\nHint: delete the empty row.")
             alone.setdefault(codes[0])
-            for parent, child in zip(codes, codes[1:], strict=False):
+            for parent, child in itertools.pairwise(codes):
                 seen.setdefault((parent, child), table.where(row))
         located = [(parent, child, where) for (parent, child), where in seen.items()]
         return cls._from_tree(located, total=total, labels=labels, name=name or table.name, alone=alone)
@@ -135,7 +136,7 @@ class Hierarchy:
             else:
                 chain = [by_stem.get(stem[:n], stem[:n]) for n in lengths if n < len(stem)]
             path = list(dict.fromkeys([c for c in chain if c != code] + [code]))
-            for parent, child in zip(path, path[1:], strict=False):
+            for parent, child in itertools.pairwise(path):
                 pairs.setdefault((parent, child), f"code {code!r}")
         located = [(parent, child, where) for (parent, child), where in pairs.items()]
         return cls._from_tree(located, total=total, labels=labels, name=name, alone=dict.fromkeys(listed))
@@ -508,10 +509,10 @@ class Hierarchy:
         lines: list[str] = []
         stack = [(part, 0) for part in reversed(parts.get(top, []))]
         while stack:
-            code, depth = stack.pop()
-            names = [self.codes[code], *below.get(self.codes[code], [])]
+            at, depth = stack.pop()
+            names = [self.codes[at], *below.get(self.codes[at], [])]
             lines += [indent * (depth + i) + text for i, text in enumerate(names)]
-            stack += [(part, depth + len(names)) for part in reversed(parts.get(code, []))]
+            stack += [(part, depth + len(names)) for part in reversed(parts.get(at, []))]
         write_text(path, "\n".join(lines) + "\n")
 
 
@@ -564,7 +565,7 @@ def _parse_equation(text: str, where: str) -> Equation:
         if match is None:
             raise problem
         position = match.end()
-        quoted, equal, plus, minus, code = match.groups()
+        quoted, equal, _plus, minus, code = match.groups()
         if quoted is not None or code is not None:
             if not expect_code:
                 raise problem

@@ -94,9 +94,9 @@ class Problem:
     def _refuse(self, bad: Mask, what: str, hint: str = "") -> None:
         if bad.any():
             cell = int(np.flatnonzero(bad)[0])
+            more = f" (and {int(bad.sum()) - 1:,} more)" if bad.sum() > 1 else ""
             raise InvalidProblem(
-                f"Cell {self.table.describe(cell)} {what}{f' (and {int(bad.sum()) - 1:,} more)' if bad.sum() > 1 else ''}."
-                + (f"\n\nHint: {hint}" if hint else "")
+                f"Cell {self.table.describe(cell)} {what}{more}." + (f"\n\nHint: {hint}" if hint else "")
             )
 
     def replace(self, **changes: Any) -> Problem:

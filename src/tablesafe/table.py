@@ -8,7 +8,7 @@ show is one cell.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -18,16 +18,10 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tablesafe.equations import Floats, Integers, Mask, cell_keys, product_equations, roll_up, to_integers
 from tablesafe.errors import InvalidTable
 from tablesafe.files import LARGEST_EXACT, Source, read_source
 from tablesafe.hierarchy import TOTAL, Hierarchy, parse_equations
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-
-RESPONSE = "response"
-"""The dimension that tells several response variables of one table apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,9 +238,9 @@ class Table:
         order = np.argsort(keys, kind="stable")
         same = np.flatnonzero(keys[order][1:] == keys[order][:-1])
         if same.size:
-            cell = int(order[same[0] + 1])
+            first, cell = int(order[same[0]]), int(order[same[0] + 1])
             raise InvalidTable(
-                f"Cell {self.describe(cell)} stands twice in {source} (rows {int(order[same[0]]) + 1} and {cell + 1}).\n\n"
+                f"Cell {self.describe(cell)} stands twice in {source} (rows {first + 1} and {cell + 1}).\n\n"
                 f"Hint: remove one of the two, or add up the rows first."
             )
         product = product_equations(self.codes, list(self.dimensions.values()))
@@ -447,8 +441,8 @@ class Table:
             total = int(self.totals[row])
             value, difference = int(self.integers[total]), int(residual[row])
             lines.append(
-                f"{self.describe(total)} is {self._show(value)} but its parts add up to {self._show(value + difference)} "
-                f"(difference {self._show(abs(difference))})."
+                f"{self.describe(total)} is {self._show(value)} but its parts add up to "
+                f"{self._show(value + difference)} (difference {self._show(abs(difference))})."
             )
         more = f"\nand {wrong.size - 3:,} more equations of {source}." if wrong.size > 3 else ""
         largest = int(np.abs(residual[wrong]).max())
@@ -461,207 +455,6 @@ class Table:
 
     def _show(self, integer: int) -> str:
         return f"{integer / 10**self.decimals:,.{self.decimals}f}" if self.decimals else f"{integer:,}"
-
-
-def link(
-    tables: Sequence[Table], *, equations: str | Iterable[str] | Mapping[str, Sequence[str]] | None = None
-) -> Table:
-    """Join tables into one: cells that several of them show are one cell.
-
-    Tables may have different dimensions: one that a table lacks stands at its total there. Tables of different response
-    variables get a further dimension, `response`; `equations` such as `"total = domestic + export"` tie them together.
-    Equations that only the joined hierarchies imply (a region of one table as the sum of districts of another) hold
-    for an attacker too, so they are added.
-    """
-    if not tables:
-        raise InvalidTable("There is no table to link.")
-    if all(table.names is not None for table in tables):
-        return _link_named(tables)
-    if any(table.names is not None for table in tables):
-        raise InvalidTable("Tables with dimensions and tables with named cells cannot be linked.")
-    dimensions = _joint_dimensions(tables, equations)
-    decimals = max(table.decimals for table in tables)
-    codes = np.concatenate([_codes_in(table, dimensions) for table in tables])
-    keys = cell_keys(codes, [len(h) for h in dimensions.values()])
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    cell_of = rank[inverse]
-    where = first[order]
-    integers = np.concatenate([_scaled(table, decimals) for table in tables])
-    joined = Table(
-        integers[where],
-        decimals,
-        sparse.csr_array((0, len(where)), dtype=np.int8),
-        np.zeros(0, np.int64),
-        dimensions,
-        codes[where],
-        response=tables[0].response,
-        count=_joint_column([table.count for table in tables], where),
-        holdings=_joint_column([table.holdings for table in tables], where),
-        contributors=_joint_contributors(tables, where),
-        structural_zero=_joint_column([table.structural_zero for table in tables], where),
-        columns={
-            name: column
-            for name in tables[0].columns
-            if (column := _joint_column([table.columns.get(name) for table in tables], where)) is not None
-        },
-        exact=all(table.exact for table in tables),
-    )
-    _refuse_disagreement(joined, integers, cell_of, tables)
-    own, own_totals = _stacked_equations(tables, cell_of, len(where))
-    implied = product_equations(joined.codes, list(dimensions.values()))
-    holds = np.asarray(implied.equations.astype(np.int64) @ joined.integers) == 0
-    matrix = sparse.vstack([own, implied.equations[holds]], format="csr").astype(np.int8)
-    totals = np.concatenate([own_totals, implied.totals[holds]])
-    keep = distinct_rows(matrix)
-    table = replace(joined, equations=matrix[keep], totals=totals[keep])
-    if equations is not None:
-        _require_response_equations(table, dimensions, holds, implied)
-    return table._balanced(0.0, "the linked tables")
-
-
-def to_integers(values: Floats, decimals: int | None = None) -> tuple[Integers, int, bool]:
-    """Scale values to whole numbers: as few decimals as hold them all, or as many as floats can add exactly.
-
-    Returns the integers, the decimals, and whether nothing was rounded beyond the noise of floating point.
-    """
-    values = np.asarray(values, dtype=np.float64)
-    largest = float(np.abs(values).max(initial=0.0))
-    room = 15 if largest == 0 else int(np.floor(np.log10(LARGEST_EXACT / 8 / max(largest, 1e-300))))
-    if decimals is None:
-        for d in range(min(room, 9) + 1):
-            rounded = np.round(values, d)
-            if bool((np.abs(values - rounded) <= 3.6e-15 * np.abs(values)).all()):
-                return np.rint(rounded * 10.0**d).astype(np.int64), d, True
-        decimals = max(0, min(room, 15))
-    if decimals > room:
-        raise InvalidTable(
-            f"Values up to {largest:,.0f} with {decimals} decimals are too large to add exactly.\n\n"
-            f"Hint: use a larger unit (thousands, millions)."
-        )
-    integers = np.rint(values * 10.0**decimals)
-    exact = bool((np.abs(values * 10.0**decimals - integers) <= 1e-6).all())
-    return integers.astype(np.int64), decimals, exact
-
-
-@dataclass(frozen=True, slots=True)
-class ProductEquations:
-    """The equations of cells in a product of hierarchies, and the first cell whose total is missing."""
-
-    equations: sparse.csr_array
-    totals: Integers
-    orphan_cell: int | None = None
-    orphan_total: str = ""
-    orphan_dimension: int = 0
-
-
-def product_equations(codes: NDArray[np.int32], hierarchies: Sequence[Hierarchy]) -> ProductEquations:
-    """Every equation of every hierarchy, at every combination of codes of the other dimensions that has cells.
-
-    A part without a cell is empty and left out; a total without any part is simply not broken down there.
-    """
-    n, sizes = len(codes), [len(h) for h in hierarchies]
-    blocks: list[sparse.csr_array] = []
-    totals: list[Integers] = []
-    orphan: tuple[int, str, int] | None = None
-    for d, hierarchy in enumerate(hierarchies):
-        if hierarchy.equations.shape[0] == 0:
-            continue
-        by_code = hierarchy.equations.tocsc()
-        per_cell = np.diff(by_code.indptr)[codes[:, d]]
-        cell = np.repeat(np.arange(n, dtype=np.int64), per_cell)
-        start = np.repeat(by_code.indptr[codes[:, d]] - (np.cumsum(per_cell) - per_cell), per_cell)
-        entry = start + np.arange(len(cell))
-        equation, sign = by_code.indices[entry], by_code.data[entry]
-        rest = cell_keys(np.delete(codes, d, axis=1), sizes[:d] + sizes[d + 1 :])
-        if rest.size and int(rest.max()) > (2**62) // hierarchy.equations.shape[0]:
-            rest = np.unique(rest, return_inverse=True)[1]
-        key = rest[cell] * hierarchy.equations.shape[0] + equation
-        _, row = np.unique(key, return_inverse=True)
-        rows = int(row.max(initial=-1)) + 1
-        is_total = hierarchy.totals[equation] == codes[cell, d]
-        total = np.full(rows, -1, dtype=np.int64)
-        total[row[is_total]] = cell[is_total]
-        parts = np.bincount(row[~is_total], minlength=rows)
-        lost = np.flatnonzero((total < 0) & (parts > 0))
-        if lost.size and orphan is None:
-            at = int(np.flatnonzero(row == lost[0])[0])
-            orphan = (int(cell[at]), hierarchy.codes[int(hierarchy.totals[equation[at]])], d)
-        keep = (total >= 0) & (parts > 0)
-        renumber = np.cumsum(keep) - 1
-        used = keep[row]
-        blocks.append(
-            sparse.csr_array(
-                (sign[used].astype(np.int8), (renumber[row[used]], cell[used])),
-                shape=(int(keep.sum()), n),
-                dtype=np.int8,
-            )
-        )
-        totals.append(total[keep])
-    if not blocks:
-        return ProductEquations(sparse.csr_array((0, n), dtype=np.int8), np.zeros(0, np.int64))
-    matrix = sparse.vstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
-    return ProductEquations(sparse.csr_array(matrix), np.concatenate(totals), *(orphan or ()))
-
-
-def cell_keys(codes: NDArray[np.int32], sizes: Sequence[int]) -> Integers:
-    """One number per combination of codes, equal exactly when the codes are."""
-    key = np.zeros(len(codes), dtype=np.int64)
-    span = 1
-    for d, size in enumerate(sizes):
-        if span * size >= 2**62:
-            _, key = np.unique(key, return_inverse=True)
-            span = int(key.max(initial=0)) + 1
-        key = key * size + codes[:, d]
-        span *= size
-    return key
-
-
-def roll_up(
-    codes: NDArray[np.int32], hierarchies: Sequence[Hierarchy], columns: Mapping[str, NDArray[Any]]
-) -> tuple[NDArray[np.int32], dict[str, NDArray[Any]]]:
-    """Add up the leaf cells into every cell that has any: dimension by dimension, all in arrays."""
-    leaf = np.ones(len(codes), dtype=np.bool_)
-    for d, hierarchy in enumerate(hierarchies):
-        leaf &= ~hierarchy.is_total[codes[:, d]]
-    codes, sums = codes[leaf], {name: column[leaf] for name, column in columns.items()}
-    sizes = [len(h) for h in hierarchies]
-    for d, hierarchy in enumerate(hierarchies):
-        up = hierarchy.leaf_matrix.T.tocsr()
-        column_of_leaf = np.full(len(hierarchy), -1, dtype=np.int64)
-        column_of_leaf[~hierarchy.is_total] = np.arange(up.shape[0])
-        leaves = column_of_leaf[codes[:, d]]
-        per_cell = np.diff(up.indptr)[leaves]
-        cell = np.repeat(np.arange(len(codes)), per_cell)
-        start = np.repeat(up.indptr[leaves] - (np.cumsum(per_cell) - per_cell), per_cell)
-        entry = start + np.arange(len(cell))
-        wide = codes[cell]
-        wide[:, d] = up.indices[entry]
-        times = up.data[entry]
-        _, first, group = np.unique(cell_keys(wide, sizes), return_index=True, return_inverse=True)
-        sums = {name: _grouped_sum(column[cell] * times, group, len(first)) for name, column in sums.items()}
-        codes = wide[first]
-    return codes, sums
-
-
-def distinct_rows(matrix: sparse.csr_array) -> NDArray[np.intp]:
-    """The first of each set of equal rows, in order; by two independent 64-bit hashes."""
-    random = np.random.default_rng(20240229)
-    weights = random.integers(1, 2**62, size=(matrix.shape[1], 2), dtype=np.int64)
-    with np.errstate(over="ignore"):
-        hashes = np.column_stack([matrix.astype(np.int64) @ weights[:, 0], matrix.astype(np.int64) @ weights[:, 1]])
-    _, first = np.unique(hashes, axis=0, return_index=True)
-    return np.sort(first)
-
-
-def _grouped_sum(values: NDArray[Any], group: Integers, n: int) -> NDArray[Any]:
-    if np.issubdtype(values.dtype, np.integer):
-        order = np.argsort(group, kind="stable")
-        starts = np.searchsorted(group[order], np.arange(n))
-        return np.add.reduceat(values[order], starts) if n else values[:0]
-    return np.bincount(group, weights=values, minlength=n)
 
 
 def _flat_where_missing(
@@ -783,142 +576,3 @@ def _matrix_of_named(equations: Any, labels: NDArray[Any]) -> tuple[sparse.csr_a
         totals.append(position[equation.total])
     matrix = sparse.csr_array((np.array(data, np.int8), (rows, columns)), shape=(len(parsed), len(labels)))
     return matrix, np.array(totals, dtype=np.int64)
-
-
-def _joint_dimensions(
-    tables: Sequence[Table], equations: str | Iterable[str] | Mapping[str, Sequence[str]] | None
-) -> dict[str, Hierarchy]:
-    dimensions: dict[str, Hierarchy] = {}
-    for table in tables:
-        for name, hierarchy in table.dimensions.items():
-            dimensions[name] = dimensions[name].merge(hierarchy) if name in dimensions else hierarchy
-    responses = list(dict.fromkeys(table.response for table in tables))
-    if equations is not None or len(responses) > 1:
-        if equations is None:
-            dimensions[RESPONSE] = Hierarchy.flat(responses, total=None, name="the response variables")
-        else:
-            parsed = parse_equations(equations, "the response equations")
-            named = {code for e in parsed for code in (e.total, *e.parts)}
-            lost = sorted(named - set(responses))
-            if lost:
-                raise InvalidTable(
-                    f"The equations name response {lost[0]!r}, but the tables hold {', '.join(map(repr, responses))}."
-                )
-            dimensions[RESPONSE] = Hierarchy.from_equations(
-                [str(e) for e in parsed], codes=responses, name="the response variables"
-            )
-    return dimensions
-
-
-def _codes_in(table: Table, dimensions: Mapping[str, Hierarchy]) -> NDArray[np.int32]:
-    """The codes of a table's cells in the joint dimensions; a dimension it lacks stands at its total."""
-    out = np.empty((len(table), len(dimensions)), dtype=np.int32)
-    own = list(table.dimensions)
-    for j, (name, hierarchy) in enumerate(dimensions.items()):
-        if name in table.dimensions:
-            new = np.array([hierarchy.position(code) for code in table.dimensions[name].codes], dtype=np.int32)
-            out[:, j] = new[table.codes[:, own.index(name)]]
-        elif name == RESPONSE:
-            out[:, j] = hierarchy.position(table.response)
-        elif hierarchy.total is None:
-            raise InvalidTable(
-                f"A table without dimension {name!r} cannot be linked: {hierarchy.name} has no single total "
-                f"({', '.join(map(repr, hierarchy.roots[:4]))}).\n\nHint: add the total of {name!r} to its hierarchy."
-            )
-        else:
-            out[:, j] = hierarchy.position(hierarchy.total)
-    return out
-
-
-def _scaled(table: Table, decimals: int) -> Integers:
-    return table.integers * 10 ** (decimals - table.decimals)
-
-
-def _joint_column(columns: Sequence[NDArray[Any] | None], where: NDArray[np.intp]) -> NDArray[Any] | None:
-    if any(column is None for column in columns):
-        return None
-    return np.concatenate([column for column in columns if column is not None])[where]
-
-
-def _joint_contributors(tables: Sequence[Table], where: NDArray[np.intp]) -> Contributors | None:
-    kept = [table.contributors for table in tables]
-    if any(k is None for k in kept):
-        return None
-    some = [k for k in kept if k is not None]
-    depth = min(k.depth for k in some)
-    names, shift = _joint_identities(some)
-    identity = np.concatenate(
-        [np.where(k.identity >= 0, s[k.identity], -1)[:, :depth] for k, s in zip(some, shift, strict=True)]
-    )
-    weighted = None
-    if any(k.weighted is not None for k in some):
-        weighted = np.concatenate([(k.amount if k.weighted is None else k.weighted)[:, :depth] for k in some])[where]
-    amount = np.concatenate([k.amount[:, :depth] for k in some])
-    return Contributors(amount[where], identity[where], weighted, names)
-
-
-def _joint_identities(some: Sequence[Contributors]) -> tuple[NDArray[Any] | None, list[Integers]]:
-    """One numbering for the contributors of all tables: by name, or, without names, as numbered already."""
-    if all(k.names is not None for k in some):
-        every = np.unique(np.concatenate([np.asarray(k.names, dtype=str) for k in some]))
-        return every, [np.searchsorted(every, np.asarray(k.names, dtype=str)) for k in some]
-    top = max(int(k.identity.max(initial=-1)) for k in some) + 1
-    return None, [np.arange(max(top, 1), dtype=np.int64)] * len(some)
-
-
-def _refuse_disagreement(joined: Table, integers: Integers, cell_of: Integers, tables: Sequence[Table]) -> None:
-    clash = np.flatnonzero(integers != joined.integers[cell_of])
-    if clash.size:
-        cell = int(cell_of[clash[0]])
-        one, other = joined._show(int(joined.integers[cell])), joined._show(int(integers[clash[0]]))
-        raise InvalidTable(
-            f"Linked tables disagree on cell {joined.describe(cell)}: {one} in one, {other} in another.\n\n"
-            f"Hint: common cells must be equal; were the tables made from the same records?"
-        )
-
-
-def _stacked_equations(tables: Sequence[Table], cell_of: Integers, n: int) -> tuple[sparse.csr_array, Integers]:
-    blocks, totals, offset = [], [], 0
-    for table in tables:
-        span = cell_of[offset : offset + len(table)]
-        coo = table.equations.tocoo()
-        blocks.append(sparse.csr_array((coo.data, (coo.row, span[coo.col])), shape=(coo.shape[0], n), dtype=np.int8))
-        totals.append(span[table.totals])
-        offset += len(table)
-    return sparse.csr_array(sparse.vstack(blocks, format="csr")), np.concatenate(totals)
-
-
-def _require_response_equations(
-    table: Table, dimensions: Mapping[str, Hierarchy], holds: Mask, implied: ProductEquations
-) -> None:
-    """The user said these equations hold; one that does not is an error, not an equation to leave out."""
-    names = list(dimensions)
-    at = names.index(RESPONSE)
-    totals = implied.totals[~holds]
-    coo = implied.equations[~holds].tocoo()
-    across = np.zeros(len(totals), dtype=np.bool_)
-    across[coo.row[table.codes[coo.col, at] != table.codes[totals[coo.row], at]]] = True
-    wrong = np.flatnonzero(~holds)[across]
-    if wrong.size:
-        residual = np.asarray(implied.equations.astype(np.int64) @ table.integers)
-        whole = replace(table, equations=implied.equations, totals=implied.totals)
-        raise InvalidTable(whole._not_additive(wrong, residual, "the linked tables"))
-
-
-def _link_named(tables: Sequence[Table]) -> Table:
-    decimals = max(table.decimals for table in tables)
-    names = np.concatenate([np.asarray(table.names, dtype=object) for table in tables])
-    position: dict[str, int] = {}
-    cell_of = np.array([position.setdefault(str(name), len(position)) for name in names], dtype=np.int64)
-    where = np.full(len(position), -1, dtype=np.int64)
-    where[cell_of[::-1]] = np.arange(len(names))[::-1]
-    integers = np.concatenate([_scaled(table, decimals) for table in tables])
-    own, totals = _stacked_equations(tables, cell_of, len(position))
-    keep = distinct_rows(own)
-    joined = Table(
-        integers[where], decimals, own[keep], totals[keep], names=names[where],
-        codes=np.zeros((len(position), 0), np.int32), response=tables[0].response,
-        count=_joint_column([table.count for table in tables], where),
-    )  # fmt: skip
-    _refuse_disagreement(joined, integers, cell_of, tables)
-    return joined._balanced(0.0, "the linked tables")

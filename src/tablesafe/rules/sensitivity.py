@@ -40,13 +40,9 @@ class Sensitivity:
     ) -> Self:
         """Levels for the sensitive cells; the upper level equals the lower unless given."""
         mask = np.asarray(mask, dtype=np.bool_)
-        levels = []
-        for name, level in (("lower", lower), ("upper", lower if upper is None else upper), ("sliding", sliding)):
-            array = np.where(mask, np.broadcast_to(np.asarray(level, dtype=np.float64), mask.shape), 0.0)
-            if not (np.isfinite(array).all() and (array >= 0).all()):
-                raise InvalidProblem(f"The {name} protection levels must be finite and not negative.")
-            levels.append(array)
-        return cls(mask, *levels, reason=mask.astype(np.uint32), reasons=(reason,))
+        low = _level(mask, lower, "lower")
+        high = low if upper is None else _level(mask, upper, "upper")
+        return cls(mask, low, high, _level(mask, sliding, "sliding"), mask.astype(np.uint32), (reason,))
 
     @classmethod
     def none(cls, n: int) -> Self:
@@ -86,6 +82,13 @@ class Sensitivity:
     def why(self, cell: int) -> tuple[str, ...]:
         """The rules that flagged a cell."""
         return tuple(name for j, name in enumerate(self.reasons) if int(self.reason[cell]) >> j & 1)
+
+
+def _level(mask: Mask, level: Floats | float, name: str) -> Floats:
+    array = np.where(mask, np.broadcast_to(np.asarray(level, dtype=np.float64), mask.shape), 0.0)
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise InvalidProblem(f"The {name} protection levels must be finite and not negative.")
+    return array
 
 
 class Rule(Protocol):

@@ -1,0 +1,217 @@
+"""Several tables as one: cells that more than one of them shows are one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tablesafe.equations import Integers, Mask, ProductEquations, cell_keys, distinct_rows, product_equations
+from tablesafe.errors import InvalidTable
+from tablesafe.hierarchy import Hierarchy, parse_equations
+from tablesafe.table import Contributors, Table
+
+RESPONSE = "response"
+"""The dimension that tells several response variables of one table apart."""
+
+
+def link(
+    tables: Sequence[Table], *, equations: str | Iterable[str] | Mapping[str, Sequence[str]] | None = None
+) -> Table:
+    """Join tables into one: cells that several of them show are one cell.
+
+    Tables may have different dimensions: one that a table lacks stands at its total there. Tables of different response
+    variables get a further dimension, `response`; `equations` such as `"total = domestic + export"` tie them together.
+    Equations that only the joined hierarchies imply (a region of one table as the sum of districts of another) hold
+    for an attacker too, so they are added.
+    """
+    if not tables:
+        raise InvalidTable("There is no table to link.")
+    if all(table.names is not None for table in tables):
+        return _link_named(tables)
+    if any(table.names is not None for table in tables):
+        raise InvalidTable("Tables with dimensions and tables with named cells cannot be linked.")
+    dimensions = _joint_dimensions(tables, equations)
+    decimals = max(table.decimals for table in tables)
+    codes = np.concatenate([_codes_in(table, dimensions) for table in tables])
+    keys = cell_keys(codes, [len(h) for h in dimensions.values()])
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    cell_of = rank[inverse]
+    where = first[order]
+    integers = np.concatenate([_scaled(table, decimals) for table in tables])
+    joined = Table(
+        integers[where],
+        decimals,
+        sparse.csr_array((0, len(where)), dtype=np.int8),
+        np.zeros(0, np.int64),
+        dimensions,
+        codes[where],
+        response=tables[0].response,
+        count=_joint_column([table.count for table in tables], where),
+        holdings=_joint_column([table.holdings for table in tables], where),
+        contributors=_joint_contributors(tables, where),
+        structural_zero=_joint_column([table.structural_zero for table in tables], where),
+        columns={
+            name: column
+            for name in tables[0].columns
+            if (column := _joint_column([table.columns.get(name) for table in tables], where)) is not None
+        },
+        exact=all(table.exact for table in tables),
+    )
+    _refuse_disagreement(joined, integers, cell_of, tables)
+    own, own_totals = _stacked_equations(tables, cell_of, len(where))
+    implied = product_equations(joined.codes, list(dimensions.values()))
+    holds = np.asarray(implied.equations.astype(np.int64) @ joined.integers) == 0
+    matrix = sparse.vstack([own, implied.equations[holds]], format="csr").astype(np.int8)
+    totals = np.concatenate([own_totals, implied.totals[holds]])
+    keep = distinct_rows(matrix)
+    table = replace(joined, equations=matrix[keep], totals=totals[keep])
+    if equations is not None:
+        _require_response_equations(table, dimensions, holds, implied)
+    return table._balanced(0.0, "the linked tables")
+
+
+def _joint_dimensions(
+    tables: Sequence[Table], equations: str | Iterable[str] | Mapping[str, Sequence[str]] | None
+) -> dict[str, Hierarchy]:
+    dimensions: dict[str, Hierarchy] = {}
+    for table in tables:
+        for name, hierarchy in table.dimensions.items():
+            dimensions[name] = dimensions[name].merge(hierarchy) if name in dimensions else hierarchy
+    responses = list(dict.fromkeys(table.response for table in tables))
+    if equations is not None or len(responses) > 1:
+        if equations is None:
+            dimensions[RESPONSE] = Hierarchy.flat(responses, total=None, name="the response variables")
+        else:
+            parsed = parse_equations(equations, "the response equations")
+            named = {code for e in parsed for code in (e.total, *e.parts)}
+            lost = sorted(named - set(responses))
+            if lost:
+                raise InvalidTable(
+                    f"The equations name response {lost[0]!r}, but the tables hold {', '.join(map(repr, responses))}."
+                )
+            dimensions[RESPONSE] = Hierarchy.from_equations(
+                [str(e) for e in parsed], codes=responses, name="the response variables"
+            )
+    return dimensions
+
+
+def _codes_in(table: Table, dimensions: Mapping[str, Hierarchy]) -> NDArray[np.int32]:
+    """The codes of a table's cells in the joint dimensions; a dimension it lacks stands at its total."""
+    out = np.empty((len(table), len(dimensions)), dtype=np.int32)
+    own = list(table.dimensions)
+    for j, (name, hierarchy) in enumerate(dimensions.items()):
+        if name in table.dimensions:
+            new = np.array([hierarchy.position(code) for code in table.dimensions[name].codes], dtype=np.int32)
+            out[:, j] = new[table.codes[:, own.index(name)]]
+        elif name == RESPONSE:
+            out[:, j] = hierarchy.position(table.response)
+        elif hierarchy.total is None:
+            raise InvalidTable(
+                f"A table without dimension {name!r} cannot be linked: {hierarchy.name} has no single total "
+                f"({', '.join(map(repr, hierarchy.roots[:4]))}).\n\nHint: add the total of {name!r} to its hierarchy."
+            )
+        else:
+            out[:, j] = hierarchy.position(hierarchy.total)
+    return out
+
+
+def _joint_column(columns: Sequence[NDArray[Any] | None], where: NDArray[np.intp]) -> NDArray[Any] | None:
+    if any(column is None for column in columns):
+        return None
+    return np.concatenate([column for column in columns if column is not None])[where]
+
+
+def _joint_contributors(tables: Sequence[Table], where: NDArray[np.intp]) -> Contributors | None:
+    kept = [table.contributors for table in tables]
+    if any(k is None for k in kept):
+        return None
+    some = [k for k in kept if k is not None]
+    depth = min(k.depth for k in some)
+    names, shift = _joint_identities(some)
+    identity = np.concatenate(
+        [np.where(k.identity >= 0, s[k.identity], -1)[:, :depth] for k, s in zip(some, shift, strict=True)]
+    )
+    weighted = None
+    if any(k.weighted is not None for k in some):
+        weighted = np.concatenate([(k.amount if k.weighted is None else k.weighted)[:, :depth] for k in some])[where]
+    amount = np.concatenate([k.amount[:, :depth] for k in some])
+    return Contributors(amount[where], identity[where], weighted, names)
+
+
+def _joint_identities(some: Sequence[Contributors]) -> tuple[NDArray[Any] | None, list[Integers]]:
+    """One numbering for the contributors of all tables: by name, or, without names, as numbered already."""
+    if all(k.names is not None for k in some):
+        every = np.unique(np.concatenate([np.asarray(k.names, dtype=str) for k in some]))
+        return every, [np.searchsorted(every, np.asarray(k.names, dtype=str)) for k in some]
+    top = max(int(k.identity.max(initial=-1)) for k in some) + 1
+    return None, [np.arange(max(top, 1), dtype=np.int64)] * len(some)
+
+
+def _refuse_disagreement(joined: Table, integers: Integers, cell_of: Integers, tables: Sequence[Table]) -> None:
+    clash = np.flatnonzero(integers != joined.integers[cell_of])
+    if clash.size:
+        cell = int(cell_of[clash[0]])
+        one, other = joined._show(int(joined.integers[cell])), joined._show(int(integers[clash[0]]))
+        raise InvalidTable(
+            f"Linked tables disagree on cell {joined.describe(cell)}: {one} in one, {other} in another.\n\n"
+            f"Hint: common cells must be equal; were the tables made from the same records?"
+        )
+
+
+def _stacked_equations(tables: Sequence[Table], cell_of: Integers, n: int) -> tuple[sparse.csr_array, Integers]:
+    blocks, totals, offset = [], [], 0
+    for table in tables:
+        span = cell_of[offset : offset + len(table)]
+        coo = table.equations.tocoo()
+        blocks.append(sparse.csr_array((coo.data, (coo.row, span[coo.col])), shape=(coo.shape[0], n), dtype=np.int8))
+        totals.append(span[table.totals])
+        offset += len(table)
+    return sparse.csr_array(sparse.vstack(blocks, format="csr")), np.concatenate(totals)
+
+
+def _require_response_equations(
+    table: Table, dimensions: Mapping[str, Hierarchy], holds: Mask, implied: ProductEquations
+) -> None:
+    """The user said these equations hold; one that does not is an error, not an equation to leave out."""
+    names = list(dimensions)
+    at = names.index(RESPONSE)
+    totals = implied.totals[~holds]
+    coo = implied.equations[~holds].tocoo()
+    across = np.zeros(len(totals), dtype=np.bool_)
+    across[coo.row[table.codes[coo.col, at] != table.codes[totals[coo.row], at]]] = True
+    wrong = np.flatnonzero(~holds)[across]
+    if wrong.size:
+        residual = np.asarray(implied.equations.astype(np.int64) @ table.integers)
+        whole = replace(table, equations=implied.equations, totals=implied.totals)
+        raise InvalidTable(whole._not_additive(wrong, residual, "the linked tables"))
+
+
+def _link_named(tables: Sequence[Table]) -> Table:
+    decimals = max(table.decimals for table in tables)
+    names = np.concatenate([np.asarray(table.names, dtype=object) for table in tables])
+    position: dict[str, int] = {}
+    cell_of = np.array([position.setdefault(str(name), len(position)) for name in names], dtype=np.int64)
+    where = np.full(len(position), -1, dtype=np.int64)
+    where[cell_of[::-1]] = np.arange(len(names))[::-1]
+    integers = np.concatenate([_scaled(table, decimals) for table in tables])
+    own, totals = _stacked_equations(tables, cell_of, len(position))
+    keep = distinct_rows(own)
+    joined = Table(
+        integers[where], decimals, own[keep], totals[keep], names=names[where],
+        codes=np.zeros((len(position), 0), np.int32), response=tables[0].response,
+        count=_joint_column([table.count for table in tables], where),
+    )  # fmt: skip
+    _refuse_disagreement(joined, integers, cell_of, tables)
+    return joined._balanced(0.0, "the linked tables")
+
+
+def _scaled(table: Table, decimals: int) -> Integers:
+    return table.integers * np.int64(10 ** (decimals - table.decimals))

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidProblem
 from tablesafe.rules.sensitivity import Rule, Sensitivity
-from tablesafe.table import Floats, Mask, Table
+from tablesafe.table import Table
 
 
 @dataclass(frozen=True, eq=False, init=False)

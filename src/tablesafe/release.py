@@ -15,10 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidRelease
 from tablesafe.problem import Problem
 from tablesafe.solve.program import Solution
-from tablesafe.table import Floats, Mask, Table
+from tablesafe.table import Table
 
 
 class Status(IntEnum):

@@ -8,8 +8,9 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidProblem
-from tablesafe.table import Floats, Mask, Table
+from tablesafe.table import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -180,7 +180,7 @@ def read_source(source: Any, *, name: str = "the frame", delimiter: str | None =
     if isinstance(source, pl.DataFrame):
         return Source(source, name)
     try:
-        frame = pl.DataFrame(source)
+        frame = pl.DataFrame(source, strict=False)
     except Exception as error:
         raise InvalidInput(
             f"Cannot read a {type(source).__name__} as a table of rows and columns.\n\n"

@@ -55,7 +55,7 @@ class Hierarchy:
     labels: Mapping[str, str] = field(default_factory=dict, repr=False)
     aliases: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Other names of a code: a parent with one child is the same cell twice."""
-    name: str = "hierarchy"
+    name: str = "the hierarchy"
     """What errors call it: the file it came from, or the dimension."""
 
     # -- how to build one ------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Hierarchy:
         *,
         total: str | None = None,
         labels: Mapping[str, str] | None = None,
-        name: str = "hierarchy",
+        name: str = "the hierarchy",
     ) -> Self:
         """Build a tree from `(parent, child)` pairs; `total` is put on top of several roots."""
         located = [(str(parent), str(child), f"pair {i + 1}") for i, (parent, child) in enumerate(pairs)]
@@ -112,7 +112,7 @@ class Hierarchy:
         filler: str = "",
         total: str | None = TOTAL,
         labels: Mapping[str, str] | None = None,
-        name: str = "hierarchy",
+        name: str = "the hierarchy",
     ) -> Self:
         """Build a tree in which a code's parent is a prefix of it, as in NACE, NAICS and NUTS.
 
@@ -203,7 +203,7 @@ class Hierarchy:
         *,
         codes: Sequence[str] | None = None,
         labels: Mapping[str, str] | None = None,
-        name: str = "hierarchy",
+        name: str = "the hierarchy",
     ) -> Self:
         """Build any structure from equations such as `"13=4+5+6; 12=1+6"` or `{"13": ["4", "5", "6"]}`.
 
@@ -214,7 +214,7 @@ class Hierarchy:
         return cls._build(order, parsed, labels=labels, name=name)
 
     @classmethod
-    def flat(cls, codes: Iterable[str], *, total: str | None = TOTAL, name: str = "hierarchy") -> Self:
+    def flat(cls, codes: Iterable[str], *, total: str | None = TOTAL, name: str = "the hierarchy") -> Self:
         """One total over all codes; without `total`, codes that add up to nothing published."""
         parts = list(codes)
         if total is None:
@@ -386,7 +386,7 @@ class Hierarchy:
         if code is None:
             return f"The code of {dimension!r} is missing at {where}.\n\nHint: fill it in, or name a code for missing."
         hint = did_you_mean(code, list(self._position)) or (
-            f"is {self.name} the hierarchy of {dimension!r}? It has {', '.join(map(repr, self.codes[:5]))} …"
+            f"is it the hierarchy of {dimension!r}? It has {', '.join(map(repr, self.codes[:5]))} …"
         )
         return f"Code {code!r} of {dimension!r} at {where} is not in {self.name}.\n\nHint: {hint}"
 

@@ -1,0 +1,64 @@
+"""The architecture holds: a module imports only from the layers above it (design: "Data flows one way")."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import tablesafe
+
+SOURCE = Path(tablesafe.__file__).parent
+LAYERS = [
+    "errors", "files", "hierarchy", "equations", "table", "linking", "tabulate", "rules", "problem", "solve", "release",
+    "audit", "verify", "attack", "methods", "loss", "io", "report", "job", "pipeline", "cli", "web",
+]  # fmt: skip
+SOLVERS = {"highspy", "pyscipopt"}
+
+
+def layer_of(module: str) -> str:
+    """The layer of a dotted module name below tablesafe."""
+    return module.removeprefix("tablesafe").lstrip(".").split(".")[0]
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every module that a file imports, at the top or inside a function."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the layer"
+            found.add(node.module or "")
+            if node.module == "tablesafe":
+                found.update(f"tablesafe.{name.name}" for name in node.names)
+    return found
+
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_imports_only_from_layers_above_it(path: Path) -> None:
+    own = layer_of("tablesafe." + ".".join(path.relative_to(SOURCE).with_suffix("").parts))
+    if own in {"__init__", "__main__"}:
+        return
+    assert own in LAYERS, f"{path.name} belongs to no layer"
+    for module in imports_of(path):
+        if module.startswith("tablesafe."):
+            other = layer_of(module)
+            if other == "__init__":
+                continue
+            assert LAYERS.index(other) <= LAYERS.index(own), f"{own} must not import {module}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_only_the_solve_layer_imports_a_solver(path: Path) -> None:
+    solvers = {module for module in imports_of(path) if module.split(".")[0] in SOLVERS}
+    assert not solvers or layer_of("tablesafe." + path.relative_to(SOURCE).parts[0]) == "solve"
+
+
+def test_the_verifier_shares_no_code_with_the_audit() -> None:
+    ours = {module for module in imports_of(SOURCE / "verify.py") if module.startswith("tablesafe")}
+    assert ours <= {"tablesafe.errors"}

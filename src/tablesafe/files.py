@@ -58,7 +58,7 @@ class Source:
         series = self.frame[column]
         if series.dtype.is_float():
             whole = series.drop_nulls()
-            if bool((whole == whole.floor()).all()):
+            if bool((whole.is_finite() & (whole == whole.floor()) & (whole.abs() < LARGEST_EXACT)).all()):
                 series = series.cast(pl.Int64)
         text = series.cast(pl.String)
         return text.str.strip_chars() if strip else text
@@ -93,11 +93,10 @@ class Source:
         text = text.set(text == "", None)
         number = text.cast(pl.Float64, strict=False)
         bad = number.is_null() & text.is_not_null()
-        if bad.any():  # perhaps decimal commas; a point as well would make it ambiguous
-            comma = text.str.contains(",", literal=True) & ~text.str.contains(".", literal=True)
-            if bool((bad & comma).sum() == bad.sum()) and not bool(text.str.contains(".", literal=True).any()):
-                number = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
-                bad = number.is_null() & text.is_not_null()
+        if bad.any() and not text.str.contains(".", literal=True).any():  # perhaps decimal commas
+            commas = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+            if commas.null_count() < number.null_count():
+                number, bad = commas, commas.is_null() & text.is_not_null()
         if bad.any():
             row = int(bad.arg_max() or 0)
             raise InvalidTable(
@@ -157,7 +156,10 @@ def read_bytes(path: str | Path) -> bytes:
 def decode(data: bytes, name: str) -> str:
     """Decode bytes as UTF-8 or UTF-16 (byte-order mark), otherwise Windows-1252."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16")
+        try:
+            return data.decode("utf-16")
+        except UnicodeDecodeError as error:
+            raise InvalidFile(f"{name} begins like UTF-16 text, but is not: {error.reason}.") from error
     if b"\x00" in data[:4096]:
         raise InvalidFile(f"{name} is not a text file.")
     try:
@@ -209,9 +211,12 @@ def parse_csv(text: str, name: str, *, delimiter: str | None = None) -> Source:
     """Parse delimited text with a header line; every column stays text."""
     if not text.strip():
         raise InvalidFile(f"{name} is empty.")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     delimiter = delimiter or guess_delimiter(text)
-    header = next(csv.reader(io.StringIO(text), delimiter=delimiter))
-    header = [column.strip() for column in header]
+    try:
+        header = [column.strip() for column in next(csv.reader(io.StringIO(text), delimiter=delimiter))]
+    except csv.Error as error:
+        raise InvalidFile(f"The first line of {name} cannot be read: {error}.\n\nHint: are quotes closed?") from error
     repeated = {column for column in header if header.count(column) > 1}
     if repeated:
         raise InvalidFile(f"{name} has two columns named {sorted(repeated)[0]!r}.\n\nHint: rename one of them.")
@@ -236,7 +241,10 @@ def guess_delimiter(text: str) -> str:
     lines = text.splitlines()[:20]
     best, best_score = ",", 0
     for candidate in DELIMITERS:
-        widths = [len(row) for row in csv.reader(lines, delimiter=candidate)]
+        try:
+            widths = [len(row) for row in csv.reader(lines, delimiter=candidate)]
+        except csv.Error:  # an entry of absurd length
+            continue
         common = max(set(widths), key=widths.count, default=0)
         score = (common - 1) * widths.count(common) if common > 1 else 0
         if score > best_score:

@@ -506,8 +506,9 @@ class Hierarchy:
         below: dict[str, list[str]] = {}
         for alias, code in self.aliases.items():
             below.setdefault(code, []).append(alias)
-        lines: list[str] = []
-        stack = [(part, 0) for part in reversed(parts.get(top, []))]
+        above = below.get(self.codes[top], [])
+        lines = [indent * i + text for i, text in enumerate(above)]
+        stack = [(part, len(above)) for part in reversed(parts.get(top, []))]
         while stack:
             at, depth = stack.pop()
             names = [self.codes[at], *below.get(self.codes[at], [])]

@@ -1,1 +1,49 @@
-"""Rules: what is sensitive, and how far it must be hidden."""
+"""Rules: what is sensitive, and how far it must be hidden.
+
+A rule is a frozen dataclass that looks at a table and returns a `Sensitivity`: a mask and protection levels. Several
+rules of a problem combine by union and maximum; `AnyOf`, `AllOf`, `Waiver`, `RequestRule` and `Levels` make rules from
+rules.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tablesafe.rules.combined import AllOf, AnyOf, Levels, Manual, RequestRule, Waiver
+from tablesafe.rules.counts import Threshold, ZeroCells
+from tablesafe.rules.linear import PQ, Dominance, LinearSensitivity, PPercent
+from tablesafe.rules.sensitivity import Rule, Sensitivity
+
+RULES: dict[str, type[Any]] = {
+    "threshold": Threshold,
+    "p_percent": PPercent,
+    "pq": PQ,
+    "dominance": Dominance,
+    "linear": LinearSensitivity,
+    "zero_cells": ZeroCells,
+    "manual": Manual,
+    "any_of": AnyOf,
+    "all_of": AllOf,
+    "levels": Levels,
+    "waiver": Waiver,
+    "request": RequestRule,
+}
+"""The rules by the names that the command line and the job file know."""
+
+__all__ = [
+    "PQ",
+    "RULES",
+    "AllOf",
+    "AnyOf",
+    "Dominance",
+    "Levels",
+    "LinearSensitivity",
+    "Manual",
+    "PPercent",
+    "RequestRule",
+    "Rule",
+    "Sensitivity",
+    "Threshold",
+    "Waiver",
+    "ZeroCells",
+]

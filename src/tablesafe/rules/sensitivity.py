@@ -69,6 +69,13 @@ class Sensitivity:
             reasons,
         )
 
+    def __and__(self, other: Sensitivity) -> Sensitivity:
+        """Sensitive only by both, hidden as far as the stricter asks.
+
+        Not as far as the milder: a threshold asks for no level at all, but hiding a cell does not add contributors.
+        """
+        return (self | other).where(self.mask & other.mask)
+
     def where(self, keep: Mask) -> Sensitivity:
         """The same for some cells; the others become not sensitive (waivers, for example)."""
         return Sensitivity(
@@ -90,6 +97,20 @@ def _level(mask: Mask, level: Floats | float, name: str) -> Floats:
     if not (np.isfinite(array).all() and (array >= 0).all()):
         raise InvalidProblem(f"The {name} protection levels must be finite and not negative.")
     return array
+
+
+def reachable(table: Table, lower: Floats) -> Floats:
+    """Lower levels cut off at zero, where everybody knows that nothing is below it.
+
+    In a table without negative values the attacker starts from zero, so that no release could ever make it believe
+    less. Tables with negative values have no such floor.
+    """
+    return np.minimum(lower, table.value) if bool((table.integers >= 0).all()) else lower
+
+
+def range_levels(table: Table, percent: float, absolute: float) -> Floats:
+    """A safety range around each value: in percent of it, or the same amount for all; the wider of the two."""
+    return np.maximum(percent / 100 * np.abs(table.value), absolute)
 
 
 class Rule(Protocol):

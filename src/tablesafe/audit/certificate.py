@@ -1,0 +1,266 @@
+"""The certificate: witness tables that prove what the audit found, for anyone to recheck with addition only.
+
+`tablesafe.verify` reads it and shares no code with this file. The format is described there and in `document`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tablesafe.audit.exact import Limits, Move, exact_in_units, times
+from tablesafe.audit.proofs import Group
+from tablesafe.audit.system import System
+from tablesafe.equations import Floats
+from tablesafe.files import whole_file
+from tablesafe.problem import Problem
+from tablesafe.release import Release, Status
+
+FORMAT, VERSION = "tablesafe certificate", 1
+NOTICE = (
+    "CONFIDENTIAL. An internal document of the office: it holds the true values of withheld cells and the protection "
+    "levels. It proves that a release is safe; never publish it, and never keep it beside the release."
+)
+SEPARATOR = "\x1f"
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What proves the findings of one audit: confidential, and saved only where the user says."""
+
+    problem: Problem = field(repr=False)
+    release: Release = field(repr=False)
+    system: System = field(repr=False)
+    groups: tuple[Group, ...] = field(repr=False)
+    open: NDArray[np.intp] = field(repr=False)
+    """Sensitive cells without a proof."""
+    others: tuple[str, ...] = ()
+    """What the audit found beyond its own proofs: cells open to insiders, sums that fail a rule."""
+    whole: bool = False
+    """Whether the attacker knows that values are whole numbers of the unit, so that all witnesses are."""
+
+    @property
+    def witnesses(self) -> int:
+        """How many witness tables it holds."""
+        return sum(len(group.moves) for group in self.groups)
+
+    def document(self) -> dict[str, Any]:
+        """The certificate as plain data, all numbers whole or fractions "p/q" of `10**-decimals`.
+
+        Cells are numbered as in the table. An equation lists its total, then its parts; −1 − cell is a part that is
+        subtracted. Witnesses come in chains: each lists the cells that changed since the one before it (the first:
+        since the truth), and their values as whole numbers over the chain's denominator. Witness 0 is the truth, the
+        others are numbered through all chains. A proof names a cell and the witnesses that show it low and high enough.
+        """
+        table, system = self.problem.table, self.system
+        lower, upper = exact_bounds(self.problem, self.release, system)
+        shown = published_units(self.release)
+        pinned = self._pinned(shown)
+        fixed = table.integers[pinned].tolist()
+        unknown = [*system.cells.tolist(), *pinned]
+        chains, proofs = self._chains()
+        sensitive = self.problem.sensitive
+        levels = self.problem.sensitivity
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "notice": NOTICE,
+            "method": self.release.method,
+            "release": release_hash(self.release),
+            "response": _response(self.release),
+            "decimals": table.decimals,
+            "whole": self.whole,
+            **_codes(self.release),
+            "published": shown,
+            "absent": np.flatnonzero(self.release.status == Status.BY_DESIGN).tolist(),
+            "changed": [cell for cell in unknown if shown[cell] is not None],
+            "unknown": {
+                "cells": unknown,
+                "truth": [*system.truth.tolist(), *fixed],
+                "lower": [*_numbers(lower), *fixed],
+                "upper": [*_numbers(upper), *fixed],
+            },
+            "equations": _equations(system),
+            "sensitive": {
+                "cells": sensitive.tolist(),
+                **{
+                    name: _numbers(exact_in_units(level[sensitive], table.decimals))
+                    for name, level in (("lower", levels.lower), ("upper", levels.upper), ("sliding", levels.sliding))
+                },
+            },
+            "open": self.open.tolist(),
+            "others": list(self.others),
+            "proofs": proofs,
+            "chains": chains,
+        }
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return {**content, "sha256": _sha256(canonical)}
+
+    def _pinned(self, shown: list[int | str | None]) -> list[int]:
+        """Cells that the attacker knows although the release does not show their value: the bounds leave no room."""
+        table = self.problem.table
+        known = np.ones(len(table), dtype=np.bool_)
+        known[self.system.cells] = False
+        return [cell for cell in np.flatnonzero(known).tolist() if shown[cell] != int(table.integers[cell])]
+
+    def _chains(self) -> tuple[list[dict[str, Any]], list[list[int]]]:
+        """The witnesses, those of a group with equal denominators in a row, and the proofs that name them."""
+        chains: list[dict[str, Any]] = []
+        proofs: list[list[int]] = []
+        for group in self.groups:
+            number = np.zeros(len(group.moves) + 1, dtype=np.int64)
+            for over in sorted({move.denominator for move in group.moves}):
+                chain = [at for at, move in enumerate(group.moves) if move.denominator == over]
+                number[np.array(chain) + 1] = np.arange(len(chain)) + sum(len(c["witnesses"]) for c in chains) + 1
+                chains.append({"over": over, "witnesses": self._witnesses([group.moves[at] for at in chain])})
+            proofs += np.column_stack([self.system.cells[group.at], number[group.low], number[group.high]]).tolist()
+        return chains, proofs
+
+    def _witnesses(self, moves: list[Move]) -> list[dict[str, list[int]]]:
+        witnesses, before = [], Move(np.zeros(0, np.intp), np.zeros(0, np.int64))
+        for move in moves:
+            cells = np.union1d(before.cells, move.cells)
+            new = move.at(cells)
+            differ = np.asarray(before.at(cells) != new, np.bool_)
+            at = cells[differ]
+            values = times(self.system.truth[at], move.denominator) + new[differ]
+            witnesses.append({"cells": self.system.cells[at].tolist(), "values": values.tolist()})
+            before = move
+        return witnesses
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate, whole or not at all; a name that ends in .gz is compressed.
+
+        It holds true values: keep it in a folder of its own, away from the release.
+        """
+        document = self.document()
+        lines = [f"{_text(key)}: {_text(value)}" for key, value in document.items() if key != "chains"]
+        chains = ",\n".join(_text(chain) for chain in document["chains"])
+        data = ("{" + ",\n".join([*lines, f'"chains": [\n{chains}\n]']) + "}\n").encode("utf-8", "surrogatepass")
+        with whole_file(path) as temporary:
+            temporary.write_bytes(gzip.compress(data, 6, mtime=0) if Path(path).suffix == ".gz" else data)
+
+
+def exact_bounds(problem: Problem, release: Release, system: System) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The bounds on the unknown cells in units: floats where all are whole or infinite, otherwise exact fractions."""
+    cells, decimals = system.cells, problem.table.decimals
+    lower = _exact_side(system.lower, np.maximum(release.lower, problem.lower)[cells], decimals)
+    upper = _exact_side(system.upper, np.minimum(release.upper, problem.upper)[cells], decimals)
+    return lower, upper
+
+
+def exact_limits(problem: Problem, release: Release, system: System) -> Limits:
+    """How far each unknown cell may move from the truth, exactly."""
+    return Limits.of(*exact_bounds(problem, release, system), system.truth)
+
+
+def _exact_side(units: Floats, given: Floats, decimals: int) -> NDArray[Any]:
+    with np.errstate(invalid="ignore"):
+        broken = np.flatnonzero(np.isfinite(units) & (units != np.rint(units)))
+    if not broken.size:
+        return units
+    out = np.empty(len(units), dtype=object)
+    finite = np.isfinite(units)
+    out[~finite] = units[~finite]
+    out[finite] = [int(bound) for bound in np.rint(units[finite]).tolist()]
+    out[broken] = exact_in_units(given[broken], decimals)
+    return out
+
+
+def published_units(release: Release) -> list[int | str | None]:
+    """What the release shows of each cell, in units; None where it shows nothing."""
+    numbers: list[int | str | None] = [None] * len(release.values)
+    shown = np.flatnonzero(~release.suppressed)
+    for cell, number in zip(shown.tolist(), _shown_units(release, shown), strict=True):
+        numbers[cell] = number
+    return numbers
+
+
+def _shown_units(release: Release, shown: NDArray[np.intp]) -> list[int | str]:
+    decimals, values = release.table.decimals, release.values[shown]
+    units = np.rint(values * 10.0**decimals)
+    whole = (units / 10.0**decimals == values) & (np.abs(units) < 2**53)
+    out: list[int | str] = units.astype(np.int64).tolist()
+    odd = np.flatnonzero(~whole)
+    for at, number in zip(odd.tolist(), exact_in_units(values[odd], decimals).tolist(), strict=True):
+        out[at] = _number(number)
+    return out
+
+
+def release_hash(release: Release) -> str:
+    """SHA-256 over the codes and values that the release shows, independent of the order of its rows."""
+    keep = release.status != Status.BY_DESIGN
+    texts = pl.Series("value", [None if v is None else str(v) for v in published_units(release)], dtype=pl.String)
+    columns = [series.rename(f"d{i}") for i, series in enumerate(release.table.code_columns().values())]
+    lines = (
+        pl.DataFrame([*columns, texts.fill_null("")])
+        .filter(pl.Series(keep))
+        .select(pl.concat_str(pl.all(), separator=SEPARATOR))
+        .to_series()
+        .sort()
+        .to_list()
+    )
+    header = [*release.table.code_columns(), _response(release), str(release.table.decimals)]
+    return _sha256("\n".join([SEPARATOR.join(header), *lines]))
+
+
+def _response(release: Release) -> str:
+    """The name of the column of values in the published frame."""
+    return release.table.response if release.table.response not in release.table.code_columns() else "value"
+
+
+def _codes(release: Release) -> dict[str, Any]:
+    table = release.table
+    if table.names is not None:
+        labels = [[str(name) for name in table.names]]
+        return {"dimensions": ["cell"], "labels": labels, "codes": [list(range(len(table)))]}
+    return {
+        "dimensions": list(table.dimensions),
+        "labels": [list(hierarchy.codes) for hierarchy in table.dimensions.values()],
+        "codes": table.codes.T.tolist(),
+    }
+
+
+def _equations(system: System) -> list[list[int]]:
+    """The equations in which an unknown cell stands, each as its total and its signed parts."""
+    table = system.table
+    matrix = table.equations[system.rows].copy()
+    matrix.eliminate_zeros()
+    row = np.repeat(np.arange(len(system.rows)), np.diff(matrix.indptr))
+    is_total = matrix.indices == table.totals[system.rows][row]
+    order = np.lexsort((~is_total, row))
+    cells, signs = matrix.indices[order].astype(np.int64), matrix.data[order]
+    leads = matrix.indptr[:-1]
+    signs = signs * -signs[leads][row]  # the total stands on the other side, whatever sign it was given
+    encoded = np.where(signs > 0, cells, -1 - cells)
+    encoded[leads] = cells[leads]
+    flat, starts = encoded.tolist(), matrix.indptr.tolist()
+    return [flat[start:stop] for start, stop in pairwise(starts)]
+
+
+def _numbers(values: NDArray[Any]) -> list[int | str | None]:
+    return [None if value in (np.inf, -np.inf) else _number(value) for value in values.tolist()]
+
+
+def _number(value: int | float | Fraction) -> int | str:
+    """A whole number as such, a fraction as "p/q"."""
+    exact = Fraction(value)
+    return exact.numerator if exact.denominator == 1 else f"{exact.numerator}/{exact.denominator}"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()

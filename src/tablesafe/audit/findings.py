@@ -1,0 +1,348 @@
+"""What the audit found: as arrays, as a frame, as JSON, and as text for the terminal. Confidential throughout."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tablesafe.audit.certificate import Certificate, exact_limits
+from tablesafe.audit.exact import Limits, exact
+from tablesafe.audit.explain import Explanation, Side, explain
+from tablesafe.audit.insiders import Insider, Insiders
+from tablesafe.audit.system import System
+from tablesafe.audit.unions import Union, Unions
+from tablesafe.equations import Floats, Mask
+from tablesafe.errors import InvalidInput
+from tablesafe.problem import Problem
+from tablesafe.release import Release
+
+NEVER_NARROWER = 1e-6
+"""Units of width below which an interval is a point: what comes from a table is whole."""
+OUTSIDER = "anyone who sees the release"
+MOST_SHOWN = 20
+
+
+class How(StrEnum):
+    """In which way a cell is open."""
+
+    PUBLISHED = "published"
+    """The release shows it."""
+    EXACT = "exact"
+    """The release does not show it, but gives it away."""
+    LOWER = "lower"
+    """It can be bounded from below too closely."""
+    UPPER = "upper"
+    """It can be bounded from above too closely."""
+    WIDTH = "width"
+    """The whole interval is too narrow."""
+    UNPROVED = "unproved"
+    """A solver says it is protected, but no exact table was found that proves it."""
+    SUM = "sum"
+    """A sum of withheld cells can be derived, and fails a rule itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """One way in which one sensitive cell, or a sum of withheld cells, is open."""
+
+    cell: int
+    """The cell; of a sum, its first."""
+    name: str
+    how: How
+    short: float
+    """How much further the interval would have to reach, in the table's unit."""
+    lower: float
+    """What the attacker derives."""
+    upper: float
+    attacker: str = OUTSIDER
+    certain: bool = True
+    """False when it takes contributions that the table does not list, but that are possible."""
+    because: str = ""
+    """How it follows, where that was found along the way."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.how}, open to {self.attacker}"
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Per sensitive cell what an attacker can derive, and whether that covers its protection interval."""
+
+    problem: Problem = field(repr=False)
+    release: Release = field(repr=False)
+    system: System = field(repr=False)
+    cells: NDArray[np.intp] = field(repr=False)
+    """The cells judged: the sensitive ones; with cells="all" the unknown ones too."""
+    lower: Floats = field(repr=False)
+    """The least each cell can be, as far as an outsider can tell."""
+    upper: Floats = field(repr=False)
+    protected: Mask = field(repr=False)
+    """Whether the interval reaches as far as the levels ask; decided in exact arithmetic."""
+    exact: bool = True
+    """Whether the intervals are exact; otherwise they reach at least as far as shown where a cell is protected."""
+    certificate: Certificate | None = field(default=None, repr=False)
+    insiders: Insiders | None = field(default=None, repr=False)
+    """What respondents learn about each other; None when nobody asked."""
+    unions: Unions | None = field(default=None, repr=False)
+    """Sums of withheld cells that are published in effect; None when nobody asked."""
+
+    @property
+    def safe(self) -> bool:
+        """Whether every sensitive cell is protected from every attacker looked at."""
+        return not self.open
+
+    @property
+    def value(self) -> Floats:
+        """The true value of each cell."""
+        return self.problem.table.value[self.cells]
+
+    @cached_property
+    def known(self) -> Mask:
+        """Cells of which an outsider knows the exact value: published, or given away."""
+        width = (self.upper - self.lower) * 10.0**self.problem.table.decimals
+        return np.asarray(width <= NEVER_NARROWER + 1e-12 * np.abs(self.value), np.bool_)
+
+    @property
+    def disclosed_exactly(self) -> NDArray[np.intp]:
+        """The cells that the release withholds, or hides in an interval, and yet gives away."""
+        return self.cells[self.known & self._hidden[self.cells]]
+
+    @cached_property
+    def _hidden(self) -> Mask:
+        return self.release.suppressed | (self.release.lower < self.release.upper)
+
+    @property
+    def open(self) -> tuple[Opening, ...]:
+        """Every way in which a sensitive cell is open: by how much, from which side, to whom."""
+        return tuple(opening for opening in self._openings if opening.certain)
+
+    @property
+    def possible(self) -> tuple[Opening, ...]:
+        """What would be open if contributors that the table does not list were as large as they can be."""
+        return tuple(opening for opening in self._openings if not opening.certain)
+
+    @property
+    def beyond_outsiders(self) -> tuple[Opening, ...]:
+        """What is open to insiders, or by a sum, although every single cell may be protected from outsiders."""
+        return tuple(opening for opening in self.open if opening.attacker != OUTSIDER or opening.how is How.SUM)
+
+    @cached_property
+    def _openings(self) -> tuple[Opening, ...]:
+        found = [opening for at in np.flatnonzero(~self.protected).tolist() for opening in self._to_outsiders(at)]
+        if self.insiders is not None:
+            found += [opening for insider in self.insiders.found for opening in self._to_insider(insider)]
+        if self.unions is not None:
+            found += [_to_all(union) for union in self.unions.failed]
+        return tuple(found)
+
+    def _to_outsiders(self, at: int) -> list[Opening]:
+        cell, name = int(self.cells[at]), self.problem.table.describe(int(self.cells[at]))
+        levels = self.problem.sensitivity
+        below, above, wide = float(levels.lower[cell]), float(levels.upper[cell]), float(levels.sliding[cell])
+        low, high = float(self.lower[at]), float(self.upper[at])
+        if self.known[at]:
+            how = How.EXACT if self._hidden[cell] else How.PUBLISHED
+            return [Opening(cell, name, how, max(below, above, wide), low, high)]
+        value = float(self.value[at])
+        shorts = {
+            How.LOWER: _sum(low, -value, below),
+            How.UPPER: _sum(value, above, -high),
+            How.WIDTH: _sum(wide, -high, low),
+        }
+        noise = 1e-12 * max(1.0, abs(value))
+        found = [Opening(cell, name, how, short, low, high) for how, short in shorts.items() if short > noise]
+        return found or [Opening(cell, name, How.UNPROVED, 0.0, low, high)]
+
+    def _to_insider(self, insider: Insider) -> list[Opening]:
+        name = self.problem.table.describe(insider.cell)
+        who = f"{insider.role}{': ' + ', '.join(insider.names) if insider.names else ''}"
+        shorts = {How.LOWER: insider.short_below, How.UPPER: insider.short_above, How.WIDTH: insider.short_width}
+        if insider.exact:
+            shorts = {How.EXACT: max(shorts.values())}
+        return [
+            Opening(insider.cell, name, how, short, insider.lower, insider.upper, who, insider.certain)
+            for how, short in shorts.items()
+            if short > 0 or insider.exact
+        ]
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return exact_limits(self.problem, self.release, self.system)
+
+    def explain(self, cell: int, side: Side | None = None) -> Explanation | None:
+        """How an attacker gets the bound of a cell: the few equations that, combined, fix or narrow it.
+
+        Without `side`, the side from which the cell is open. None for a published cell, and where a side has no bound.
+        """
+        found = np.flatnonzero(self.cells == cell)
+        if not found.size:
+            raise InvalidInput(
+                f"Cell {self.problem.table.describe(cell)} was not audited.\n\nHint: audit(..., cells='all')"
+            )
+        at = int(found[0])
+        place = np.flatnonzero(self.system.cells == cell)
+        if not place.size:
+            return None
+        side = side or self._worst_side(at)
+        bound = float(self.upper[at] if side == "upper" else self.lower[at]) * 10.0**self.problem.table.decimals
+        if not np.isfinite(bound):
+            return None
+        return explain(self.system, self._limits, int(place[0]), side=side, bound=bound)
+
+    def _worst_side(self, at: int) -> Side:
+        cell, levels = int(self.cells[at]), self.problem.sensitivity
+        below = float(self.lower[at]) - (float(self.value[at]) - float(levels.lower[cell]))
+        above = float(self.value[at]) + float(levels.upper[cell]) - float(self.upper[at])
+        return "lower" if below > above else "upper"
+
+    # -- how it is shown -----------------------------------------------------------------------------------------------
+
+    def frame(self) -> pl.DataFrame:
+        """One row per audited cell: its codes, true value, interval, what is required, and the verdict."""
+        table, levels = self.problem.table, self.problem.sensitivity
+        codes = {name: series.gather(self.cells.astype(np.uint32)) for name, series in table.code_columns().items()}
+        first = {opening.cell: opening for opening in reversed(self.open) if opening.how is not How.SUM}
+        worst = [first.get(int(cell)) for cell in self.cells]
+        return pl.DataFrame(
+            {
+                **codes,
+                "value": self.value,
+                "sensitive": levels.mask[self.cells],
+                "from": self.lower,
+                "to": self.upper,
+                "required from": self.value - levels.lower[self.cells],
+                "required to": self.value + levels.upper[self.cells],
+                "required width": levels.sliding[self.cells],
+                "protected": self.protected,
+                "known exactly": self.known,
+                "open": pl.Series([None if w is None else str(w.how) for w in worst], dtype=pl.String),
+                "short": pl.Series([None if w is None else w.short for w in worst], dtype=pl.Float64),
+                "attacker": pl.Series([None if w is None else w.attacker for w in worst], dtype=pl.String),
+            }
+        )
+
+    def to_json(self, *, explanations: int = MOST_SHOWN) -> str:
+        """The findings as JSON; the first open cells come with how they are given away."""
+        table = self.problem.table
+        return json.dumps(
+            {
+                "notice": "CONFIDENTIAL: holds true values of withheld cells.",
+                "safe": self.safe,
+                "exact intervals": self.exact,
+                "sensitive cells": int(self.problem.sensitivity.mask.sum()),
+                "withheld cells": int(self.release.suppressed.sum()),
+                "protected": int(self.protected[self._sensitive].sum()),
+                "witness tables": None if self.certificate is None else self.certificate.witnesses,
+                "disclosed exactly": [table.describe(int(cell)) for cell in self.disclosed_exactly],
+                "open": [self._told(opening, number < explanations) for number, opening in enumerate(self.open)],
+                "possible": [self._told(opening, False) for opening in self.possible],
+                "searched": [part.searched for part in (self.insiders, self.unions) if part is not None],
+                "cells": [
+                    {name: _finite(value) for name, value in row.items()} for row in self.frame().iter_rows(named=True)
+                ],
+            },
+            ensure_ascii=False,
+            indent=1,
+        )
+
+    def _told(self, opening: Opening, explained: bool) -> dict[str, Any]:
+        return {
+            "cell": opening.name,
+            "how": str(opening.how),
+            "short": opening.short,
+            "from": _finite(opening.lower),
+            "to": _finite(opening.upper),
+            "attacker": opening.attacker,
+            **(self._explained(opening) if explained else {}),
+        }
+
+    def _explained(self, opening: Opening) -> dict[str, Any]:
+        if opening.because or opening.attacker != OUTSIDER:
+            return {"because": opening.because} if opening.because else {}
+        why = self.explain(opening.cell, _side(opening.how))
+        return {} if why is None else {"because": why.text, "equations": list(why.steps)}
+
+    @property
+    def _sensitive(self) -> Mask:
+        return self.problem.sensitivity.mask[self.cells]
+
+    def text(self, *, shown: int = MOST_SHOWN) -> str:
+        """A summary for the terminal; the first open cells are spelled out."""
+        sensitive, withheld = int(self._sensitive.sum()), int(self.release.suppressed.sum())
+        good = int(self.protected[self._sensitive].sum())
+        verdict = "SAFE" if self.safe else "NOT SAFE"
+        lines = [
+            f"{verdict}: {good:,} of {sensitive:,} sensitive cells are protected from outsiders "
+            f"({withheld:,} of {len(self.problem.table):,} cells are withheld)."
+        ]
+        if self.certificate is not None and good:
+            lines.append(f"Proved by {self.certificate.witnesses:,} witness tables in exact arithmetic.")
+        if self.beyond_outsiders:
+            sums = sum(opening.how is How.SUM for opening in self.beyond_outsiders)
+            cells = len({opening.cell for opening in self.beyond_outsiders if opening.how is not How.SUM})
+            lines.append(f"{cells:,} cells are open to insiders, {sums:,} sums of withheld cells fail a rule.")
+        given_away = int(np.isin(self.disclosed_exactly, self.problem.sensitive).sum())
+        if given_away:
+            lines.append(f"{given_away:,} withheld sensitive cells are given away exactly.")
+        for opening in self.open[:shown]:
+            lines.extend(self._lines(opening))
+        if len(self.open) > shown:
+            lines.append(f"  ... and {len(self.open) - shown:,} more.")
+        if self.possible:
+            lines.append(f"{len(self.possible):,} more would be open if contributors not listed were large enough:")
+            lines.extend(line for opening in self.possible[:3] for line in self._lines(opening))
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _lines(self, opening: Opening) -> list[str]:
+        show = self._show
+        interval = f"derives [{show(opening.lower)}, {show(opening.upper)}]"
+        what = {
+            How.PUBLISHED: "is published",
+            How.EXACT: "is given away exactly",
+            How.LOWER: f"{interval}, but it must reach down to {show(opening.lower - opening.short)}",
+            How.UPPER: f"{interval}, but it must reach up to {show(opening.upper + opening.short)}",
+            How.WIDTH: f"{interval}, but it must be {show(opening.upper - opening.lower + opening.short)} wide",
+            How.UNPROVED: f"{interval}; nothing proves that it reaches far enough",
+            How.SUM: "can be derived",
+        }[opening.how]
+        short = f", {show(opening.short)} short" if opening.how in {How.LOWER, How.UPPER, How.WIDTH} else ""
+        because = self._explained(opening).get("because")
+        lines = [f"  {opening.name}: {what}{short} ({opening.attacker})"]
+        return [*lines, f"    because {because}"] if because else lines
+
+    def _show(self, number: float) -> str:
+        if not np.isfinite(number):
+            return "∞" if number > 0 else "-∞"
+        return f"{number:,.{max(self.problem.table.decimals, 1)}f}".removesuffix(".0")
+
+
+def _to_all(union: Union) -> Opening:
+    rules = ", ".join(union.rules)
+    return Opening(
+        union.cells[0], f"a sum of {len(union.cells)} withheld cells that fails {rules}", How.SUM, 0.0, union.value,
+        union.value, OUTSIDER, union.certain, union.text,
+    )  # fmt: skip
+
+
+def _sum(*terms: float) -> float:
+    """A sum of decimal numbers without the noise of floating point."""
+    return float(sum(map(exact, terms))) if np.isfinite(terms).all() else sum(terms)
+
+
+def _side(how: How) -> Side | None:
+    return "lower" if how is How.LOWER else "upper" if how is How.UPPER else None
+
+
+def _finite(value: Any) -> Any:
+    """Infinite bounds as null: JSON has no infinity."""
+    return None if isinstance(value, float) and not np.isfinite(value) else value

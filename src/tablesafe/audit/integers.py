@@ -1,0 +1,173 @@
+"""Integers: what an attacker derives who knows that the values are whole numbers, as counts are.
+
+The exact intervals of the linear program, rounded inwards, are a start. The generalised shuttle narrows them: bounds go to
+and fro between the cells of every equation, and of equations combined, until nothing changes (Buzzigoli & Giusti 1999;
+Dobra & Fienberg 2000). In components that are networks the linear program has whole vertices, so its intervals are
+exact already. Elsewhere an integer program decides, side by side; every whole table that it finds shows how far all the
+cells of the component can go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from tablesafe.audit.frechet import cube_bounds
+from tablesafe.audit.intervals import exact_intervals
+from tablesafe.audit.sums import SumSearch, combined_equations, components
+from tablesafe.audit.system import System
+from tablesafe.equations import Floats, Mask
+from tablesafe.solve.propagate import propagate
+from tablesafe.solve.whole import WholeProgram
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerIntervals:
+    """Per cell the least and the most that it can be in any whole table that agrees with the release, in units."""
+
+    lower: Floats = field(repr=False)
+    upper: Floats = field(repr=False)
+    lower_proven: Mask = field(repr=False)
+    """Whether a whole table reaches the bound, so that it is exact; otherwise it is only valid."""
+    upper_proven: Mask = field(repr=False)
+
+    @property
+    def proven(self) -> Mask:
+        """Whether both ends are exact."""
+        return np.asarray(self.lower_proven & self.upper_proven)
+
+
+def integer_intervals(
+    system: System,
+    wanted: NDArray[np.intp] | None = None,
+    *,
+    start: tuple[Floats, Floats] | None = None,
+    time_limit_s: float | None = None,
+) -> IntegerIntervals:
+    """The intervals of some unknown cells (by default all) for an attacker who knows that all values are whole.
+
+    `start` holds their exact intervals over the linear program, if these are known already. When the time is out, the
+    bounds that are left are valid, but perhaps not the narrowest.
+    """
+    wanted = np.arange(len(system)) if wanted is None else np.asarray(wanted)
+    if start is None:
+        found = exact_intervals(system, wanted)
+        start = found.lower, found.upper
+    deadline = perf_counter() + (np.inf if time_limit_s is None else time_limit_s)
+    lower, upper = shuttle(system, *_whole_start(system, wanted, start))
+    exact_low, exact_high = lower == system.truth, upper == system.truth
+    component = components(system.matrix)
+    asked = np.zeros(len(system), dtype=np.bool_)
+    asked[wanted] = True
+    order = np.argsort(component, kind="stable")
+    starts = np.searchsorted(component[order], np.arange(component.max(initial=-1) + 2))
+    for number in np.unique(component[wanted]).tolist():
+        cells = np.sort(order[starts[number] : starts[number + 1]])
+        search = _Component(system, cells, lower[cells], upper[cells], asked[cells])
+        search.close(deadline)
+        lower[cells], upper[cells] = search.lower + system.truth[cells], search.upper + system.truth[cells]
+        exact_low[cells], exact_high[cells] = search.proven(-1), search.proven(+1)
+    return IntegerIntervals(lower[wanted], upper[wanted], exact_low[wanted], exact_high[wanted])
+
+
+def shuttle(system: System, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """Narrow whole bounds over the equations, and over sums and differences of two of them, until they settle."""
+    cube = cube_bounds(system)
+    if cube is not None:
+        lower, upper = np.maximum(lower, np.ceil(cube[0])), np.minimum(upper, np.floor(cube[1]))
+    pairs = combined_equations(system.matrix, SumSearch(max_chain=2))
+    every = sparse.vstack([system.matrix.astype(np.int32), pairs], format="csr")
+    low, high = propagate(every, lower - system.truth, upper - system.truth)
+    return low + system.truth, high + system.truth
+
+
+def _whole_start(system: System, wanted: NDArray[np.intp], start: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """The system's bounds and the intervals known, rounded inwards."""
+    lower, upper = system.lower.copy(), system.upper.copy()
+    lower[wanted], upper[wanted] = np.maximum(lower[wanted], start[0]), np.minimum(upper[wanted], start[1])
+    with np.errstate(invalid="ignore"):
+        slack_low = np.where(np.isfinite(lower), 1e-9 * np.maximum(1.0, np.abs(lower)), 0.0)
+        slack_high = np.where(np.isfinite(upper), 1e-9 * np.maximum(1.0, np.abs(upper)), 0.0)
+    return np.minimum(np.ceil(lower - slack_low), system.truth), np.maximum(np.floor(upper + slack_high), system.truth)
+
+
+class _Component:
+    """The whole tables of one component, as moves from the truth."""
+
+    def __init__(self, system: System, cells: NDArray[np.intp], lower: Floats, upper: Floats, asked: Mask) -> None:
+        columns = system.matrix.tocsc()[:, cells].tocsr()
+        self.matrix = sparse.csr_array(columns[np.flatnonzero(np.diff(columns.indptr))])
+        self.lower, self.upper = lower - system.truth[cells], upper - system.truth[cells]
+        self.asked = asked
+        self.least, self.most = np.zeros(len(cells)), np.zeros(len(cells))
+        """The furthest moves that some whole table shows."""
+        self.network = is_network(self.matrix)
+
+    def proven(self, sign: int) -> Mask:
+        """Which ends are exact: shown by a table, without end, or the vertex of a network."""
+        bound, seen = (self.upper, self.most) if sign > 0 else (self.lower, self.least)
+        return np.asarray((bound == seen) | np.isinf(bound) | (self.asked & self.network))
+
+    def close(self, deadline: float) -> None:
+        """Ask the integer program for every end that is not proven, the nearest first."""
+        if self.network:
+            return
+        program: WholeProgram | None = None
+        tried: set[tuple[int, int]] = set()
+        while (side := self._next(tried)) is not None and perf_counter() < deadline:
+            program = program or WholeProgram(self.matrix, self.lower, self.upper)
+            tried.add(side)
+            cell, sign = side
+            found = program.furthest(cell, sign, deadline - perf_counter())
+            if found.point is not None:
+                np.minimum(self.least, found.point, out=self.least)
+                np.maximum(self.most, found.point, out=self.most)
+            if self._learn(cell, sign, found.bound):
+                everything = np.arange(len(self.lower))
+                program.narrow(everything, self.lower, self.upper)
+
+    def _next(self, tried: set[tuple[int, int]]) -> tuple[int, int] | None:
+        """The open end nearest to its bound."""
+        best: tuple[float, tuple[int, int]] | None = None
+        for sign, gap in ((+1, self.upper - self.most), (-1, self.least - self.lower)):
+            for cell in np.flatnonzero(self.asked & ~self.proven(sign)).tolist():
+                if (cell, sign) not in tried and (best is None or gap[cell] < best[0]):
+                    best = float(gap[cell]), (cell, sign)
+        return None if best is None else best[1]
+
+    def _learn(self, cell: int, sign: int, bound: float) -> bool:
+        """Take a new bound, and pass it on along the equations; whether anything changed."""
+        old = self.upper[cell] if sign > 0 else -self.lower[cell]
+        if not bound < old:
+            return False
+        if sign > 0:
+            self.upper[cell] = bound
+        else:
+            self.lower[cell] = -bound
+        self.lower, self.upper = propagate(self.matrix, self.lower, self.upper)
+        return True
+
+
+def is_network(matrix: sparse.csr_array) -> bool:
+    """Whether the equations are those of a network, so that whole bounds have whole vertices.
+
+    At most two entries per column, and rows that can be coloured with two colours so that entries of equal sign are in
+    rows of different colours, and entries of opposite sign in rows of the same (Heller & Tompkins 1956).
+    """
+    columns = sparse.csc_array(matrix)
+    entries = np.diff(columns.indptr)
+    if bool((np.abs(columns.data) != 1).any() or (entries > 2).any()):
+        return False
+    first = columns.indptr[:-1][entries == 2]
+    one, other = columns.indices[first], columns.indices[first + 1]
+    differ = (columns.data[first] == columns.data[first + 1]).astype(np.int64)
+    rows = matrix.shape[0]
+    edges = np.concatenate([one, one + rows]), np.concatenate([other + rows * differ, other + rows * (1 - differ)])
+    graph = sparse.coo_array((np.ones(len(edges[0])), edges), shape=(2 * rows, 2 * rows))
+    _, colour = connected_components(graph, directed=False)
+    return not bool((colour[:rows] == colour[rows:]).any())

@@ -1,0 +1,228 @@
+"""Choose few witnesses, make them exact, and say which cell is proved by which two.
+
+A solver's tables are suggestions. A cell counts as protected only if exact tables show it, so a required level that is
+met exactly is proved by the table that meets it, and one that is missed by a billionth has no proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import lcm
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tablesafe.audit.exact import (
+    Limits,
+    Move,
+    Wholes,
+    exact_in_units,
+    exact_moves,
+    exact_vertex,
+    times,
+    whole_multiples,
+)
+from tablesafe.equations import Floats, Mask
+
+TIE = 1e-6
+"""Two numbers nearer than this, relative to their size, are compared exactly."""
+
+
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """How far each wanted unknown cell must be able to move, in whole numbers of `1/scale` of the system's unit."""
+
+    at: NDArray[np.intp] = field(repr=False)
+    """Position of the cell among the unknown."""
+    lower: Wholes = field(repr=False)
+    upper: Wholes = field(repr=False)
+    sliding: Wholes = field(repr=False)
+    scale: int = 1
+
+    @classmethod
+    def of(cls, at: NDArray[np.intp], lower: Floats, upper: Floats, sliding: Floats, decimals: int) -> Self:
+        """Needs from protection levels in the table's own unit, read as the decimal numbers they are."""
+        levels = [exact_in_units(level, decimals) for level in (lower, upper, sliding)]
+        scale = lcm(1, *(level.denominator for part in levels for level in set(part.tolist())))
+        lows, highs, widths = (whole_multiples(level, scale) for level in levels)
+        return cls(at, lows, highs, widths, scale)
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def take(self, which: NDArray[np.intp]) -> Needs:
+        """Some of the cells."""
+        return Needs(self.at[which], self.lower[which], self.upper[which], self.sliding[which], self.scale)
+
+    def floats(self) -> tuple[Floats, Floats, Floats]:
+        """Lower, upper and sliding levels in units, for a solver."""
+        lower, upper, sliding = (
+            (level / self.scale).astype(np.float64) for level in (self.lower, self.upper, self.sliding)
+        )
+        return lower, upper, sliding
+
+    def low_enough(self, reached: Reach) -> Mask:
+        """Which cells a witness shows at or below their value less the lower level."""
+        return np.asarray(times(reached.numerators, self.scale) <= -times(self.lower, reached.denominator), np.bool_)
+
+    def high_enough(self, reached: Reach) -> Mask:
+        """Which cells a witness shows at or above their value plus the upper level."""
+        return np.asarray(times(reached.numerators, self.scale) >= times(self.upper, reached.denominator), np.bool_)
+
+    def wide_enough(self, cell: int, low: Fraction, high: Fraction) -> bool:
+        """Whether two moves of a cell are as far apart as its sliding level asks."""
+        return (high - low) * self.scale >= int(self.sliding[cell])
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """How far one exact witness moves the wanted cells."""
+
+    numerators: Wholes = field(repr=False)
+    denominator: int
+
+    def __getitem__(self, cell: int) -> Fraction:
+        return Fraction(int(self.numerators[cell]), self.denominator)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Witnesses that share their cells, and what they prove."""
+
+    moves: tuple[Move, ...]
+    """Cells are positions among the unknown."""
+    at: NDArray[np.intp]
+    """The proved cells, as positions among the unknown."""
+    low: NDArray[np.intp]
+    """Which witness shows each cell low enough: 0 is the true table, 1 the first of `moves`."""
+    high: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+
+def prove(columns: sparse.csc_array, limits: Limits, cells: NDArray[np.intp], moves: Floats, needs: Needs) -> Group:
+    """Prove as many of the needs as the moves of one component allow.
+
+    `columns` holds all equations over all unknown cells, `cells` the positions of the component's, ascending; each row
+    of `moves` is a solver's table less the truth, over those cells.
+    """
+    search = _Search(equations_over(columns, cells), limits.take(cells), moves, needs, np.searchsorted(cells, needs.at))
+    search.cover()
+    return search.group(cells)
+
+
+def equations_over(columns: sparse.csc_array, cells: NDArray[np.intp]) -> sparse.csr_array:
+    """The equations in which some cells stand, over those cells only; costs only as much as they are many."""
+    starts, stops = columns.indptr[cells], columns.indptr[cells + 1]
+    widths = stops - starts
+    entry = np.repeat(starts - (np.cumsum(widths) - widths), widths) + np.arange(int(widths.sum()))
+    rows, row = np.unique(columns.indices[entry], return_inverse=True)
+    column = np.repeat(np.arange(len(cells)), widths)
+    return sparse.csr_array((columns.data[entry], (row, column)), shape=(len(rows), len(cells)))
+
+
+class _Search:
+    """Greedy cover: the suggestion that serves most open needs first, made exact, until no more is served."""
+
+    def __init__(
+        self, matrix: sparse.csr_array, limits: Limits, moves: Floats, needs: Needs, columns: NDArray[np.intp]
+    ) -> None:
+        self.matrix, self.limits, self.moves, self.needs, self.columns = matrix, limits, moves, needs, columns
+        self.found: list[Move] = []
+        self.reached: list[Reach] = []
+        self.bare = np.asarray((needs.lower == 0) & (needs.upper == 0) & (needs.sliding == 0), np.bool_)
+        """Cells without levels must only not be known: one witness that differs from the truth will do."""
+        self.low = np.where((needs.lower == 0) & ~self.bare, 0, -1)
+        """Witness that serves each cell downwards; 0 is the truth, which serves a level of 0; −1 none yet."""
+        self.high = np.where((needs.upper == 0) & ~self.bare, 0, -1)
+
+    def cover(self) -> None:
+        """Serve every need that the suggestions can serve."""
+        near = self.moves[:, self.columns]
+        lower, upper, _ = self.needs.floats()
+        slack = np.where(self.bare, -TIE, TIE) * np.maximum(1.0, np.abs(near))
+        down, up = near - slack <= -lower, near + slack >= upper
+        gain = (down & (self.low < 0)).sum(axis=1) + (up & (self.high < 0)).sum(axis=1)
+        while gain.size and int(gain.max()) > 0:
+            best = int(gain.argmax())
+            no_low, no_high = self.low < 0, self.high < 0
+            self._add(best, down[best] & no_low, up[best] & no_high)
+            served_low, served_high = no_low & (self.low >= 0), no_high & (self.high >= 0)
+            gain -= down[:, served_low].sum(axis=1) + up[:, served_high].sum(axis=1)
+            gain[best] = 0
+        self._widen(near)
+
+    def _add(self, suggestion: int, asked_low: Mask, asked_high: Mask) -> None:
+        """Make a suggestion exact; where rounding lost what was asked of it, solve for its vertex."""
+        for move, reach in self._exact(suggestion):
+            self._serve(move, reach)
+            if not ((asked_low & (self.low < 0)) | (asked_high & (self.high < 0))).any():
+                break
+
+    def _serve(self, move: Move, reach: Reach) -> None:
+        moved = np.asarray(reach.numerators != 0, np.bool_)
+        low = (self.low < 0) & self.needs.low_enough(reach) & (moved | ~self.bare)
+        high = (self.high < 0) & self.needs.high_enough(reach) & (moved | ~self.bare)
+        if (low | high).any():
+            index = self._keep(move, reach)
+            self.low[high & self.bare] = self.high[low & self.bare] = 0
+            self.low[low], self.high[high] = index, index
+
+    def _exact(self, suggestion: int) -> Iterator[tuple[Move, Reach]]:
+        rounded = exact_moves(self.matrix, self.moves[[suggestion]], self.limits)[0]
+        if rounded is not None:
+            yield rounded, Reach(rounded.at(self.columns), rounded.denominator)
+        vertex = exact_vertex(self.matrix, self.moves[suggestion], self.limits)
+        if vertex is not None:
+            yield vertex, Reach(vertex.at(self.columns), vertex.denominator)
+
+    def _keep(self, move: Move, reach: Reach) -> int:
+        self.found.append(move)
+        self.reached.append(reach)
+        return len(self.found)
+
+    def _widen(self, near: Floats) -> None:
+        """Cells with a sliding level need two witnesses that far apart: the lowest and the highest known."""
+        for cell in np.flatnonzero((self.needs.sliding > 0) & (self.low >= 0) & (self.high >= 0)).tolist():
+            if self._wide_enough(cell):
+                continue
+            self._use_extremes(cell)
+            if not self._wide_enough(cell) and len(near):
+                for suggestion in (int(near[:, cell].argmin()), int(near[:, cell].argmax())):
+                    for move, reach in self._exact(suggestion):
+                        self._keep(move, reach)
+                self._use_extremes(cell)
+            if not self._wide_enough(cell):
+                self.low[cell] = self.high[cell] = -1
+
+    def _use_extremes(self, cell: int) -> None:
+        known = self._known(cell)
+        self.low[cell] = min(range(len(known)), key=known.__getitem__)
+        self.high[cell] = max(range(len(known)), key=known.__getitem__)
+
+    def _wide_enough(self, cell: int) -> bool:
+        known = self._known(cell)
+        return self.needs.wide_enough(cell, known[self.low[cell]], known[self.high[cell]])
+
+    def _known(self, cell: int) -> list[Fraction]:
+        return [Fraction(0), *(reach[cell] for reach in self.reached)]
+
+    def group(self, cells: NDArray[np.intp]) -> Group:
+        """What was proved, with only the witnesses that some proof names."""
+        proved = np.flatnonzero((self.low >= 0) & (self.high >= 0))
+        used = np.unique(np.concatenate([[0], self.low[proved], self.high[proved]]))
+        moves = tuple(
+            Move(cells[move.cells], move.numerators, move.denominator)
+            for move in (self.found[index - 1] for index in used[1:].tolist())
+        )
+        return Group(
+            moves,
+            self.needs.at[proved],
+            np.searchsorted(used, self.low[proved]),
+            np.searchsorted(used, self.high[proved]),
+        )

@@ -1,0 +1,330 @@
+"""Sums of unknown cells that the release gives away: constant over all tables that agree with it.
+
+Once the cells are set aside that have only one possible value, a sum is constant exactly when it is a combination of
+the equations, that is, when it vanishes on the null space of each component. Three searches, each bounded:
+
+- every equation whose unknown cells stand on one side: its remainder;
+- chains: equations added to and subtracted from each other where they share cells, up to `max_chain` of them;
+- the null space: all pairs, and in components of up to `max_component` cells all triples, whatever the chain.
+
+Only sums count, no differences: a sum has contributors, a difference has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
+
+from tablesafe.audit.system import System
+from tablesafe.equations import Floats, Integers, Mask, distinct_rows
+from tablesafe.errors import InvalidOption
+
+_PROJECTIONS = 3
+"""Random null vectors: a chance agreement of all three to twelve digits does not happen."""
+_EQUAL = 1e-8
+"""Null vectors have entries around 1, computed to about 1e-14."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumSearch:
+    """How far to look for sums that the release gives away."""
+
+    max_terms: int = field(default=12, metadata={"help": "cells in a sum found by a chain or in the null space"})
+    max_chain: int = field(default=4, metadata={"help": "equations combined in a chain"})
+    max_sums: int = field(default=100_000, metadata={"help": "combinations kept at each step of the chains"})
+    max_component: int = field(default=600, metadata={"help": "cells of a component in which all triples are tried"})
+
+    def __post_init__(self) -> None:
+        for name in ("max_terms", "max_chain", "max_sums", "max_component"):
+            if getattr(self, name) < 1:
+                raise InvalidOption(f"SumSearch.{name} must be at least 1, got {getattr(self, name)!r}.")
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantSums:
+    """Sums that are constant over all feasible tables, one per row, and how each follows."""
+
+    cells: sparse.csr_array = field(repr=False)
+    """Ones at the unknown cells of each sum."""
+    combination: sparse.csr_array = field(repr=False)
+    """The multiple of each of the system's equations that gives the sum; all zero where only the null space told."""
+    fixed: Mask = field(repr=False)
+    """Unknown cells that have one possible value only, and are therefore no part of any sum."""
+    cut: bool = False
+    """Whether the search met a limit, so that there may be more."""
+
+    def __len__(self) -> int:
+        return int(self.cells.shape[0])
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The equation of which each sum is the remainder; −1 for the others."""
+        entries = np.diff(self.combination.indptr)
+        out = np.full(len(self), -1, dtype=np.intp)
+        alone = entries == 1
+        out[alone] = self.combination.indices[self.combination.indptr[:-1][alone]]
+        return out
+
+    def take(self, some: NDArray[Any]) -> Self:
+        """Some of the sums."""
+        return type(self)(self.cells[some], self.combination[some], self.fixed, self.cut)
+
+
+def constant_sums(
+    system: System, *, lower: Floats | None = None, upper: Floats | None = None, search: SumSearch | None = None
+) -> ConstantSums:
+    """Find the sums of two or more unknown cells that have one value in all tables that agree with the release.
+
+    `lower` and `upper` are what the attacker can derive for each unknown cell (the exact intervals); without them only
+    cells that the equations alone determine are set aside.
+    """
+    search = search or SumSearch()
+    lower = system.lower if lower is None else lower
+    upper = system.upper if upper is None else upper
+    fixed = upper - lower <= 1e-9 * np.maximum(1.0, np.abs(lower))
+    matrix = _without(system.matrix, fixed)
+    marks = _null_vectors(matrix, ~fixed)
+    fixed = fixed | (np.abs(marks) <= _EQUAL).all(axis=1)
+    matrix = _without(matrix, fixed)
+    remainders = _remainders(matrix)
+    chains, cut = _chains(matrix, search)
+    told = _null_space_sums(matrix, marks, fixed, search)
+    skipped = _sizes_of_components(matrix, fixed).max(initial=0) > search.max_component
+    found = _stacked([remainders, chains, told])
+    return ConstantSums(found[0], found[1], fixed, cut or bool(skipped))
+
+
+def combination_of(system: System, found: ConstantSums, number: int) -> dict[int, Fraction]:
+    """The multiples of the system's equations that add up to a sum, fixed cells apart; empty if none was found."""
+    span = slice(found.combination.indptr[number], found.combination.indptr[number + 1])
+    rows, sizes = found.combination.indices[span], found.combination.data[span]
+    return {int(row): Fraction(int(size)) for row, size in zip(rows, sizes, strict=True)}
+
+
+Found = tuple[sparse.csr_array, sparse.csr_array]
+"""Sums and the combinations that give them."""
+
+
+def _without(matrix: sparse.csr_array, fixed: Mask) -> sparse.csr_array:
+    """The matrix with the columns of fixed cells emptied."""
+    kept = sparse.csr_array(matrix @ sparse.diags_array((~fixed).astype(np.int8), dtype=np.int8))
+    kept.eliminate_zeros()
+    return kept
+
+
+def _null_vectors(matrix: sparse.csr_array, free: Mask) -> Floats:
+    """Random vectors of the null space, one column each, zero where not free.
+
+    The projection of a random vector: one quasi-definite factorisation, and the same projection again until the small
+    regularisation, which dependent equations make necessary, is gone.
+    """
+    cells = matrix.shape[1]
+    start = np.random.default_rng(20011).standard_normal((cells, _PROJECTIONS)) * free[:, None]
+    if not matrix.nnz:
+        return start
+    there = np.flatnonzero(np.diff(matrix.indptr))
+    entries = matrix[there].astype(np.float64)
+    unit, small = sparse.eye_array(cells), sparse.eye_array(len(there)) * -1e-9
+    augmented = sparse.block_array([[unit, entries.T], [entries, small]], format="csc")
+    factors = splu(augmented, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    vectors = start
+    for _ in range(4):
+        padded = np.vstack([vectors, np.zeros((len(there), _PROJECTIONS))])
+        vectors = np.asarray(factors.solve(padded))[:cells]
+    return vectors
+
+
+def combined_equations(matrix: sparse.csr_array, search: SumSearch) -> sparse.csr_array:
+    """Sums and differences of up to `max_chain` equations that share cells, with coefficients −1, 0 and 1."""
+    links, names = _links(matrix, search)
+    front, by, seen = links, names, _hashes(links)
+    found = [sparse.csr_array((0, matrix.shape[1]), dtype=np.int32)]
+    for _ in range(search.max_chain - 1):
+        if not front.shape[0]:
+            break
+        front, by, _ = _extended(front, by, links, names, search)
+        new = _first_seen(front, seen)
+        front, by = front[new], by[new]
+        seen = np.union1d(seen, _hashes(front))
+        found.append(front)
+    return sparse.csr_array(sparse.vstack(found, format="csr"))
+
+
+def _links(matrix: sparse.csr_array, search: SumSearch) -> Found:
+    """The equations, each once, that are not too long to be combined, and their own numbers."""
+    rows = np.flatnonzero(np.diff(matrix.indptr))
+    rows = rows[distinct_rows(matrix[rows])] if rows.size else rows
+    rows = rows[np.diff(matrix.indptr)[rows] <= 2 * search.max_terms]
+    links = sparse.csr_array(matrix[rows].astype(np.int32))
+    return links, _selection(rows, np.ones(len(rows), np.int64), matrix.shape[0])
+
+
+def _remainders(matrix: sparse.csr_array) -> Found:
+    """Every equation with two or more unknown cells, all on one side."""
+    terms = np.diff(matrix.indptr)
+    balance = np.asarray(matrix.astype(np.int64).sum(axis=1))
+    one_sided = np.flatnonzero((terms >= 2) & (np.abs(balance) == terms))
+    if one_sided.size:
+        one_sided = one_sided[distinct_rows(abs(matrix[one_sided]))]
+    sign = np.sign(balance[one_sided])
+    combination = _selection(one_sided, sign, matrix.shape[0])
+    return sparse.csr_array(abs(matrix[one_sided])).astype(np.int8), combination
+
+
+def _chains(matrix: sparse.csr_array, search: SumSearch) -> tuple[Found, bool]:
+    """Sums of two to `max_chain` equations, each next one cancelling a cell of the combination before it."""
+    links, names = _links(matrix, search)
+    front, by = links, names
+    found: list[Found] = []
+    seen = _hashes(front)
+    cut = False
+    for _ in range(search.max_chain - 1):
+        if not front.shape[0]:
+            break
+        front, by, more = _extended(front, by, links, names, search)
+        new = _first_seen(front, seen)
+        front, by, cut = front[new], by[new], cut or more
+        seen = np.union1d(seen, _hashes(front))
+        found.append(_sums_among(front, by))
+    return _stacked([*found, _empty(matrix)]), cut
+
+
+def _extended(
+    front: sparse.csr_array, by: sparse.csr_array, links: sparse.csr_array, names: sparse.csr_array, search: SumSearch
+) -> tuple[sparse.csr_array, sparse.csr_array, bool]:
+    """Every combination ± an equation in which all shared cells cancel, so that coefficients stay −1, 0 and 1."""
+    alike, against, one, other = _overlaps(front, links)
+    sizes = np.diff(front.indptr)[one] + np.diff(links.indptr)[other] - 2 * (alike + against)
+    good = ((alike == 0) | (against == 0)) & (sizes >= 1) & (sizes <= search.max_terms)
+    pick = np.flatnonzero(good)
+    cut = len(pick) > search.max_sums
+    if cut:
+        pick = pick[np.argsort(sizes[pick], kind="stable")[: search.max_sums]]
+    sign = sparse.diags_array(np.where(alike[pick] > 0, -1, 1).astype(np.int32), dtype=np.int32)
+    combined = sparse.csr_array(front[one[pick]] + sign @ links[other[pick]])
+    combined.eliminate_zeros()
+    used = sparse.csr_array(by[one[pick]] + sign @ names[other[pick]])
+    used.eliminate_zeros()
+    return combined, used, bool(cut)
+
+
+def _overlaps(
+    front: sparse.csr_array, links: sparse.csr_array
+) -> tuple[Integers, Integers, NDArray[np.intp], NDArray[np.intp]]:
+    """For each combination and equation that share cells: how many with the same sign, how many with the opposite."""
+    far = 1 << 20
+    plus, minus = (front > 0).astype(np.int64), (front < 0).astype(np.int64)
+    link_plus, link_minus = (links > 0).astype(np.int64), (links < 0).astype(np.int64)
+    left = sparse.hstack([plus, minus], format="csr")
+    right = sparse.hstack([link_plus + far * link_minus, link_minus + far * link_plus], format="csr")
+    both = sparse.coo_array(left @ right.T)
+    return both.data % far, both.data // far, both.row, both.col
+
+
+def _sums_among(combined: sparse.csr_array, used: sparse.csr_array) -> Found:
+    """Those combinations whose coefficients all have one sign, turned to +1."""
+    terms = np.diff(combined.indptr)
+    balance = np.asarray(combined.sum(axis=1))
+    one_sided = np.flatnonzero((terms >= 2) & (np.abs(balance) == terms))
+    sign = sparse.diags_array(np.sign(balance[one_sided]), dtype=np.int32)
+    return sparse.csr_array(abs(combined[one_sided])).astype(np.int8), sparse.csr_array(sign @ used[one_sided])
+
+
+def _null_space_sums(matrix: sparse.csr_array, marks: Floats, fixed: Mask, search: SumSearch) -> Found:
+    """All pairs, and the triples of components that are not too large, whose entries in every null vector cancel."""
+    free = np.flatnonzero(~fixed & (np.diff(matrix.tocsc().indptr) > 0))
+    if not free.size:
+        return _empty(matrix)
+    members = [_pairs(marks, free)]
+    component = components(matrix)
+    order = free[np.argsort(component[free], kind="stable")]
+    starts = np.flatnonzero(np.diff(component[order], prepend=-1))
+    for cells in np.split(order, starts[1:]):
+        if 3 <= len(cells) <= search.max_component:
+            members.append(_triples(marks, cells))
+    sums = [m for m in members if len(m)]
+    if not sums:
+        return _empty(matrix)
+    size = np.concatenate([np.full(len(m), m.shape[1]) for m in sums])
+    cells = np.concatenate([m.ravel() for m in sums])
+    indptr = np.concatenate([[0], np.cumsum(size)])
+    matrix_of_sums = sparse.csr_array((np.ones(len(cells), np.int8), cells, indptr), shape=(len(size), matrix.shape[1]))
+    matrix_of_sums.sort_indices()
+    return matrix_of_sums, sparse.csr_array((len(size), matrix.shape[0]), dtype=np.int32)
+
+
+def _pairs(marks: Floats, cells: NDArray[np.intp]) -> NDArray[np.intp]:
+    one, other = _meeting(marks[cells], -marks[cells])
+    keep = one < other
+    return np.column_stack([cells[one[keep]], cells[other[keep]]])
+
+
+def _triples(marks: Floats, cells: NDArray[np.intp]) -> NDArray[np.intp]:
+    first, second = np.triu_indices(len(cells), k=1)
+    pair, third = _meeting(marks[cells[first]] + marks[cells[second]], -marks[cells])
+    keep = second[pair] < third
+    pair, third = pair[keep], third[keep]
+    return np.column_stack([cells[first[pair]], cells[second[pair]], cells[third]])
+
+
+def _meeting(one: Floats, other: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The pairs of rows of two arrays that are equal up to rounding."""
+    order = np.argsort(other[:, 0], kind="stable")
+    key = other[order, 0]
+    begin = np.searchsorted(key, one[:, 0] - _EQUAL)
+    length = np.searchsorted(key, one[:, 0] + _EQUAL) - begin
+    left = np.repeat(np.arange(len(one)), length)
+    offset = np.arange(len(left)) - np.repeat(np.cumsum(length) - length, length)
+    right = order[begin[left] + offset]
+    same = (np.abs(one[left] - other[right]) <= _EQUAL).all(axis=1)
+    return left[same], right[same]
+
+
+def components(matrix: sparse.csr_array) -> NDArray[np.intp]:
+    """The number of the component of each cell; cells of one equation are together."""
+    rows = matrix.shape[0]
+    graph = sparse.block_array([[None, abs(matrix)], [abs(matrix).T, None]], format="csr")
+    _, labels = connected_components(graph, directed=False)
+    return np.asarray(labels[rows:], dtype=np.intp)
+
+
+def _sizes_of_components(matrix: sparse.csr_array, fixed: Mask) -> Integers:
+    return np.bincount(components(matrix)[~fixed])
+
+
+def _selection(rows: NDArray[np.intp], sign: Integers, n: int) -> sparse.csr_array:
+    return sparse.csr_array((sign.astype(np.int32), (np.arange(len(rows)), rows)), shape=(len(rows), n))
+
+
+def _empty(matrix: sparse.csr_array) -> Found:
+    rows, cells = matrix.shape
+    return sparse.csr_array((0, cells), dtype=np.int8), sparse.csr_array((0, rows), dtype=np.int32)
+
+
+def _stacked(parts: list[Found]) -> Found:
+    """All sums in one, each once: the first way to find it is the simplest."""
+    cells = sparse.csr_array(sparse.vstack([cells for cells, _ in parts], format="csr"))
+    used = sparse.csr_array(sparse.vstack([used for _, used in parts], format="csr"))
+    first = distinct_rows(cells) if cells.shape[0] else np.zeros(0, np.intp)
+    return cells[first], used[first]
+
+
+def _hashes(matrix: sparse.csr_array) -> Integers:
+    """One number per combination, the same for a combination and its negative."""
+    weights = np.random.default_rng(577).integers(1, 2**62, size=matrix.shape[1], dtype=np.int64)
+    with np.errstate(over="ignore"):
+        hashed = matrix.astype(np.int64) @ weights
+        return np.asarray(np.maximum(hashed, -hashed))
+
+
+def _first_seen(matrix: sparse.csr_array, seen: Integers) -> NDArray[np.intp]:
+    hashed = _hashes(matrix)
+    _, first = np.unique(hashed, return_index=True)
+    return np.sort(first[~np.isin(hashed[first], seen)])

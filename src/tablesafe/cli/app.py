@@ -1,0 +1,84 @@
+"""All commands. Their modules load tables and solvers only when a command is run, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TextIO
+
+from cyclopts import App, Parameter
+
+import tablesafe
+from tablesafe.cli.audit import audit
+from tablesafe.cli.convert import convert
+from tablesafe.cli.demo import demo
+from tablesafe.cli.exits import EXIT_HELP, Exit, report_error
+from tablesafe.cli.flag import flag
+from tablesafe.cli.init import init
+from tablesafe.cli.rules import rules
+from tablesafe.cli.run import run
+from tablesafe.cli.show import warn
+from tablesafe.cli.tabulate import tabulate
+from tablesafe.cli.verify import verify
+from tablesafe.errors import InvalidOption
+
+app = App(
+    name="tablesafe",
+    help="Make statistical tables safe to publish, and prove it.",
+    help_epilogue=EXIT_HELP,
+    version=tablesafe.__version__,
+    help_format="plaintext",
+    default_parameter=Parameter(negative=()),
+)
+
+_PLAIN: tuple[Callable[..., int], ...] = (run, init, demo, tabulate, flag, audit, verify)
+for _number, _command in enumerate(_PLAIN):
+    app.command(_command, sort_key=_number)
+app.command(rules)
+app.command(convert, sort_key=11)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and exit with its code."""
+    sys.exit(call(sys.argv[1:] if arguments is None else arguments))
+
+
+def call(arguments: Sequence[str]) -> int:
+    """Run a command; errors become a message, a hint and an exit code."""
+    from cyclopts import CycloptsError
+
+    tokens = [token for token in arguments if token != "--debug"]
+    debug, as_json = len(tokens) < len(arguments), "--json" in tokens
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminated)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = app(tokens, exit_on_error=False, print_error=not as_json, result_action="return_value")
+    except CycloptsError as error:
+        return report_error(InvalidOption(str(error)), as_json=True, debug=debug) if as_json else Exit.BAD_INPUT
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else Exit.OK
+    except BaseException as error:
+        return report_error(error, as_json=as_json, debug=debug)
+    return code if isinstance(code, int) else Exit.OK
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show what the library warns of as a line for people, without the line of code that it comes from."""
+    warn(str(message))
+
+
+def _terminated(number: int, frame: object) -> NoReturn:
+    """Clean up as after Ctrl-C when the process is asked to end."""
+    raise KeyboardInterrupt

@@ -1,0 +1,68 @@
+"""`tablesafe audit`: attack a table and its pattern."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from tablesafe.cli.exits import Exit
+from tablesafe.cli.show import say
+
+
+def audit(
+    problem: Path,
+    /,
+    *,
+    pattern: Annotated[Path | None, Parameter(help="file that says which cells are withheld")] = None,
+    cells: Annotated[Literal["sensitive", "all"], Parameter(help="which cells to bound exactly")] = "sensitive",
+    certificate: Annotated[Path | None, Parameter(help="write the proof here; it is an internal document")] = None,
+    output: Annotated[Path | None, Parameter(alias="-o", help="write the findings here: .csv, .xlsx or .json")] = None,
+    json: Annotated[bool, Parameter(help="print the findings as one JSON document")] = False,
+    quiet: Annotated[bool, Parameter(help="print nothing when all is safe")] = False,
+) -> int:
+    """Attack a table with its pattern of withheld cells, and say what can be derived.
+
+    The exit code is 1 when a sensitive cell is open. Without a pattern, the cells that the file itself marks as
+    sensitive or suppressed are withheld.
+
+    Parameters
+    ----------
+    problem
+        a JJ file, a .tab file with its .rda, or a job file
+    """
+    from tablesafe.audit.audit import audit as attack
+    from tablesafe.cli.sources import read_problem
+    from tablesafe.files import write_text
+    from tablesafe.io.frames import write_frame
+    from tablesafe.io.patterns import read_pattern
+    from tablesafe.methods import Withhold
+    from tablesafe.release import Release
+    from tablesafe.report.progress import Event, progress_bar
+
+    with progress_bar(enabled=not (json or quiet)) as listen:
+        given = read_problem(problem, listen)
+        if pattern is None:
+            release = Withhold().protect(given)
+        else:
+            release = Release.from_suppression(given, read_pattern(pattern, given), method=pattern.name)
+        findings = attack(
+            given,
+            release,
+            cells=cells,
+            certify=certificate is not None or not json,
+            progress=lambda done: listen(Event("audit", "Attacking the release", round(100 * done), 100)),
+        )
+    if certificate is not None and findings.certificate is not None:
+        findings.certificate.save(certificate)
+    if output is not None:
+        if output.suffix.lower() == ".json":
+            write_text(output, findings.to_json())
+        else:
+            write_frame(findings.frame(), output)
+    if json:
+        print(findings.to_json())
+    elif not (quiet and findings.safe):
+        say(findings.text(), style="green" if findings.safe else "red")
+    return Exit.OK if findings.safe else Exit.UNSAFE

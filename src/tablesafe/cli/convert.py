@@ -1,0 +1,128 @@
+"""`tablesafe convert`: the same thing in another format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from tablesafe.cli.exits import Exit
+from tablesafe.cli.show import print_json, say
+from tablesafe.errors import InvalidOption
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tablesafe.hierarchy import Hierarchy
+
+FRAMES = (".csv", ".parquet", ".xlsx")
+PROBLEMS = (".jj", ".tab", ".toml")
+
+
+def convert(
+    source: Path,
+    target: Path,
+    /,
+    *,
+    sheet: Annotated[str | None, Parameter(help="sheet of an Excel file, when it has several")] = None,
+    indent: Annotated[str, Parameter(help="what a line of an .hrc file begins with, once per level")] = "@",
+    json: Annotated[bool, Parameter(help="print one JSON document and nothing else")] = False,
+    quiet: Annotated[bool, Parameter(help="print nothing")] = False,
+) -> int:
+    """Convert tables and hierarchies between file formats; the endings of the names say which.
+
+    Tables: .jj, .tab, .csv, .parquet, .xlsx. Records: .asc with .rda, .csv, .parquet, .xlsx. Hierarchies: .hrc, and
+    .csv with a parent and a child per line (or one column per level, to read). A CSV file has no sums of its own: to
+    make a .jj or .tab file of one, convert a job file. What is written is as confidential as what was read.
+
+    Parameters
+    ----------
+    source
+        file to read
+    target
+        file to write; it is replaced if it exists
+    """
+    if source.resolve() == target.resolve():
+        raise InvalidOption("Source and target are the same file.")
+    written = _convert(source, target, sheet, indent)
+    if json:
+        print_json({"status": "ok", "exit_code": int(Exit.OK), "files": [str(path) for path in written]})
+    elif not quiet:
+        say("Written to " + ", ".join(map(str, written)))
+    return Exit.OK
+
+
+def _convert(source: Path, target: Path, sheet: str | None, indent: str) -> list[Path]:
+    before, after = _ending(source), _ending(target)
+    if ".hrc" in (before, after):
+        return _hierarchy(source, target, indent)
+    if before in PROBLEMS:
+        return _problem(source, target, after)
+    if after in FRAMES:
+        return _frame(source, target, sheet)
+    if after in PROBLEMS:
+        raise InvalidOption(
+            f"{source.name} does not say how its cells add up, so it cannot become {target.name}.\n\n"
+            f"Hint: 'tablesafe init {source.name}' writes a job file; convert that."
+        )
+    raise InvalidOption(
+        f"{target.name}: there is no format {after!r}.\n\nHint: {', '.join([*PROBLEMS[:2], *FRAMES, '.hrc'])}"
+    )
+
+
+def _ending(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def _problem(source: Path, target: Path, after: str) -> list[Path]:
+    from tablesafe.cli.sources import read_problem
+    from tablesafe.io.frames import office_view, write_frame
+    from tablesafe.io.jj import write_jj
+    from tablesafe.io.tauargus_table import write_tab
+    from tablesafe.methods import Withhold
+    from tablesafe.report.progress import progress_bar
+
+    with progress_bar() as listen:
+        problem = read_problem(source, listen)
+    if after == ".jj":
+        write_jj(problem, target)
+        return [target]
+    if after == ".tab":
+        return write_tab(problem, target)
+    write_frame(office_view(Withhold().protect(problem), problem), target, colour="status")
+    return [target]
+
+
+def _frame(source: Path, target: Path, sheet: str | None) -> list[Path]:
+    from tablesafe.io.frames import read_frame, write_frame
+    from tablesafe.io.tauargus_micro import read_microdata
+
+    frame = read_microdata(source).frame if _ending(source) == ".asc" else read_frame(source, sheet=sheet).frame
+    write_frame(frame, target)
+    return [target]
+
+
+def _hierarchy(source: Path, target: Path, indent: str) -> list[Path]:
+
+    from tablesafe.files import read_source
+    from tablesafe.hierarchy import Hierarchy
+    from tablesafe.io.frames import write_frame
+    from tablesafe.pipeline.hierarchies import hierarchy_of_source
+
+    if _ending(source) == ".hrc":
+        tree = Hierarchy.from_hrc(source, indent=indent)
+    else:
+        tree = hierarchy_of_source(read_source(source))
+    if _ending(target) == ".hrc":
+        tree.to_hrc(target, indent=indent)
+    else:
+        write_frame(_pairs(tree), target)
+    return [target]
+
+
+def _pairs(tree: Hierarchy) -> pl.DataFrame:
+    import polars as pl
+
+    pairs = [(equation.total, part) for equation in tree.as_equations() for part in equation.parts]
+    return pl.DataFrame(pairs, schema={"parent": pl.String, "child": pl.String}, orient="row")

@@ -1,0 +1,82 @@
+"""Exit codes, and how errors are shown: a message and a hint on standard error, never a traceback unless asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from enum import IntEnum
+
+from tablesafe.errors import (
+    Interrupted,
+    InvalidCertificate,
+    InvalidInput,
+    MissingExtra,
+    TablesafeError,
+    UnsafeRelease,
+)
+
+
+class Exit(IntEnum):
+    """What the exit code of a command says."""
+
+    OK = 0
+    UNSAFE = 1
+    BAD_INPUT = 2
+    FAILED = 3
+    INTERRUPTED = 130
+
+
+EXIT_HELP = """\
+Exit codes:
+  0    all is well
+  1    something is open: a release is not safe, a certificate does not prove it
+  2    bad input: a file, a job or an option
+  3    the solver or the program failed
+  130  interrupted
+Add --debug to any command for a traceback when it fails."""
+
+
+def exit_of(error: BaseException) -> Exit:
+    """The exit code that an error leads to."""
+    if isinstance(error, (UnsafeRelease, InvalidCertificate)):
+        return Exit.UNSAFE
+    if isinstance(error, (InvalidInput, MissingExtra)):
+        return Exit.BAD_INPUT
+    if isinstance(error, (KeyboardInterrupt, Interrupted)):
+        return Exit.INTERRUPTED
+    return Exit.FAILED
+
+
+def message_of(error: BaseException) -> tuple[str, str]:
+    """An error's message and its hint, in words for the user."""
+    if isinstance(error, (KeyboardInterrupt, Interrupted)):
+        return "Interrupted: nothing was written.", ""
+    if isinstance(error, TablesafeError):
+        message, _, hint = str(error).partition("\n\nHint: ")
+        return message, hint
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this table.", "try fewer dimensions, or a machine with more memory."
+    message = f"tablesafe failed: {type(error).__name__}: {error}"
+    return message, "this is a bug; run the command again with --debug and report what it prints."
+
+
+def report_error(error: BaseException, *, as_json: bool, debug: bool) -> Exit:
+    """Show an error, and say which exit code goes with it."""
+    code = exit_of(error)
+    message, hint = message_of(error)
+    if debug:
+        traceback.print_exception(error)
+    if as_json:
+        about = {"kind": type(error).__name__, "message": message, "hint": hint}
+        print(json.dumps({"status": "error", "exit_code": int(code), "error": about}, ensure_ascii=False, indent=2))
+        return code
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True, soft_wrap=True)
+    console.print(Text("Error: ", style="bold red") + Text(message, style="red"))
+    if hint:
+        console.print(Text("Hint: ", style="bold") + Text(hint))
+    sys.stderr.flush()
+    return code

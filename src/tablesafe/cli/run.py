@@ -1,0 +1,60 @@
+"""`tablesafe run`: a job from end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from tablesafe.cli.exits import Exit
+from tablesafe.cli.show import print_json, say
+
+if TYPE_CHECKING:
+    from tablesafe.pipeline import Result
+
+
+def run(
+    job: Path,
+    /,
+    *,
+    json: Annotated[bool, Parameter(help="print one JSON document and nothing else")] = False,
+    force: Annotated[bool, Parameter(help="write the release even if its audit finds it open")] = False,
+    quiet: Annotated[bool, Parameter(help="print nothing when all is well")] = False,
+) -> int:
+    """Run a job file: tabulate, flag, protect, audit, write.
+
+    A release that fails its audit is not written, and the exit code is 1; the findings are, in the internal folder.
+
+    Parameters
+    ----------
+    job
+        the job file
+    """
+    from tablesafe.pipeline import run as run_job
+
+    result = run_job(job, force=True if force else None, progress=not (json or quiet))
+    code = Exit.OK if result.safe else Exit.UNSAFE
+    if json:
+        print_json({**result.facts(), "exit_code": int(code)})
+    else:
+        show_result(result, quiet=quiet)
+    return code
+
+
+def show_result(result: Result, *, quiet: bool = False) -> None:
+    """Say what came out, and where it lies."""
+    facts = result.facts()
+    if quiet and result.safe:
+        return
+    if facts["title"]:
+        say(facts["title"], style="bold")
+    say(result.findings.text(shown=5), style="green" if result.safe else "red")
+    if not result.published:
+        say("The release was not written. --force writes it all the same.", style="bold red")
+    elif not result.safe:
+        say("The release was written because you insisted: do not publish it.", style="bold red")
+    say("Files:")
+    for path in result.files:
+        secret = "  (internal)" if path.parent == result.internal else ""
+        say(f"  {path}{secret}")

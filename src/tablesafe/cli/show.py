@@ -1,0 +1,71 @@
+"""How results are shown: text for people on a terminal, one JSON document for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.table import Table
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def say(text: str = "", *, style: str | None = None, quiet: bool = False) -> None:
+    """A line for people on standard output."""
+    if quiet:
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(soft_wrap=True).print(Text(text, style=style or ""))
+
+
+def warn(text: str) -> None:
+    """A warning for people on standard error."""
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(stderr=True, soft_wrap=True).print(Text("Warning: ", style="bold yellow") + Text(text))
+    sys.stderr.flush()
+
+
+def grid(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()) -> Table:
+    """A table for the terminal; columns named in `right` hold numbers."""
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left")
+    for row in rows:
+        table.add_row(*map(str, row))
+    return table
+
+
+def show(table: Table) -> None:
+    """Print a table of `grid`; wide ones are not cut off when standard output is no terminal."""
+    from rich.console import Console
+
+    console = Console()
+    Console(width=None if console.is_terminal else 200).print(table)
+
+
+def print_frame(frame: pl.DataFrame, *, rows: int = 20) -> None:
+    """The first rows of a frame."""
+    numeric = [name for name, kind in frame.schema.items() if kind.is_numeric()]
+    shown = [
+        [
+            "" if v is None else f"{v:,.12g}" if isinstance(v, float) else f"{v:,}" if isinstance(v, int) else v
+            for v in row
+        ]
+        for row in frame.head(rows).iter_rows()
+    ]
+    show(grid(frame.columns, shown, right=numeric))
+    if frame.height > rows:
+        say(f"… and {frame.height - rows:,} more: write them to a file with -o.")

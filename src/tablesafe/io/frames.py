@@ -1,0 +1,189 @@
+"""Cells and releases as CSV, Parquet and Excel.
+
+A release on file holds what may be published and nothing else: the codes, the values (empty where withheld) and whether
+a cell is published or confidential. `confidential=True` writes the office's own view instead, with every value, the
+reason and, in Excel, a colour per status.
+
+Spreadsheets run text that begins with `=`, `+`, `-` or `@` as a formula. In Excel files codes are always written as
+text, so nothing can run. A CSV file has no types: `guard_formulas=True` puts an apostrophe before such codes, which
+spreadsheets hide; other programs see it, so it is off unless asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tablesafe.errors import InvalidFile, InvalidOption, MissingExtra
+from tablesafe.files import Source, read_bytes_probe, read_source, whole_file
+from tablesafe.problem import Problem
+from tablesafe.release import Release, Status
+from tablesafe.table import Table
+
+EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+COLOURS: dict[str, str] = {
+    "published": "#FFFFFF",
+    "confidential": "#D9D9D9",
+    Status.SENSITIVE.word: "#F4B6B6",
+    Status.COMPLEMENTARY.word: "#BBD3F2",
+    Status.GIVEN.word: "#D9CCE8",
+    Status.BY_DESIGN.word: "#D9D9D9",
+    Status.CHANGED.word: "#FCE8B2",
+}
+EXCEL_ROWS = 1_048_575
+_FORMULA = r"^[=+\-@\t\r]"
+
+
+def read_frame(path: str | Path, *, sheet: str | None = None, delimiter: str | None = None) -> Source:
+    """Read a CSV, Parquet or Excel file as rows and columns; CSV columns stay text until asked for as numbers."""
+    path = Path(path)
+    if path.suffix.lower() in EXCEL_ENDINGS:
+        return read_excel(path, sheet=sheet)
+    return read_source(path, delimiter=delimiter)
+
+
+def read_excel(path: str | Path, *, sheet: str | None = None) -> Source:
+    """Read one sheet of a workbook, by default its only one; the first row names the columns."""
+    try:
+        import fastexcel
+    except ImportError:
+        raise MissingExtra("Reading Excel files", "excel") from None
+    path = Path(path)
+    read_bytes_probe(path)
+    try:
+        workbook = fastexcel.read_excel(path)
+        sheets = list(workbook.sheet_names)
+    except Exception as error:
+        raise InvalidFile(f"{path.name} is not an Excel file, or is damaged: {_first_line(error)}") from error
+    if sheet is None and len(sheets) != 1:
+        raise InvalidFile(f"{path.name} has {len(sheets)} sheets: {', '.join(map(repr, sheets))}.\n\nHint: name one.")
+    if sheet is not None and sheet not in sheets:
+        raise InvalidFile(f"{path.name} has no sheet {sheet!r}; it has {', '.join(map(repr, sheets))}.")
+    try:
+        frame = workbook.load_sheet(sheet or sheets[0]).to_polars()
+    except Exception as error:
+        raise InvalidFile(
+            f"Sheet {sheet or sheets[0]!r} of {path.name} cannot be read: {_first_line(error)}"
+        ) from error
+    if frame.height == 0:
+        raise InvalidFile(f"Sheet {sheet or sheets[0]!r} of {path.name} has no rows below its names.")
+    return Source(frame, path.name, first_line=2)
+
+
+def write_cells(table: Table, path: str | Path, *, guard_formulas: bool = False) -> None:
+    """Write every cell of a table with its codes, value and count. Confidential."""
+    write_frame(table.cells(), path, guard_formulas=guard_formulas)
+
+
+def write_release(
+    release: Release,
+    path: str | Path,
+    *,
+    problem: Problem | None = None,
+    confidential: bool = False,
+    labels: bool = False,
+    intervals: bool = False,
+    guard_formulas: bool = False,
+) -> None:
+    """Write a release: what may be published and nothing else, or with `confidential` the office's own view of it.
+
+    The office's view needs no `problem`, but with one it says which rules made a cell sensitive.
+    """
+    frame = office_view(release, problem) if confidential else release.frame(labels=labels, intervals=intervals)
+    write_frame(frame, path, colour="status", guard_formulas=guard_formulas)
+
+
+def office_view(release: Release, problem: Problem | None = None) -> pl.DataFrame:
+    """Every cell with its true value, what is published of it, its status and the reasons. Confidential."""
+    table = release.table
+    words = np.array([status.word for status in Status])
+    columns: dict[str, Any] = dict(table.cells().to_dict())
+    columns["published"] = pl.Series(release.values, nan_to_null=True)
+    columns["status"] = pl.Series(words[release.status], dtype=pl.String)
+    if problem is not None:
+        columns["reason"] = _reasons(problem)
+        columns["lower level"] = problem.sensitivity.lower
+        columns["upper level"] = problem.sensitivity.upper
+        columns["cost"] = problem.cost
+    return pl.DataFrame(columns)
+
+
+def write_frame(
+    frame: pl.DataFrame,
+    path: str | Path,
+    *,
+    colour: str | None = None,
+    guard_formulas: bool = False,
+    colours: Mapping[str, str] = COLOURS,
+) -> None:
+    """Write a frame as its ending says: `.csv`, `.parquet` or `.xlsx`; `colour` names the column that colours rows."""
+    path = Path(path)
+    ending = path.suffix.lower()
+    with whole_file(path) as temporary:
+        if ending == ".csv":
+            (guarded(frame) if guard_formulas else frame).write_csv(temporary)
+        elif ending in {".parquet", ".pq"}:
+            frame.write_parquet(temporary)
+        elif ending == ".xlsx":
+            _write_excel(frame, temporary, colour, colours)
+        else:
+            raise InvalidOption(f"{path.name} ends in {ending!r}.\n\nHint: .csv, .parquet and .xlsx are written.")
+
+
+def guarded(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with an apostrophe before text that a spreadsheet would run as a formula."""
+    text = pl.col(pl.String)
+    return frame.with_columns(pl.when(text.str.contains(_FORMULA)).then("'" + text).otherwise(text).name.keep())
+
+
+def _reasons(problem: Problem) -> pl.Series:
+    """The names of the rules that flagged each cell."""
+    sensitivity = problem.sensitivity
+    patterns, which = np.unique(np.where(sensitivity.mask, sensitivity.reason, 0), return_inverse=True)
+    names = [
+        ", ".join(name for j, name in enumerate(sensitivity.reasons) if int(pattern) >> j & 1) for pattern in patterns
+    ]
+    return pl.Series(names, dtype=pl.String).gather(which.astype(np.uint32))
+
+
+def _write_excel(frame: pl.DataFrame, path: Path, colour: str | None, colours: Mapping[str, str]) -> None:
+    try:
+        import xlsxwriter
+    except ImportError:
+        raise MissingExtra("Writing Excel files", "excel") from None
+    if frame.height > EXCEL_ROWS:
+        raise InvalidOption(
+            f"{frame.height:,} rows are more than an Excel sheet holds.\n\nHint: write .csv or .parquet."
+        )
+    options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    workbook = xlsxwriter.Workbook(str(path), {**options, "constant_memory": True})
+    try:
+        workbook.set_properties({"created": datetime(2000, 1, 1)})  # equal tables, equal files
+        sheet = workbook.add_worksheet("cells")
+        bold = workbook.add_format({"bold": True, "bottom": 1})
+        formats = {word: workbook.add_format({"bg_color": shade}) for word, shade in colours.items()}
+        sheet.freeze_panes(1, 0)
+        for column, name in enumerate(frame.columns):
+            sheet.set_column(column, column, min(40, max(10, len(name) + 2)))
+            sheet.write_string(0, column, name, bold)
+        words = frame[colour].to_list() if colour in frame.columns else [None] * frame.height
+        for row, (values, word) in enumerate(zip(frame.iter_rows(), words, strict=True), start=1):
+            shade = formats.get(str(word)) if word != "published" else None
+            for column, value in enumerate(values):
+                if isinstance(value, str):
+                    sheet.write_string(row, column, value, shade)
+                elif value is None:
+                    sheet.write_blank(row, column, None, shade)
+                else:
+                    sheet.write_number(row, column, value, shade)
+    finally:
+        workbook.close()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,159 @@
+"""Suppression patterns made by other software, as a mask over the cells of a problem.
+
+A pattern is a CSV or Parquet file (or a frame) with the codes of each cell and a column that says whether it is
+suppressed, in any of the vocabularies of `tablesafe.io.status`; what τ-ARGUS writes, `code,code,value,status` without a
+line of names; or a JJ file, in which cells of status `u` and `m` are suppressed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tablesafe.equations import Mask
+from tablesafe.errors import InvalidFile, InvalidInput, InvalidTable
+from tablesafe.files import Source, did_you_mean, guess_delimiter, parse_csv, read_source, read_text
+from tablesafe.io.delimited import count_entries, read_lines, split_lines
+from tablesafe.io.frames import EXCEL_ENDINGS, read_excel
+from tablesafe.io.jj import RIGHT_HAND_SIDE, read_jj
+from tablesafe.io.matching import key_columns, match_cells, refuse_absent, refuse_repeats
+from tablesafe.io.status import SCHEMES, Meaning, Scheme, read_statuses
+from tablesafe.problem import Problem
+
+STATUS_COLUMNS = ("suppressed", "status", "sdcstatus", "flag", "confidential", "primary", "suppress")
+"""What the column of statuses is called, if nobody says: the first of these that is there, in any case."""
+
+STATUSES = {word for words in SCHEMES.values() for word in words}
+
+
+def read_pattern(
+    source: Any, problem: Problem, *, column: str | None = None, scheme: Scheme | None = None, complete: bool = True
+) -> Mask:
+    """Which cells of a problem a file or frame suppresses, matched on the codes (or the names) of the cells.
+
+    A cell that the table does not have is an error unless the pattern publishes it; a cell named twice always is. With
+    `complete` every cell that is not a structural zero must be there; otherwise cells left out are published.
+    """
+    if isinstance(source, (str, Path)) and _is_jj(Path(source)):
+        return _from_jj(Path(source), problem)
+    read = _read(source, problem, column)
+    read.require(*key_columns(problem.table))
+    column = _status_column(read, problem, column)
+    meaning = read_statuses(read, column, scheme=scheme)
+    hidden = (meaning == Meaning.SENSITIVE) | (meaning == Meaning.SUPPRESSED)
+    cells = match_cells(problem.table, read, needed=hidden)
+    refuse_absent(problem.table, read, np.where(hidden, cells, np.maximum(cells, 0)))
+    refuse_repeats(problem.table, read, cells)
+    if complete:
+        _refuse_gaps(problem, cells, read.name)
+    mask = np.zeros(len(problem.table), dtype=np.bool_)
+    mask[cells[hidden]] = True
+    return mask
+
+
+def _is_jj(path: Path) -> bool:
+    return ".jj" in [ending.lower() for ending in path.suffixes[-2:]]
+
+
+def _from_jj(path: Path, problem: Problem) -> Mask:
+    """Suppressed cells of a JJ file of the same table: by id where the cells are named so, otherwise in their order."""
+    other, table = read_jj(path), problem.table
+    names = pl.Series("cell", other.table.names, dtype=pl.String)
+    own = ~names.str.starts_with(RIGHT_HAND_SIDE).to_numpy()
+    hidden, value = (other.sensitivity.mask | other.suppressed)[own], other.table.value[own]
+    if table.names is not None:
+        cells = match_cells(table, Source(names.to_frame().filter(own), path.name))
+    elif len(hidden) == len(table):
+        cells = np.arange(len(table))
+    else:
+        raise InvalidTable(f"{path.name} has {len(hidden):,} cells, but the table has {len(table):,}.")
+    differ = np.flatnonzero(value != table.value[cells])
+    if differ.size:
+        cell = int(cells[differ[0]])
+        raise InvalidTable(
+            f"The value of cell {table.describe(cell)} in {path.name} is not that of the table.\n\n"
+            f"Hint: is it the pattern of another table?"
+        )
+    mask = np.zeros(len(table), dtype=np.bool_)
+    mask[cells[hidden]] = True
+    _refuse_gaps(problem, cells, path.name)
+    return mask
+
+
+def _read(source: Any, problem: Problem, column: str | None) -> Source:
+    """The file with named columns; one without names has the codes first and the status last."""
+    if not isinstance(source, (str, Path)):
+        return read_source(source, name="the pattern")
+    path = Path(source)
+    if path.suffix.lower() in EXCEL_ENDINGS:
+        return read_excel(path)
+    if path.suffix.lower() in {".parquet", ".pq"}:
+        return read_source(path)
+    text = read_text(path)
+    if not text.strip():
+        raise InvalidFile(f"{path.name} is empty.")
+    keys = key_columns(problem.table)
+    if column is not None or _has_names(text, keys):
+        return _in_spelling_of(parse_csv(text, path.name), keys)
+    lines = read_lines(path)
+    separator = guess_delimiter("\n".join(lines.head(20).to_list()))
+    width = int(count_entries(lines.head(1), separator)[0])
+    if width <= len(keys):
+        raise InvalidFile(
+            f"{path.name} has {width} columns, but {len(keys)} dimensions ({', '.join(keys)}) and a status are needed."
+            f"\n\nHint: the first line should name the columns."
+        )
+    between = [f"column {i + 1}" for i in range(len(keys), width - 1)]
+    return split_lines(lines, path.name, separator, [*keys, *between, "status"])
+
+
+def _has_names(text: str, keys: list[str]) -> bool:
+    """Whether the first line names columns: its last entry is no status, or all that is needed is named in it."""
+    first = text.lstrip().splitlines()[0].split(guess_delimiter(text))
+    entries = [entry.strip().strip('"').strip().lower() for entry in first]
+    named = {key.lower() for key in keys} <= set(entries) and not set(entries).isdisjoint(STATUS_COLUMNS)
+    return named or entries[-1] not in STATUSES
+
+
+def _in_spelling_of(source: Source, keys: list[str]) -> Source:
+    """The columns of the dimensions under their own names, where they differ only in upper and lower case."""
+    lowered = {column.lower(): column for column in source.frame.columns}
+    renames = {lowered[key.lower()]: key for key in keys if key not in source.frame.columns and key.lower() in lowered}
+    return Source(source.frame.rename(renames), source.name, source.first_line)
+
+
+def _status_column(source: Source, problem: Problem, wanted: str | None) -> str:
+    keys = key_columns(problem.table)
+    columns = {column.lower(): column for column in source.frame.columns if column not in keys}
+    if wanted is not None:
+        source.require(wanted)
+        return wanted
+    for name in STATUS_COLUMNS:
+        if name in columns:
+            return columns[name]
+    hint = did_you_mean("status", list(columns)) or "name it 'status', or pass column='…'"
+    raise InvalidInput(
+        f"{source.name} has no column that says what is suppressed; it has "
+        f"{', '.join(map(repr, source.frame.columns))}.\n\nHint: {hint}"
+    )
+
+
+def _refuse_gaps(problem: Problem, cells: Any, name: str) -> None:
+    table = problem.table
+    there = np.zeros(len(table), dtype=np.bool_)
+    there[cells[cells >= 0]] = True
+    if table.structural_zero is not None:
+        there |= table.structural_zero
+    there |= problem.withheld
+    if table.names is not None:
+        there |= pl.Series(table.names, dtype=pl.String).str.starts_with(RIGHT_HAND_SIDE).to_numpy()
+    gaps = np.flatnonzero(~there)
+    if gaps.size:
+        more = f" (and {gaps.size - 1:,} more)" if gaps.size > 1 else ""
+        raise InvalidTable(
+            f"{name} says nothing about cell {table.describe(int(gaps[0]))}{more}.\n\n"
+            f"Hint: add the row, or pass complete=False if cells left out are published."
+        )

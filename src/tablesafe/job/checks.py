@@ -1,0 +1,150 @@
+"""What no single key can tell: whether the parts of a job fit together, and whether its files are there."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tablesafe.files import did_you_mean
+from tablesafe.job.decode import Fault
+from tablesafe.job.lines import KeyPath
+from tablesafe.job.model import Job
+
+RELEASE_SUFFIXES = (".csv", ".parquet", ".xlsx")
+RECORDS_ONLY = ("respondent", "holding", "weight", "request", "where", "zeros", "empty")
+CELLS_ONLY = ("count", "holdings", "contributions", "contributors", "status", "structural_zero", "tolerance")
+INTERNAL = "internal"
+"""The default folder, beside the job file, for what stays in the office."""
+
+
+def check(job: Job) -> list[Fault]:
+    """Everything that is wrong with a job whose keys are all of the right type."""
+    return [
+        *_structure(job),
+        *_cells(job),
+        *_outputs(job),
+    ]
+
+
+def input_files(job: Job) -> list[tuple[KeyPath, str]]:
+    """Every file that the job reads, with the key that names it."""
+    return list(_files_in(job, ()))
+
+
+def _files_in(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    if dataclasses.is_dataclass(value):
+        for spec in dataclasses.fields(value):
+            inner = getattr(value, spec.name)
+            if spec.metadata.get("file") and isinstance(inner, str):
+                yield (*path, spec.name), inner
+            elif not spec.metadata.get("hidden"):
+                yield from _files_in(inner, (*path, spec.name))
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _files_in(inner, (*path, key))
+    elif isinstance(value, tuple):
+        for i, inner in enumerate(value):
+            yield from _files_in(inner, (*path, i))
+
+
+def _structure(job: Job) -> Iterator[Fault]:
+    holds = job.source.holds
+    if holds == "problem":
+        return
+    if not job.dimensions:
+        yield Fault(
+            ("dimensions",), "The job has no dimensions: add a [dimensions.NAME] table for each column that spans it."
+        )
+    if not job.rules and job.problem.apriori is None:
+        yield Fault(
+            ("rules",), "The job has no [[rules]], so nothing would be sensitive: add one, or a-priori information."
+        )
+    if job.source.status is not None and (job.tables or len(job.response.value) > 1):
+        yield Fault(("source", "status"), "'status' needs a single table with a single value: use an a-priori file.")
+    if holds == "cells" and not job.response.value:
+        yield Fault(("response",), 'A table of cells needs its value column: [response] value = "turnover".')
+    for i, table in enumerate(job.tables):
+        for j, name in enumerate(table.dimensions):
+            if name not in job.dimensions:
+                near = did_you_mean(name, list(job.dimensions)) or f"there are {', '.join(job.dimensions)}."
+                yield Fault(("tables", i, "dimensions", j), f"There is no dimension {name!r}: {near}")
+        if table.file is not None and holds == "records":
+            yield Fault(("tables", i, "file"), "A table of records takes its file from [source]: leave out 'file'.")
+    if holds == "records":
+        for key in CELLS_ONLY:
+            if getattr(job.source, key):
+                yield Fault(("source", key), f'{key!r} describes finished cells: it needs kind = "cells".')
+    if holds == "cells":
+        for key in RECORDS_ONLY:
+            if getattr(job.source, key):
+                yield Fault(("source", key), f"{key!r} describes records, but the source holds cells.")
+
+
+def _cells(job: Job) -> Iterator[Fault]:
+    """Cells chosen by codes must name dimensions that exist."""
+    known = [*job.dimensions, "response"]
+    for key in ("frozen", "suppressed", "withheld", "waived"):
+        cells = getattr(job.problem, key)
+        if isinstance(cells, str) or job.source.holds == "problem":
+            continue
+        for i, selector in enumerate(cells):
+            for name in selector:
+                if name not in known:
+                    near = did_you_mean(name, known) or f"there are {', '.join(known)}."
+                    yield Fault(("problem", key, i, name), f"There is no dimension {name!r}: {near}")
+
+
+def _outputs(job: Job) -> Iterator[Fault]:
+    named = [(("output", "release", i), name) for i, name in enumerate(job.output.release)]
+    for path, name in named:
+        if not name.lower().endswith(RELEASE_SUFFIXES):
+            yield Fault(path, f"{name!r} must end in {', '.join(RELEASE_SUFFIXES)}: the suffix says the format.")
+    if job.output.report is not None:
+        named.append((("output", "report"), job.output.report))  # type: ignore[arg-type]
+        if not job.output.report.lower().endswith((".html", ".htm")):
+            yield Fault(("output", "report"), f"The report is a web page: {job.output.report!r} must end in .html.")
+    inputs = {_real(job, name): name for _, name in input_files(job)}
+    if job.path is not None:
+        inputs[job.path.resolve()] = job.path.name
+    seen: dict[Path, str] = {}
+    for path, name in named:
+        file = _real(job, name)
+        if file in inputs:
+            yield Fault(path, f"{name!r} is read by this job: writing it would destroy the original.")
+        elif file in seen:
+            yield Fault(path, f"{name!r} would be written twice.")
+        elif file.is_dir():
+            yield Fault(path, f"{name!r} is a folder, not a file.")
+        seen[file] = name
+    yield from _apart(job)
+
+
+def _apart(job: Job) -> Iterator[Fault]:
+    """What stays in the office does not lie where the release is picked up, unless the user says so."""
+    if job.output.internal is not None:
+        internal = _real(job, job.output.internal)
+        if internal.exists() and not internal.is_dir():
+            yield Fault(("output", "internal"), f"{job.output.internal!r} is a file; it must be a folder.")
+        return
+    internal = internal_folder(job).resolve()
+    for i, name in enumerate(job.output.release):
+        folder = _real(job, name).parent
+        if folder == internal or folder in internal.parents:
+            yield Fault(
+                ("output", "release", i),
+                f"{name!r} would lie in the same folder as {INTERNAL!r}, with the certificate and other secrets: put "
+                f'the release into a folder of its own ("public/{Path(name).name}"), or say where the secrets go '
+                f"(internal = …).",
+            )
+            return
+
+
+def internal_folder(job: Job) -> Path:
+    """The folder for what stays in the office."""
+    return job.resolve(job.output.internal or INTERNAL)
+
+
+def _real(job: Job, name: str) -> Path:
+    return job.resolve(name).resolve()

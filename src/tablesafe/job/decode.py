@@ -1,0 +1,225 @@
+"""TOML values into frozen dataclasses, all errors at once.
+
+The dataclass is the only declaration: its field types say what is allowed, its defaults what may be left out, and its
+`help` metadata what the reference says about it. Rules and methods are dataclasses too, chosen by name from a registry,
+so their options are checked by the same code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from tablesafe.errors import InvalidInput
+from tablesafe.files import did_you_mean
+from tablesafe.job.lines import KeyPath
+from tablesafe.job.words import brief, expected, got, key_name, missing_key, section, unknown_key
+
+MISSING = dataclasses.MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A table whose dataclass is chosen by name: `key` is the key that holds the name."""
+
+    key: str
+    registry: Mapping[str, type[Any]]
+    what: str
+
+    def name_of(self, value: Any) -> str:
+        """The name under which a value's class is registered."""
+        return next(name for name, cls in self.registry.items() if cls is type(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One error of a job file: where, and what to do about it."""
+
+    path: KeyPath
+    message: str
+
+
+@dataclass(slots=True)
+class Decoding:
+    """The errors found so far while a job is read."""
+
+    choices: Mapping[Any, Choice] = field(default_factory=dict)
+    """Types whose dataclass is chosen by name."""
+    folder: Path = field(default_factory=Path)
+    """What the paths of files are relative to."""
+    faults: list[Fault] = field(default_factory=list)
+    absent: list[Fault] = field(default_factory=list)
+    """Files that are not there: errors, but the rest of their table can be read and checked."""
+
+    def fault(self, path: KeyPath, message: str) -> Any:
+        """Note an error; the value is missing."""
+        self.faults.append(Fault(path, message))
+        return MISSING
+
+    def decode(self, kind: Any, value: Any, path: KeyPath, example: Any = None) -> Any:
+        """A value as `kind`, or MISSING after noting what is wrong with it."""
+        origin = get_origin(kind)
+        if kind is Any:
+            return value
+        if kind in self.choices:
+            return self._chosen(self.choices[kind], value, path)
+        if origin in {Union, types.UnionType}:
+            return self._any_of(get_args(kind), value, path, example)
+        if origin is Literal:
+            return self._literal(get_args(kind), value, path)
+        if origin is tuple:
+            return self._sequence(kind, value, path, example)
+        if origin in {dict, Mapping}:
+            return self._mapping(get_args(kind)[1], value, path, example)
+        if dataclasses.is_dataclass(kind):
+            return self.record(kind, value, path)  # type: ignore[arg-type]
+        return self._scalar(kind, value, path, example)
+
+    def record(self, kind: type[Any], value: Any, path: KeyPath, *, skip: Sequence[str] = ()) -> Any:
+        """A table as a dataclass; unknown and missing keys are errors."""
+        if not isinstance(value, Mapping):
+            return self.fault(path, f"{section(path)} must be a table of keys and values; got {got(value)}.")
+        before = len(self.faults)
+        found = self.fields(kind, value, path, skip=skip)
+        return self._made(kind, found, value, path) if len(self.faults) == before else MISSING
+
+    def fields(
+        self, kind: type[Any], value: Mapping[str, Any], path: KeyPath, *, skip: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """The fields of a dataclass from a table; those with errors are MISSING."""
+        known, hints = options(kind), get_type_hints(kind)
+        for key in value:
+            if key not in known and key not in skip:
+                self.fault((*path, key), unknown_key(section(path), key, [*skip, *known]))
+        return {name: self._field(hints[name], spec, value, path) for name, spec in known.items()}
+
+    def _made(self, kind: type[Any], found: Mapping[str, Any], value: Mapping[str, Any], path: KeyPath) -> Any:
+        try:
+            return kind(**found)
+        except InvalidInput as error:
+            return self.fault(self._culprit(str(error), path, value), brief(error))
+
+    def _culprit(self, message: str, path: KeyPath, value: Mapping[str, Any]) -> KeyPath:
+        """The key that an error message of the dataclass itself names, or the whole table."""
+        named = [key for key in value if f".{key} " in message or f"'{key}'" in message]
+        return (*path, named[0]) if named else path
+
+    def _field(self, kind: Any, spec: dataclasses.Field[Any], table: Mapping[str, Any], path: KeyPath) -> Any:
+        if spec.name not in table:
+            return self.fault(path, missing_key(section(path), spec, kind)) if is_required(spec) else default_of(spec)
+        where = (*path, spec.name)
+        value = self.decode(kind, table[spec.name], where, spec.metadata.get("example", spec.default))
+        if spec.metadata.get("file") and isinstance(value, str):
+            self._require_file(value, where)
+        return value
+
+    def _require_file(self, name: str, path: KeyPath) -> None:
+        """A file that the job reads must be there."""
+        file = self.folder / name
+        if file.is_dir():
+            self.absent.append(Fault(path, f"{name!r} is a folder, not a file."))
+        elif not file.exists():
+            beside = [entry.name for entry in file.parent.iterdir()] if file.parent.is_dir() else []
+            hint = did_you_mean(file.name, beside) or "paths are relative to the job file."
+            self.absent.append(Fault(path, f"There is no file {name!r}: {hint}"))
+
+    def _chosen(self, choice: Choice, value: Any, path: KeyPath) -> Any:
+        """A table whose key `choice.key` names the dataclass."""
+        if isinstance(value, str):
+            value = {choice.key: value}
+        if not isinstance(value, Mapping):
+            return self.fault(path, f"{section(path)} must be a table of keys and values; got {got(value)}.")
+        names = ", ".join(map(repr, choice.registry))
+        if choice.key not in value:
+            return self.fault(path, f"{section(path)} needs the key {choice.key!r}: one of {names}.")
+        name = value[choice.key]
+        if not isinstance(name, str) or name not in choice.registry:
+            near = did_you_mean(name, list(choice.registry)) if isinstance(name, str) else ""
+            return self.fault(
+                (*path, choice.key), f"There is no {choice.what} {name!r}: {near or f'there are {names}.'}"
+            )
+        return self.record(choice.registry[name], value, path, skip=[choice.key])
+
+    def _any_of(self, kinds: tuple[Any, ...], value: Any, path: KeyPath, example: Any) -> Any:
+        kinds = tuple(kind for kind in kinds if is_writable(kind))
+        if len(kinds) == 1:
+            return self.decode(kinds[0], value, path, example)
+        trials: list[Decoding] = []
+        for kind in kinds:
+            trial = Decoding(self.choices, self.folder)
+            result = trial.decode(kind, value, path, example)
+            if not trial.faults:
+                self.absent += trial.absent
+                return result
+            trials.append(trial)
+        deep = next((trial for trial in trials if all(len(fault.path) > len(path) for fault in trial.faults)), None)
+        if deep is not None:  # the shape was right, something inside it was not
+            self.faults += deep.faults
+            return MISSING
+        wanted = " or ".join(expected(kind, None) for kind in kinds)
+        return self.fault(path, f"{key_name(path)} must be {wanted}; got {got(value)}.")
+
+    def _literal(self, allowed: tuple[Any, ...], value: Any, path: KeyPath) -> Any:
+        if any(value == option and type(value) is type(option) for option in allowed):
+            return value
+        near = did_you_mean(value, [str(option) for option in allowed]) if isinstance(value, str) else ""
+        hint = f": {near}" if near else "."
+        return self.fault(path, f"{key_name(path)} must be {expected(Literal[allowed], None)}; got {got(value)}{hint}")
+
+    def _sequence(self, kind: Any, value: Any, path: KeyPath, example: Any) -> Any:
+        inner, *rest = get_args(kind)
+        if isinstance(value, str) and inner is str:
+            value = [value]  # one name need not be a list
+        if isinstance(value, Mapping) and (inner in self.choices or dataclasses.is_dataclass(inner)):
+            return self.fault(path, f"{path[-1]!r} is a list of tables: write [[{path[-1]}]], not [{path[-1]}].")
+        if not isinstance(value, list):
+            return self.fault(path, f"{key_name(path)} must be {expected(kind, example)}; got {got(value)}.")
+        if rest != [Ellipsis] and len(value) != len(get_args(kind)):
+            return self.fault(path, f"{key_name(path)} must hold {len(get_args(kind))} entries; got {len(value)}.")
+        kinds = [inner] * len(value) if rest == [Ellipsis] else list(get_args(kind))
+        items = [self.decode(k, item, (*path, i)) for i, (k, item) in enumerate(zip(kinds, value, strict=True))]
+        return MISSING if any(item is MISSING for item in items) else tuple(items)
+
+    def _mapping(self, inner: Any, value: Any, path: KeyPath, example: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return self.fault(path, f"{section(path)} must be a table of keys and values; got {got(value)}.")
+        items = {key: self.decode(inner, item, (*path, key), example) for key, item in value.items()}
+        return MISSING if any(item is MISSING for item in items.values()) else items
+
+    def _scalar(self, kind: Any, value: Any, path: KeyPath, example: Any) -> Any:
+        if kind is float and type(value) is int:
+            return float(value)
+        if isinstance(kind, type) and type(value) is kind:
+            return value
+        hint = ""
+        if kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):
+            hint = f' Put it in quotes: "{value}".'
+        elif kind in {int, float, bool} and isinstance(value, str):
+            hint = " Leave out the quotes."
+        return self.fault(path, f"{key_name(path)} must be {expected(kind, example)}; got {got(value)}.{hint}")
+
+
+def options(kind: type[Any]) -> dict[str, dataclasses.Field[Any]]:
+    """The fields of a dataclass that a job file may set."""
+    return {spec.name: spec for spec in dataclasses.fields(kind) if spec.init and not spec.metadata.get("hidden")}
+
+
+def is_writable(kind: Any) -> bool:
+    """Whether a value of this type can stand in a job file: nothing, and arrays, cannot."""
+    return kind is not type(None) and get_origin(kind) is not np.ndarray
+
+
+def is_required(spec: dataclasses.Field[Any]) -> bool:
+    """Whether a field must be given."""
+    return spec.default is MISSING and spec.default_factory is MISSING
+
+
+def default_of(spec: dataclasses.Field[Any]) -> Any:
+    """The default of a field that has one."""
+    return spec.default if spec.default_factory is MISSING else spec.default_factory()

@@ -1,0 +1,243 @@
+"""A first job for a data file, from a look at its columns: which hold codes, which amounts, which respondents?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from tablesafe.errors import InvalidFile, InvalidHierarchy
+from tablesafe.files import Source as Rows
+from tablesafe.hierarchy import TOTAL, Hierarchy
+from tablesafe.job.dump import dump_job
+from tablesafe.job.model import Dimension, Job, Output, Response, Source
+from tablesafe.rules import PPercent, Threshold
+from tablesafe.rules.sensitivity import Rule
+
+MOST_CODES = 300
+"""A column with more distinct entries is no dimension that anybody would print."""
+MOST_DIMENSIONS = 3
+MOST_TOTAL_CODES = 20_000
+"""Distinct codes of a column that has a code for the total, and so surely is a dimension."""
+SAMPLE = 200_000
+"""Rows that are looked at."""
+TOTALS = ("Total", "total", "TOTAL", "Ensemble", "Insgesamt", "Gesamt", "I alt", "Totaal", "Totale", "All", "ALL")
+
+_RESPONDENT = re.compile(r"(^|[_ ])(firm|enterprise|company|respondent|business|siren)($|[_ ])", re.I)
+_IDENTITY = re.compile(r"(^|[_ ])(id|ident|person|unit)($|[_ ])|id$", re.I)
+_HOLDING = re.compile(r"(^|[_ ])(group|holding|parent|owner)($|[_ ])", re.I)
+_WEIGHT = re.compile(r"(^|[_ ])(w|wt|wgt|weight|weights|pond)($|[_ ])|weight$", re.I)
+_COUNT = re.compile(r"(^|[_ ])(n|nb|freq|count|number|contributors|n_obs|nobs|obs)($|[_ ])|^count", re.I)
+_LARGEST = re.compile(r"max|largest|^top", re.I)
+_YEAR = re.compile(r"year|date|period", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a column looks like."""
+
+    name: str
+    rows: int
+    distinct: int
+    numeric: bool
+    whole: bool
+    empty: int
+    total: str | None
+    """A code that looks like a total, if there is one."""
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it could span a table: few distinct entries, each used again and again."""
+        few = 2 <= self.distinct <= min(MOST_CODES, max(2, self.rows // 2))
+        return few and (not self.numeric or (self.whole and self.distinct <= 60)) and not _YEAR.search(self.name)
+
+    @property
+    def is_amount(self) -> bool:
+        """Whether it could be added up."""
+        return self.numeric and not self.is_identity and self.distinct > 2
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether its name says that it tells respondents apart."""
+        return bool(_RESPONDENT.search(self.name)) or (bool(_IDENTITY.search(self.name)) and self.distinct > 10)
+
+
+def look_at(source: Rows) -> list[Look]:
+    """Look at the columns of a file."""
+    frame = source.frame.head(SAMPLE)
+    return [_look(frame[name], frame.height) for name in frame.columns]
+
+
+def _look(column: pl.Series, rows: int) -> Look:
+    text = column.cast(pl.String).str.strip_chars()
+    filled = text.filter(text.is_not_null() & (text != ""))
+    number = filled.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+    numeric = len(filled) > 0 and number.null_count() == 0
+    whole = numeric and bool((number == number.floor()).all())
+    codes = set(filled.unique().to_list())
+    total = next((word for word in TOTALS if word in codes), None)
+    return Look(column.name, rows, len(codes), numeric, whole, rows - len(filled), total)
+
+
+def draft_text(path: Path, source: Rows, folder: Path) -> tuple[str, str]:
+    """A commented job file for the data, to stand in `folder`, and what was guessed in one sentence."""
+    job, looks = draft_job(path, source, folder=folder)
+    head = [
+        f"# A job for {path.name}, from a look at its columns. Everything here is a guess: check it.",
+        "#",
+        *describe_looks(looks),
+        "",
+    ]
+    what = "cells" if job.source.kind == "cells" else "records"
+    who = f", respondents in {job.source.respondent!r}" if job.source.respondent else ""
+    value = ", ".join(map(repr, job.response.value)) or "the number of records"
+    summary = f"{source.frame.height:,} {what}: {value} by {', '.join(map(repr, job.dimensions))}{who}."
+    return "\n".join(head) + "\n" + dump_job(job, explain=True), summary
+
+
+def draft_job(path: Path, source: Rows, *, folder: Path) -> tuple[Job, list[Look]]:
+    """A job for the file that runs as it is where the file allows it, and what was seen of each column."""
+    looks = look_at(source)
+    totals = [look for look in looks if look.total is not None and look.distinct <= MOST_TOTAL_CODES]
+    respondent = next((look for look in looks if look.is_identity), None)
+    codes = totals or [
+        look for look in looks if look.is_code and not look.is_identity and not _names(source, look, respondent)
+    ]
+    if not codes:
+        raise InvalidFile(
+            f"No column of {source.name} looks like codes: "
+            + ", ".join(f"{look.name!r} ({look.distinct:,} distinct)" for look in looks[:8])
+            + ".\n\nHint: check the delimiter and the header line."
+        )
+    file = _relative(path, folder)
+    if totals:
+        return _of_cells(file, looks, totals), looks
+    frequency = _frequency(source, looks, codes)
+    if frequency is not None:
+        return _of_counts(file, _dimensions(source, file, codes, most=len(codes)), frequency), looks
+    return _of_records(file, looks, codes, _dimensions(source, file, codes, most=MOST_DIMENSIONS)), looks
+
+
+def _names(source: Rows, look: Look, respondent: Look | None) -> bool:
+    """Whether a column only names the respondents once more."""
+    if respondent is None or look.distinct * 2 < respondent.distinct:
+        return False
+    return source.frame.head(SAMPLE).select(respondent.name, look.name).unique().height == respondent.distinct
+
+
+def _dimensions(source: Rows, file: str, codes: list[Look], *, most: int) -> dict[str, Dimension]:
+    """Dimensions from the columns with codes; a column that another one refines becomes a level above it."""
+    frame = source.frame.head(SAMPLE)
+    finest = sorted(codes, key=lambda look: (look.numeric, codes.index(look)))
+    above = {look.name: [other for other in codes if _refines(frame, look, other)] for look in finest}
+    coarse = {other.name for others in above.values() for other in others}
+    dimensions: dict[str, Dimension] = {}
+    for look in [look for look in finest if look.name not in coarse][:most]:
+        levels = _chain(frame, above[look.name])
+        missing = "missing" if look.empty else "error"
+        dimensions[look.name] = Dimension(missing=missing)
+        if levels and not look.empty and _is_tree(source, [*levels, look.name]):
+            dimensions[look.name] = Dimension(hierarchy=file, kind="levels", columns=(*levels, look.name))
+    return dimensions
+
+
+def _chain(frame: pl.DataFrame, above: list[Look]) -> list[str]:
+    """As many of the columns above a dimension as refine each other, the coarsest first."""
+    chain: list[Look] = []
+    for look in sorted(above, key=lambda look: -look.distinct):
+        if not chain or _refines(frame, chain[0], look):
+            chain.insert(0, look)
+    return [look.name for look in chain]
+
+
+def _refines(frame: pl.DataFrame, fine: Look, coarse: Look) -> bool:
+    """Whether every code of one column belongs to a single code of the other, which has fewer."""
+    if fine.distinct <= coarse.distinct or coarse.empty or fine.empty:
+        return False
+    return frame.select(fine.name, coarse.name).unique().height == fine.distinct
+
+
+def _is_tree(source: Rows, columns: list[str]) -> bool:
+    try:
+        Hierarchy.from_levels(source.frame.head(SAMPLE).select(columns).unique(maintain_order=True), columns=columns)
+    except InvalidHierarchy:
+        return False
+    return True
+
+
+def _frequency(source: Rows, looks: list[Look], codes: list[Look]) -> str | None:
+    """The column with the number of units, when every row stands for a combination of codes and its number."""
+    others = [look for look in looks if look not in codes and look.numeric]
+    if len(others) != 1 or not others[0].whole or not _COUNT.search(others[0].name):
+        return None
+    names = [look.name for look in codes]
+    return others[0].name if source.frame.select(names).is_duplicated().sum() == 0 else None
+
+
+def _of_records(file: str, looks: list[Look], codes: list[Look], dimensions: dict[str, Dimension]) -> Job:
+    respondent = next((look.name for look in looks if look.is_identity), None)
+    holding = next((look.name for look in looks if _HOLDING.search(look.name) and look not in codes), None)
+    weight = next((look.name for look in looks if look.numeric and _WEIGHT.search(look.name)), None)
+    used = {*dimensions, weight, respondent, holding}
+    amounts = [look for look in looks if look.is_amount and look.name not in used and not _YEAR.search(look.name)]
+    amounts.sort(key=lambda look: -look.distinct)
+    return Job(
+        title=f"{amounts[0].name if amounts else 'Records'} by {' and '.join(dimensions)}",
+        source=Source(file=file, kind="records", respondent=respondent, holding=holding, weight=weight),
+        dimensions=dimensions,
+        response=Response(value=(amounts[0].name,) if amounts else ()),
+        rules=(Threshold(), PPercent()) if amounts else (Threshold(),),
+        output=_output(file),
+    )
+
+
+def _of_counts(file: str, dimensions: dict[str, Dimension], frequency: str) -> Job:
+    return Job(
+        title=f"{frequency} by {' and '.join(dimensions)}",
+        source=Source(file=file, kind="cells", count=frequency, missing_totals="compute"),
+        dimensions=dimensions,
+        response=Response(value=(frequency,)),
+        rules=(Threshold(),),
+        output=_output(file),
+    )
+
+
+def _of_cells(file: str, looks: list[Look], codes: list[Look]) -> Job:
+    count = next((look.name for look in looks if look.whole and _COUNT.search(look.name) and look not in codes), None)
+    largest = [look.name for look in looks if look.numeric and _LARGEST.search(look.name) and look not in codes]
+    used = {look.name for look in codes} | {count, *largest}
+    amounts = [look for look in looks if look.is_amount and look.name not in used]
+    value = next((look.name for look in amounts), count or looks[-1].name)
+    rules: tuple[Rule, ...] = (Threshold(), PPercent()) if len(largest) >= 2 else (Threshold(),)
+    return Job(
+        title=f"{value} by {' and '.join(look.name for look in codes)}",
+        source=Source(file=file, kind="cells", count=count, contributions=tuple(largest) if len(largest) >= 2 else ()),
+        dimensions={look.name: Dimension(total=look.total or TOTAL) for look in codes},
+        response=Response(value=(value,)),
+        rules=rules if count is not None else rules[1:] or rules,
+        output=_output(file),
+    )
+
+
+def _output(file: str) -> Output:
+    stem = Path(file).stem
+    return Output(release=(f"public/{stem}.csv",), report=f"public/{stem}.html", internal="internal")
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """The path as the job file should name it: relative to its own folder where that is short."""
+    path, folder = path.resolve(), folder.resolve()
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
+
+
+def describe_looks(looks: list[Look]) -> list[str]:
+    """What was seen, as comment lines."""
+    width = max(len(look.name) for look in looks)
+    lines = []
+    for look in looks:
+        kind = "whole numbers" if look.whole else "numbers" if look.numeric else "text"
+        empty = f", {look.empty:,} empty" if look.empty else ""
+        lines.append(f"#   {look.name:<{width}}  {kind}, {look.distinct:,} distinct{empty}")
+    return lines

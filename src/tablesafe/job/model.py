@@ -1,0 +1,247 @@
+"""What a job file may say, as frozen dataclasses. Each key carries its own help; the reference is made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from tablesafe.errors import InvalidOption
+from tablesafe.hierarchy import TOTAL
+from tablesafe.job.decode import Choice
+from tablesafe.job.lines import KeyPath
+from tablesafe.methods import METHODS, Method, Withhold
+from tablesafe.rules import RULES
+from tablesafe.rules.sensitivity import Rule
+
+Selector: TypeAlias = dict[str, str | tuple[str, ...]]
+"""Cells by their codes: every cell that has one of the given codes in each dimension named."""
+
+CHOICES: dict[Any, Choice] = {Rule: Choice("rule", RULES, "rule"), Method: Choice("name", METHODS, "method")}
+"""What is chosen by name: rules and methods, with the options of their own dataclasses."""
+
+
+def _key(help: str, default: Any = None, *, example: Any = None, file: bool = False) -> Any:
+    """A key that may be left out: its help, its default, an example, and whether it names a file that must exist."""
+    return field(default=default, metadata=_about(help, example, file))
+
+
+def _needed(help: str, *, example: Any, file: bool = False) -> Any:
+    """A key that must be there."""
+    return field(metadata=_about(help, example, file))
+
+
+def _about(help: str, example: Any, file: bool) -> dict[str, Any]:
+    return {"help": help, "file": file} | ({} if example is None else {"example": example})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the data comes from, and what its rows are."""
+
+    file: str = _needed("the data: CSV, Parquet, Excel, JJ, or τ-ARGUS .asc and .tab", example="firms.csv", file=True)
+    kind: Literal["auto", "records", "cells", "problem"] = _key(
+        "what a row is: a record to tabulate, a cell of a finished table, or a cell with its status and levels; "
+        "auto takes a JJ or .tab file for a problem and every other file for records",
+        "auto",
+    )
+    metadata: str | None = _key("the .rda file that describes an .asc or .tab file", example="firms.rda", file=True)
+    delimiter: str | None = _key("what separates the columns of a CSV file; found out when not given", example=";")
+    sheet: str | None = _key("sheet of an Excel file, when it has several", example="Sheet1")
+    where: str | None = _key("which records to use, as an SQL condition", example="year = 2024")
+    respondent: str | None = _key("column that says who a record is from; else each stands alone", example="firm")
+    holding: str | None = _key("column that says which respondents belong together", example="group")
+    weight: str | None = _key("column with the sampling weight", example="weight")
+    request: str | None = _key("column that marks respondents who ask for protection", example="asked")
+    largest: int = _key("how many of the largest contributors of each cell to keep; rules may need more", 3)
+    zeros: bool = _key("records: keep also the cells that no record falls into", False)
+    empty: tuple[str, ...] = _key("records: texts that stand for nothing", (), example=("NA", "."))
+    count: str | None = _key("cells: column with the number of contributors", example="count")
+    holdings: str | None = _key("cells: column with the number of contributing holdings", example="holdings")
+    contributions: tuple[str, ...] = _key(
+        "cells: columns with the largest contributions, the largest first", (), example=("max1", "max2")
+    )
+    contributors: tuple[str, ...] = _key("cells: columns that say who they are from", (), example=("who1", "who2"))
+    status: str | None = _key("cells: column with the status that each cell has already", example="status")
+    structural_zero: str | None = _key("cells: column that is 1 where a cell is zero by definition", example="void")
+    missing_totals: Literal["error", "compute", "ignore"] = _key("cells: what to do when a total has no row", "error")
+    tolerance: float = _key("cells: by how much a total may be off; it is then recomputed", 0.0)
+
+    def __post_init__(self) -> None:
+        if self.largest < 0:
+            raise InvalidOption(f"'largest' must be 0 or more, got {self.largest}.")
+        if not self.tolerance >= 0:
+            raise InvalidOption(f"'tolerance' must be 0 or more, got {self.tolerance}.")
+
+    @property
+    def holds(self) -> Literal["records", "cells", "problem"]:
+        """What a row of the file is."""
+        if self.kind != "auto":
+            return self.kind
+        name = self.file.lower().removesuffix(".gz")
+        return "problem" if name.endswith((".jj", ".tab")) else "records"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dimension:
+    """One dimension of the table; without a hierarchy, all its codes add up to a total."""
+
+    column: str | None = _key("column of the source; the same as the dimension's name when not given", example="STATE")
+    hierarchy: str | None = _key(
+        "file with the hierarchy: .hrc, or a CSV or Parquet file with pairs or levels", example="nace.hrc", file=True
+    )
+    kind: Literal["auto", "hrc", "pairs", "levels", "prefixes", "equations", "flat"] = _key(
+        "how the hierarchy is written; auto goes by the file name and by the other keys, and takes a CSV file with "
+        "the columns 'parent' and 'child' for pairs and any other for levels, the coarsest first",
+        "auto",
+    )
+    columns: tuple[str, ...] = _key(
+        "pairs: the columns with parent and child; levels: the columns to use, the coarsest first",
+        (),
+        example=("division", "group"),
+    )
+    lengths: tuple[int, ...] = _key("prefixes: lengths of the codes at each level", (), example=(1, 3, 4))
+    filler: str = _key("prefixes: padding character of short codes, such as the - in 11----", "", example="-")
+    equations: tuple[str, ...] = _key("sums between codes, for what is no tree", (), example=("13 = 4 + 5 + 6",))
+    indent: str = _key("hrc: what a line begins with, once per level", "@")
+    total: str = _key("code of the grand total", TOTAL)
+    labels: str | None = _key("CSV file with two columns: code and label", example="labels.csv", file=True)
+    missing: str = _key("what to do with records without a code: error, drop, or a code for them", "error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What is added up in the cells: one column, or several with the sums between them."""
+
+    value: tuple[str, ...] = _key(
+        "column or columns to add up; without one, a table of records counts them", (), example=("turnover",)
+    )
+    equations: tuple[str, ...] = _key(
+        "sums between response columns; a total that is no column is computed", (), example=("total = home + export",)
+    )
+    shadow: str | None = _key("records: column by which contributors are ranked instead", example="turnover")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """One of several linked tables: some of the dimensions, perhaps from a file of its own."""
+
+    dimensions: tuple[str, ...] = _needed("the dimensions that span this table", example=("nace", "region"))
+    file: str | None = _key("cells: file of this table, when it is not the source's", example="b.csv", file=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemOptions:
+    """What an attacker knows already, what must stay as it is, and what withholding costs."""
+
+    within_percent: float | None = _key(
+        "the attacker knows every value to within this many percent, as well as its sign", example=50.0
+    )
+    lower: float | str | None = _key("the attacker's lower bound of each cell: a number or a column", example=0.0)
+    upper: float | str | None = _key("the attacker's upper bound of each cell: a number or a column", example="bound")
+    frozen: str | tuple[Selector, ...] = _key("cells that must be published: a column, or their codes", ())
+    suppressed: str | tuple[Selector, ...] = _key("cells that are withheld already: a column, or their codes", ())
+    withheld: str | tuple[Selector, ...] = _key("cells never published by design: a column, or their codes", ())
+    waived: str | tuple[Selector, ...] = _key("sensitive cells that may be published: a column, or their codes", ())
+    freeze_zeros: bool = _key("publish cells that are zero, unless they are sensitive", False)
+    cost: str = _key("what withholding a cell costs: value, count, unit, log, or a column", "value")
+    apriori: str | None = _key(
+        "a-priori file with statuses, costs, levels and bounds: .hst, CSV, Parquet or Excel",
+        example="known.hst",
+        file=True,
+    )
+    manual_range: float = _key("safety range of cells that are sensitive by their given status, in percent", 20.0)
+
+    def __post_init__(self) -> None:
+        if self.within_percent is not None and not self.within_percent > 0:
+            raise InvalidOption(f"'within_percent' must be above 0, got {self.within_percent}.")
+        if not 0 <= self.manual_range <= 100:
+            raise InvalidOption(f"'manual_range' must be from 0 to 100, got {self.manual_range}.")
+        if self.within_percent is not None and (self.lower is not None or self.upper is not None):
+            raise InvalidOption("'within_percent' and 'lower' or 'upper' say the same thing twice: give one of them.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions:
+    """How hard the release is attacked before it may be written."""
+
+    cells: Literal["sensitive", "all"] = _key("which cells to bound exactly", "sensitive")
+    exact: bool = _key("exact intervals; without, only as wide as the answer needs, which is much faster", True)
+    insiders: bool = _key("attack also as respondents, who know their own contributions", True)
+    coalition: int = _key("how many respondents may put together what they know", 1)
+    unions: bool = _key("judge also sums of withheld cells that the release gives away", True)
+    certificate: bool = _key("write the proof that the release is safe", True)
+
+    def __post_init__(self) -> None:
+        if self.coalition < 1:
+            raise InvalidOption(f"'coalition' must be 1 or more, got {self.coalition}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What is written, and where. Paths are relative to the job file; the suffix says the format."""
+
+    release: tuple[str, ...] = _key(
+        "files of the release: .csv, .parquet or .xlsx", (), example=("public/table.csv", "public/table.xlsx")
+    )
+    report: str | None = _key("report for the public, without rule parameters", example="public/report.html")
+    internal: str | None = _key(
+        "folder for what stays in the office: certificate, findings, flagged cells, internal report; "
+        "'internal' beside the job file when not given",
+        example="internal",
+    )
+    labels: bool = _key("write the labels of codes beside them", True)
+    force: bool = _key("write the release even when its audit finds it open", False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Where the work is done."""
+
+    engine: Literal["auto", "duckdb", "ibis"] = _key("what tabulates the records", "auto")
+    memory_limit: str | None = _key("most memory that the tabulation may use; the rest goes to disk", example="4GB")
+    temporary: str | None = _key("folder for what does not fit into memory, encrypted", example="/scratch")
+    executor: Literal["here", "processes"] = _key("run linear programs in this process or in several", "here")
+    workers: int | None = _key("how many processes; as many as there are cores when not given", example=2)
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise InvalidOption(f"'workers' must be 1 or more, got {self.workers}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A whole job: data in, rules, method, audit, files out."""
+
+    title: str = _key("title of the table, for the report", "", example="Turnover by activity and region")
+    source: Source = field(metadata={"help": "where the data comes from"})
+    dimensions: dict[str, Dimension] = field(
+        default_factory=dict, metadata={"help": "the dimensions of the table, one [dimensions.NAME] each"}
+    )
+    response: Response = field(default_factory=Response, metadata={"help": "what is added up"})
+    tables: tuple[TableOptions, ...] = field(
+        default=(), metadata={"help": "linked tables, one [[tables]] each; without them one table over all dimensions"}
+    )
+    rules: tuple[Rule, ...] = field(default=(), metadata={"help": "what is sensitive, one [[rules]] each"})
+    problem: ProblemOptions = field(default_factory=ProblemOptions, metadata={"help": "what an attacker knows"})
+    method: Method = field(default_factory=Withhold, metadata={"help": "how to protect"})
+    audit: AuditOptions = field(default_factory=AuditOptions, metadata={"help": "how hard to attack the result"})
+    output: Output = field(default_factory=Output, metadata={"help": "what to write"})
+    run: RunOptions = field(default_factory=RunOptions, metadata={"help": "where to compute"})
+    path: Path | None = field(default=None, compare=False, repr=False, metadata={"hidden": True})
+    lines: Mapping[KeyPath, int] = field(default_factory=dict, compare=False, repr=False, metadata={"hidden": True})
+
+    @property
+    def folder(self) -> Path:
+        """The folder that paths in the job are relative to."""
+        return Path() if self.path is None else self.path.parent
+
+    @property
+    def name(self) -> str:
+        """What errors call the job."""
+        return "the job" if self.path is None else self.path.name
+
+    def resolve(self, path: str) -> Path:
+        """A path of the job file, relative to its folder."""
+        return self.folder / path

@@ -1,0 +1,94 @@
+"""What a job file's errors say: what a key allows, what stands there instead, and how it is named in the file."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Union, get_args, get_origin
+
+import numpy as np
+
+from tablesafe.files import did_you_mean
+from tablesafe.job.lines import KeyPath
+from tablesafe.job.toml import toml_value
+
+_WORDS: dict[Any, tuple[str, Any]] = {
+    str: ("text in quotes", "turnover"),
+    int: ("a whole number", 3),
+    float: ("a number", 10.0),
+    bool: ("true or false", None),
+}
+
+
+def section(path: KeyPath) -> str:
+    """Name a table as it is written in the file: `[source]`, `[dimensions.region]`, `[[rules]] no. 2`."""
+    if not path:
+        return "The job"
+    if isinstance(path[-1], int):
+        return f"[[{_dotted(path[:-1])}]] no. {path[-1] + 1}"
+    return f"[{_dotted(path)}]"
+
+
+def _dotted(path: KeyPath) -> str:
+    return ".".join(str(key) for key in path if not isinstance(key, int))
+
+
+def key_name(path: KeyPath) -> str:
+    """Name a key, or an element of a list, in an error."""
+    if isinstance(path[-1], int):
+        return f"Element {path[-1] + 1} of {path[-2]!r}"
+    return repr(path[-1])
+
+
+def unknown_key(where: str, key: str, known: Sequence[str]) -> str:
+    """What to say about a key that does not exist."""
+    hint = did_you_mean(key, list(known)) or f"it may have {', '.join(known) or 'no keys at all'}."
+    return f"{where} has no key {key!r}: {hint}"
+
+
+def missing_key(where: str, spec: dataclasses.Field[Any], kind: Any) -> str:
+    """What to say about a key that must be there."""
+    if dataclasses.is_dataclass(kind):
+        return f"{where} has no [{spec.name}] table ({spec.metadata.get('help', '')})."
+    example = spec.metadata.get("example")
+    shown = f", such as {spec.name} = {toml_value(example)}" if example is not None else ""
+    return f"{where} needs the key {spec.name!r} ({spec.metadata.get('help', expected(kind, None))}){shown}."
+
+
+def expected(kind: Any, example: Any) -> str:
+    """Say in words what a type allows, with an example."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in {Union, types.UnionType}:
+        return " or ".join(expected(k, None) for k in inner if k is not type(None) and get_origin(k) is not np.ndarray)
+    if origin is Literal:
+        return "one of " + ", ".join(toml_value(option) for option in inner)
+    if origin is tuple:
+        items = example if isinstance(example, tuple) and example else (_WORDS.get(inner[0], ("", "…"))[1],)
+        either = "text in quotes or a list of it" if inner[0] is str else "a list"
+        return f"{either}, such as {toml_value(items)}"
+    if origin in {dict, Mapping} or dataclasses.is_dataclass(kind):
+        return "a table of keys and values"
+    words, usual = _WORDS.get(kind, (getattr(kind, "__name__", str(kind)), None))
+    shown = example if type(example) is kind and example != "" else usual
+    return words if shown is None else f"{words}, such as {toml_value(shown)}"
+
+
+def got(value: Any) -> str:
+    """Say in words what stands there instead."""
+    if isinstance(value, bool):
+        return toml_value(value)
+    if isinstance(value, str):
+        return f"text {toml_value(value)}"
+    if isinstance(value, (int, float)):
+        return f"the number {value}"
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return f"{type(value).__name__} {value}"
+
+
+def brief(error: Exception) -> str:
+    """An error's message on one line, its hint in the same sentence."""
+    return " ".join(str(error).replace("\n\nHint:", " Hint:").split())

@@ -1,0 +1,28 @@
+"""Methods turn a problem into a release. Each is a frozen dataclass with a `protect`; `METHODS` names them all."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+from tablesafe.methods.given import Pattern, PublishAll, Withhold
+from tablesafe.problem import Problem
+from tablesafe.release import Release
+
+__all__ = ["METHODS", "Method", "Pattern", "PublishAll", "Withhold", "protect"]
+
+
+class Method(Protocol):
+    """A way to protect: its options are its fields, each with its help."""
+
+    name: ClassVar[str]
+
+    def protect(self, problem: Problem) -> Release: ...
+
+
+METHODS: dict[str, type[Method]] = {method.name: method for method in (PublishAll, Withhold, Pattern)}
+"""Every method by the name that a job file calls it."""
+
+
+def protect(problem: Problem, method: Method) -> Release:
+    """Protect a problem by a method; the release still has to pass its audit."""
+    return method.protect(problem)

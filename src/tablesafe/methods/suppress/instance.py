@@ -1,0 +1,94 @@
+"""The suppression problem as plain arrays: what may be withheld, what it costs, and how far each cell must move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.problem import Problem
+
+UNBOUNDED = 1e15
+"""A deviation without limit, in units of the table; larger than anything that can be added exactly."""
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """Deviations from the true table that an attacker cannot rule out, and what it costs to allow them.
+
+    A pattern protects target t when a deviation y exists with `rows @ y = 0`, `−down ≤ y ≤ up`, y zero outside the
+    pattern, and `sign[t] · y[cell[t]] ≥ level[t]`. All in units of the table.
+    """
+
+    rows: sparse.csr_array = field(repr=False)
+    columns: sparse.csc_array = field(repr=False)
+    cost: Floats = field(repr=False)
+    forced: Mask = field(repr=False)
+    """Withheld in any case: the sensitive cells, and what was withheld before or by design."""
+    live: Mask = field(repr=False)
+    """May be withheld."""
+    up: Floats = field(repr=False)
+    down: Floats = field(repr=False)
+    cell: Integers = field(repr=False)
+    sign: NDArray[np.int8] = field(repr=False)
+    level: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, problem: Problem, cost: Floats, *, margin: float = 0.0, zeros: bool = True) -> Self:
+        """Read a problem; `margin` asks for that share more protection, `zeros` allows cells of value 0."""
+        table, sensitivity = problem.table, problem.sensitivity
+        unit = 10.0**table.decimals
+        value = table.integers.astype(np.float64)
+        up = np.minimum(problem.upper * unit - value, UNBOUNDED)
+        down = np.minimum(value - problem.lower * unit, UNBOUNDED)
+        forced = sensitivity.mask | problem.suppressed | problem.withheld
+        live = ~problem.frozen & (up + down > 0)
+        if not zeros:
+            live &= (table.integers != 0) | forced
+        up, down = np.where(live, up, 0.0), np.where(live, down, 0.0)
+        cell, sign, level = _targets(problem, up, down, unit * (1 + margin))
+        matrix = table.equations.astype(np.float64)
+        return cls(
+            sparse.csr_array(matrix),
+            sparse.csc_array(matrix),
+            np.where(forced, 0.0, cost),
+            forced,
+            live,
+            up,
+            down,
+            cell,
+            sign,
+            level,
+        )
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+    def pattern_cost(self, pattern: Mask) -> float:
+        """What a pattern costs: its complementary cells."""
+        return float(self.cost[pattern].sum())
+
+
+def _targets(problem: Problem, up: Floats, down: Floats, unit: float) -> tuple[Integers, NDArray[np.int8], Floats]:
+    """How far each sensitive cell must be able to rise and to fall.
+
+    A sliding level, and the mere wish that a cell be not known exactly, become a demand on the side with more room.
+    """
+    sensitivity = problem.sensitivity
+    cells = problem.sensitive
+    above, below = sensitivity.upper[cells] * unit, sensitivity.lower[cells] * unit
+    width = np.maximum(sensitivity.sliding[cells] * unit, np.where((above == 0) & (below == 0), 1.0, 0.0))
+    missing = np.maximum(width - above - below, 0.0)
+    rise = up[cells] - above >= down[cells] - below
+    above = above + np.where(rise, missing, 0.0)
+    below = below + np.where(rise, 0.0, missing)
+    cell = np.concatenate([cells, cells])
+    sign = np.concatenate([np.ones(len(cells), np.int8), -np.ones(len(cells), np.int8)])
+    level = np.concatenate([above, below])
+    demanded = level > 0
+    order = np.argsort(-level[demanded], kind="stable")
+    return cell[demanded][order].astype(np.int64), sign[demanded][order], level[demanded][order]

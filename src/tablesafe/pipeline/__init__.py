@@ -1,0 +1,10 @@
+"""The one place that orchestrates: a job in, a table, its problem, a release, findings and files out."""
+
+from __future__ import annotations
+
+from tablesafe.pipeline.problems import build_problem
+from tablesafe.pipeline.result import Result
+from tablesafe.pipeline.running import run
+from tablesafe.pipeline.tables import build_table
+
+__all__ = ["Result", "build_problem", "build_table", "run"]

@@ -1,0 +1,162 @@
+"""From a job's table to its problem: what is sensitive, what an attacker knows, what is frozen, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tablesafe.equations import Floats, Mask
+from tablesafe.errors import InvalidProblem, InvalidTable
+from tablesafe.io.apriori import apply_cells, apply_hst
+from tablesafe.io.jj import read_jj
+from tablesafe.io.tauargus_table import read_tab
+from tablesafe.job.model import Job, Selector
+from tablesafe.pipeline.columns import COSTS
+from tablesafe.pipeline.tables import build_table, cell_source
+from tablesafe.problem import Problem
+from tablesafe.report.progress import Event, Listener, ignore
+from tablesafe.rules.columns import amounts, marked
+from tablesafe.table import Table
+from tablesafe.tabulate import shadowed
+
+
+def build_problem(job: Job, listen: Listener = ignore) -> Problem:
+    """The problem of a job."""
+    if job.source.holds == "problem":
+        listen(Event("read", f"Reading {job.source.file}"))
+        problem = _read_problem(job)
+    else:
+        listen(Event("tabulate", f"Reading {job.source.file}"))
+        table = build_table(job, listen)
+        listen(Event("rules", "Looking for sensitive cells"))
+        problem = _with_statuses(job, _flagged(job, table))
+    return _with_apriori(job, _with_options(job, problem))
+
+
+def _flagged(job: Job, table: Table) -> Problem:
+    """What the rules say about a table; they look at the shadow variable where there is one."""
+    seen = Problem(shadowed(table), job.rules).sensitivity
+    return Problem(table, sensitivity=seen).replace(rules=job.rules)
+
+
+def _read_problem(job: Job) -> Problem:
+    """A problem as its file gives it; rules flag further cells."""
+    path, options = job.resolve(job.source.file), job.problem
+    if path.suffix.lower() == ".tab":
+        metadata = None if job.source.metadata is None else job.resolve(job.source.metadata)
+        response = job.response.value[0] if job.response.value else None
+        return read_tab(path, metadata, response=response, rules=job.rules, manual_range=options.manual_range)
+    given = read_jj(path)
+    if not job.rules:
+        return given
+    found = Problem(given.table, job.rules).sensitivity
+    return given.replace(sensitivity=given.sensitivity | found, rules=job.rules)
+
+
+def _with_statuses(job: Job, problem: Problem) -> Problem:
+    """What the status column of a table of cells says about them."""
+    if job.source.status is None:
+        return problem
+    source = cell_source(job, None, list(job.dimensions))
+    source.require(job.source.status)
+    columns = source.frame.select(*job.dimensions, status=job.source.status)
+    return apply_cells(problem, columns, manual_range=job.problem.manual_range)
+
+
+def _with_apriori(job: Job, problem: Problem) -> Problem:
+    if job.problem.apriori is None:
+        return problem
+    path, manual_range = job.resolve(job.problem.apriori), job.problem.manual_range
+    if path.suffix.lower() == ".hst":
+        return apply_hst(problem, path, manual_range=manual_range)
+    return apply_cells(problem, path, manual_range=manual_range)
+
+
+def _with_options(job: Job, problem: Problem) -> Problem:
+    options, table = job.problem, problem.table
+    lower, upper = _bounds(job, problem)
+    suppressed = problem.suppressed | _chosen(table, options.suppressed, "suppressed")
+    withheld = problem.withheld | _chosen(table, options.withheld, "withheld")
+    frozen = problem.frozen | _chosen(table, options.frozen, "frozen")
+    waived = _chosen(table, options.waived, "waived")
+    if options.freeze_zeros:
+        frozen |= (table.integers == 0) & ~problem.sensitivity.mask & ~suppressed & ~withheld
+    return problem.replace(
+        sensitivity=problem.sensitivity.where(~waived),
+        lower=lower,
+        upper=upper,
+        cost=_costs(problem, options.cost),
+        frozen=frozen,
+        suppressed=suppressed,
+        withheld=withheld,
+    )
+
+
+def _bounds(job: Job, problem: Problem) -> tuple[Floats, Floats]:
+    """What an attacker knows beforehand of each cell."""
+    options, value = job.problem, problem.table.value
+    lower, upper = problem.lower, problem.upper
+    if options.within_percent is not None:
+        reach = options.within_percent / 100 * np.abs(value)
+        return np.maximum(lower, value - reach), np.minimum(upper, value + reach)
+    if options.lower is not None:
+        lower = _numbers(problem.table, options.lower)
+    if options.upper is not None:
+        upper = _numbers(problem.table, options.upper)
+    return lower, upper
+
+
+def _numbers(table: Table, given: float | str) -> Floats:
+    return amounts(table, given) if isinstance(given, str) else np.full(len(table), given)
+
+
+def _costs(problem: Problem, cost: str) -> Floats:
+    """What withholding each cell costs."""
+    value = np.abs(problem.table.value)
+    if cost not in COSTS:
+        return amounts(problem.table, cost)
+    if cost == "count" and problem.table.count is None:
+        raise InvalidProblem(
+            'cost = "count" needs the number of contributors of each cell.\n\n'
+            "Hint: name the column with count = in [source], or take another cost."
+        )
+    match cost:
+        case "unit":
+            return np.ones(len(value))
+        case "log":
+            return np.log1p(value)
+        case "count":
+            assert problem.table.count is not None
+            return problem.table.count.astype(np.float64)
+        case _:
+            return problem.cost
+
+
+def _chosen(table: Table, cells: str | Sequence[Selector], key: str) -> Mask:
+    """The cells that a column marks, or that have the given codes."""
+    if isinstance(cells, str):
+        return marked(table, cells)
+    mask = np.zeros(len(table), dtype=np.bool_)
+    for number, selector in enumerate(cells, start=1):
+        here = _selected(table, selector)
+        if not here.any():
+            raise InvalidTable(
+                f"{key!r}, no. {number}: the table has no cell with "
+                + ", ".join(f"{name} = {code!r}" for name, code in selector.items())
+                + ".\n\nHint: check the codes; dimensions left out mean all their codes."
+            )
+        mask |= here
+    return mask
+
+
+def _selected(table: Table, selector: Selector) -> Mask:
+    mask = np.ones(len(table), dtype=np.bool_)
+    names = list(table.dimensions)
+    for name, wanted in selector.items():
+        if name not in table.dimensions:
+            raise InvalidTable(f"There is no dimension {name!r}; there are {', '.join(names) or 'none'}.")
+        hierarchy = table.dimensions[name]
+        codes = [wanted] if isinstance(wanted, str) else list(wanted)
+        mask &= np.isin(table.codes[:, names.index(name)], [hierarchy.position(code) for code in codes])
+    return mask

@@ -1,0 +1,160 @@
+"""From a job's source to its table: records are tabulated, cells are read, and tables are linked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tablesafe.errors import InvalidTable
+from tablesafe.files import Source
+from tablesafe.hierarchy import Equation, Hierarchy, parse_equations
+from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
+from tablesafe.io.tauargus_micro import Microdata, read_microdata
+from tablesafe.job.model import Job
+from tablesafe.linking import link
+from tablesafe.pipeline.columns import contributors_needed, extra_columns
+from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, with_labels
+from tablesafe.report.progress import Event, Listener, ignore
+from tablesafe.table import Table
+from tablesafe.tabulate import tabulate
+
+ROOM = 1
+"""Contributors kept beyond those that the rules look at: an insider is one of them."""
+
+
+def build_table(job: Job, listen: Listener = ignore) -> Table:
+    """The table of a job whose source holds records or cells."""
+    table = _from_records(job, listen) if job.source.holds == "records" else _from_cells(job)
+    return replace(table, dimensions=with_labels(job, table.dimensions))
+
+
+# -- records -------------------------------------------------------------------------------------------------------
+
+
+def _from_records(job: Job, listen: Listener) -> Table:
+    path, source = job.resolve(job.source.file), job.source
+    described: Microdata | None = None
+    records: Any = path
+    if path.suffix.lower() == ".asc":
+        described = read_microdata(path, None if source.metadata is None else job.resolve(source.metadata))
+        records = described.frame
+    elif path.suffix.lower() in EXCEL_ENDINGS:
+        records = read_frame(path, sheet=source.sheet).frame
+
+    def progress(message: str, done: int, total: int | None) -> None:
+        listen(Event("tabulate", message, done, total))
+
+    return tabulate(
+        records,
+        dimensions={name: _tree(job, name, described) for name in job.dimensions},
+        column_of={name: dimension.column or name for name, dimension in job.dimensions.items()},
+        value=[described.response(name) if described else name for name in job.response.value] or None,
+        equations=list(job.response.equations) or None,
+        respondent=source.respondent,
+        holding=source.holding,
+        weight=source.weight,
+        largest=max(source.largest, contributors_needed(job.rules) + ROOM),
+        where=source.where,
+        margins=[table.dimensions for table in job.tables] or None,
+        missing={name: dimension.missing for name, dimension in job.dimensions.items()},
+        shadow=job.response.shadow,
+        columns=extra_columns(job),
+        request=source.request,
+        zeros=source.zeros,
+        total={name: dimension.total for name, dimension in job.dimensions.items()},
+        empty=list(source.empty),
+        delimiter=source.delimiter,
+        engine=job.run.engine,
+        memory_limit=job.run.memory_limit,
+        temporary=None if job.run.temporary is None else job.resolve(job.run.temporary),
+        progress=progress,
+    )
+
+
+def _tree(job: Job, name: str, described: Microdata | None) -> Hierarchy | None:
+    """The hierarchy of a dimension; None where the records themselves say what its codes are."""
+    dimension = job.dimensions[name]
+    if is_structured(dimension):
+        return build_hierarchy(job, name, lambda: _codes_of_records(job, dimension.column or name))
+    return None if described is None else described.dimensions.get(dimension.column or name)
+
+
+def _codes_of_records(job: Job, column: str) -> list[str]:
+    """The distinct codes of a column of the source."""
+    path = job.resolve(job.source.file)
+    if path.suffix.lower() in {".parquet", ".pq"}:
+        source = Source(pl.scan_parquet(path).select(column).unique(maintain_order=True).collect(), path.name)
+    else:
+        source = read_frame(path, sheet=job.source.sheet, delimiter=job.source.delimiter)
+    return _codes_of(source, column)
+
+
+# -- cells ---------------------------------------------------------------------------------------------------------
+
+
+def _from_cells(job: Job) -> Table:
+    equations = parse_equations(list(job.response.equations), "[response]") if job.response.equations else []
+    wanted = [(table.file, table.dimensions) for table in job.tables] or [(None, tuple(job.dimensions))]
+    sources = [(cell_source(job, file, names, equations), names) for file, names in wanted]
+    trees = {name: _tree_of_cells(job, name, [source for source, names in sources if name in names])
+             for name in job.dimensions}  # fmt: skip
+    values = list(dict.fromkeys([*(equation.total for equation in equations), *job.response.value]))
+    parts = [_one_table(job, source, names, trees, value) for source, names in sources for value in values]
+    if len(parts) == 1:
+        return parts[0]
+    return link(parts, equations=list(job.response.equations) or None)
+
+
+def cell_source(job: Job, file: str | None, names: Sequence[str], equations: Sequence[Equation] = ()) -> Source:
+    """The rows of a table of cells, with columns named as the dimensions and totals of responses computed."""
+    source = read_frame(job.resolve(file or job.source.file), sheet=job.source.sheet, delimiter=job.source.delimiter)
+    for equation in equations:
+        if equation.total not in source.frame.columns:
+            signed = zip(equation.parts, equation.signs, strict=True)
+            total = np.sum([sign * source.numbers(part, missing=0.0) for part, sign in signed], axis=0)
+            source = Source(source.frame.with_columns(pl.Series(equation.total, total)), source.name, source.first_line)
+    renames = {job.dimensions[name].column or name: name for name in names}
+    source.require(*renames)
+    clash = [name for column, name in renames.items() if name != column and name in source.frame.columns]
+    if clash:
+        raise InvalidTable(
+            f"{source.name} has a column {clash[0]!r} already, so no other column can be dimension {clash[0]!r}.\n\n"
+            f"Hint: give the dimension another name."
+        )
+    return Source(source.frame.rename(renames), source.name, source.first_line)
+
+
+def _tree_of_cells(job: Job, name: str, sources: Sequence[Source]) -> Hierarchy:
+    """The hierarchy of a dimension; without one, all codes of all tables add up to the total, if it is there."""
+    found = dict.fromkeys(code for source in sources for code in _codes_of(source, name))
+    if is_structured(job.dimensions[name]):
+        return build_hierarchy(job, name, lambda: list(found))
+    total = job.dimensions[name].total
+    there = total in found or job.source.missing_totals == "compute"
+    parts = [code for code in found if code != total]
+    return Hierarchy.flat(parts or [total], total=total if there and parts else None, name=f"dimension {name!r}")
+
+
+def _codes_of(source: Source, column: str) -> list[str]:
+    return [str(code) for code in source.text(column).drop_nulls().unique(maintain_order=True).to_list()]
+
+
+def _one_table(job: Job, source: Source, names: Sequence[str], trees: Mapping[str, Hierarchy], value: str) -> Table:
+    given = job.source
+    return Table.from_cells(
+        source,
+        dimensions={name: trees[name] for name in names},
+        value=value,
+        count=given.count,
+        holdings=given.holdings,
+        largest=list(given.contributions),
+        identity=list(given.contributors),
+        structural_zero=given.structural_zero,
+        columns=extra_columns(job),
+        missing_totals=given.missing_totals,
+        tolerance=given.tolerance,
+    )

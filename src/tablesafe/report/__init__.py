@@ -1,0 +1,1 @@
+"""Reports and plots: what the office, or the public, looks at."""

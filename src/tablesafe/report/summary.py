@@ -1,0 +1,263 @@
+"""What a run did, in numbers and words, for the public and for the office.
+
+The public page may say nothing that the release does not say: no rule parameters, no split between sensitive and
+complementary cells, no sum of withheld values. The internal page says it all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import tablesafe
+from tablesafe.equations import Mask
+from tablesafe.problem import Problem
+from tablesafe.release import Release, Status
+from tablesafe.rules.sensitivity import Rule
+from tablesafe.table import Table
+
+if TYPE_CHECKING:
+    from tablesafe.audit.findings import Findings
+
+LIBRARIES = ("numpy", "scipy", "polars", "duckdb", "highspy", "numba")
+OPEN_SHOWN = 50
+"""How many open cells the internal page lists; the findings file has them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What the summary cannot know from the table: where it came from and how to make it again."""
+
+    title: str = ""
+    source: str = ""
+    command: str = ""
+    job: str = ""
+    """The text of the job file: it holds rule parameters, so only the internal page shows it."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of each input file, by name."""
+    made: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """One rule: its name and what it is for; its parameters and how much it flagged are secrets."""
+
+    name: str
+    what: str
+    parameters: str = ""
+    flagged: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelLine:
+    """The cells at one level of one dimension."""
+
+    dimension: str
+    level: str
+    codes: int
+    cells: int
+    withheld: int
+    sensitive: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusLine:
+    """How many cells were published, withheld or changed; the share of the table's value is a secret."""
+
+    word: str
+    cells: int
+    share: float
+    value_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Everything that a page shows."""
+
+    internal: bool
+    verdict: str
+    headline: str
+    origin: Origin
+    response: str
+    cells: int
+    equations: int
+    method: str
+    solution: str
+    rules: tuple[RuleLine, ...]
+    levels: tuple[LevelLine, ...]
+    statuses: tuple[StatusLine, ...]
+    audit: tuple[tuple[str, str], ...]
+    open: tuple[Mapping[str, str], ...]
+    more_open: int
+    versions: tuple[tuple[str, str], ...]
+
+
+def summarise(
+    problem: Problem, release: Release, findings: Findings | None, *, origin: Origin, internal: bool
+) -> Summary:
+    """Collect what the page shows: everything for the office, or only what the public may know."""
+    table = problem.table
+    solution = release.solution
+    opened = _open_cells(problem, findings) if internal and findings is not None else []
+    return Summary(
+        internal=internal,
+        verdict="not audited" if findings is None else "safe" if findings.safe else "open",
+        headline=_headline(problem, findings, internal),
+        origin=origin if internal else dataclasses.replace(origin, job="", files={}),
+        response=table.response,
+        cells=len(table),
+        equations=table.equations.shape[0],
+        method=release.method,
+        solution="" if solution is None else f"{solution.status}, gap {solution.gap:.2%}, {solution.seconds:.1f} s",
+        rules=tuple(_rules(problem, internal)),
+        levels=tuple(_levels(problem, release.suppressed, internal)),
+        statuses=tuple(_statuses(table, release, internal)),
+        audit=tuple(_audit(problem, findings, internal)),
+        open=tuple(opened),
+        more_open=0 if findings is None or not internal else max(0, len(findings.open) - OPEN_SHOWN),
+        versions=tuple(_versions()),
+    )
+
+
+def _headline(problem: Problem, findings: Findings | None, internal: bool) -> str:
+    if findings is None:
+        return "This release was not audited."
+    if findings.safe:
+        return "No attacker can come closer to a protected cell than the rules allow. This was proved, not estimated."
+    if not internal:
+        return "This release did not pass its audit."
+    cells = len({opening.cell for opening in findings.open})
+    return f"{_counted(cells, 'cell')} can be derived too closely from this release."
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _rules(problem: Problem, internal: bool) -> list[RuleLine]:
+    sensitivity = problem.sensitivity
+    if not internal:
+        kinds = {type(rule).__name__: _first_line(rule) for rule in problem.rules}
+        return [RuleLine(name, what) for name, what in kinds.items()]
+    lines = []
+    for rule in problem.rules:
+        flagged = int(rule(problem.table).mask.sum())
+        lines.append(RuleLine(type(rule).__name__, _first_line(rule), parameters(rule), flagged))
+    known = {line.name for line in lines}
+    for j, reason in enumerate(sensitivity.reasons):
+        count = int(((sensitivity.reason >> np.uint32(j)) & 1).sum())
+        if not problem.rules or (reason == "given" and count and reason not in known):
+            lines.append(RuleLine(reason, "Status given with the data, not found by a rule.", "", count))
+    return lines
+
+
+def parameters(rule: Rule) -> str:
+    """The options of a rule in one line."""
+    specs: Any = dataclasses.fields(rule) if dataclasses.is_dataclass(rule) else ()
+    return ", ".join(f"{spec.name} = {getattr(rule, spec.name)}" for spec in specs if spec.repr)
+
+
+def _first_line(rule: Rule) -> str:
+    return (type(rule).__doc__ or "").strip().partition("\n")[0].replace("`", "")
+
+
+def _levels(problem: Problem, withheld: Mask, internal: bool) -> list[LevelLine]:
+    """Cells, withheld and sensitive cells by the depth of their code in each dimension."""
+    table, lines = problem.table, []
+    for d, (name, hierarchy) in enumerate(table.dimensions.items()):
+        depth = hierarchy.depth[table.codes[:, d]]
+        for level in range(int(hierarchy.depth.max(initial=0)) + 1):
+            here = depth == level
+            codes = [code for code, at in zip(hierarchy.codes, hierarchy.depth, strict=True) if at == level]
+            shown = ", ".join(codes[:3]) + (" …" if len(codes) > 3 else "")
+            sensitive = int((problem.sensitivity.mask & here).sum()) if internal else None
+            lines.append(LevelLine(name, shown, len(codes), int(here.sum()), int((withheld & here).sum()), sensitive))
+    return lines
+
+
+def _statuses(table: Table, release: Release, internal: bool) -> list[StatusLine]:
+    shown = release.status != Status.BY_DESIGN
+    n = max(1, int(shown.sum()))
+    if not internal:
+        hidden = release.suppressed & shown
+        words = {"published": shown & ~hidden, "withheld": hidden}
+        return [StatusLine(word, int(mask.sum()), int(mask.sum()) / n) for word, mask in words.items()]
+    total = float(np.abs(table.value).sum()) or 1.0
+    lines = []
+    for status in Status:
+        mask = release.status == status
+        if mask.any():
+            value = float(np.abs(table.value[mask]).sum()) / total
+            lines.append(StatusLine(status.word, int(mask.sum()), int(mask.sum()) / len(table), value))
+    return lines
+
+
+def _audit(problem: Problem, findings: Findings | None, internal: bool) -> list[tuple[str, str]]:
+    if findings is None:
+        return [("Audit", "none")]
+    facts = [
+        ("Attacker", "knows every published value, every sum in and between the linked tables, and common bounds"),
+        ("Insiders", "not looked at" if findings.insiders is None else "respondents that know what they reported"),
+        ("Sums", "not looked at" if findings.unions is None else "sums of withheld cells that can be derived"),
+        ("Result", "safe" if findings.safe else "open"),
+    ]
+    if internal:
+        sensitive = problem.sensitivity.mask[findings.cells]
+        protected = int(findings.protected[sensitive].sum())
+        facts.append(("Outsiders", f"{protected:,} of {int(sensitive.sum()):,} sensitive cells are hidden from them"))
+        facts.append(("Open", _counted(len(findings.open), "way") + " to come too close"))
+        if findings.possible:
+            facts.append(("Possible", _counted(len(findings.possible), "way") + " more, for contributors not listed"))
+        if findings.certificate is not None:
+            facts.append(("Proof", _counted(findings.certificate.witnesses, "witness table") + " in exact arithmetic"))
+    return facts
+
+
+def _open_cells(problem: Problem, findings: Findings) -> list[Mapping[str, str]]:
+    digits = problem.table.decimals
+    return [
+        {
+            "cell": opening.name,
+            "how": str(opening.how),
+            "derived": _interval(opening.lower, opening.upper, digits),
+            "short": f"{opening.short:,.{digits}f}",
+            "attacker": opening.attacker,
+        }
+        for opening in findings.open[:OPEN_SHOWN]
+    ]
+
+
+def _interval(lower: float, upper: float, digits: int) -> str:
+    ends = ["∞" if end == np.inf else "−∞" if end == -np.inf else f"{end:,.{digits}f}" for end in (lower, upper)]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+
+def _versions() -> list[tuple[str, str]]:
+    found = [("tablesafe", tablesafe.__version__), ("Python", platform.python_version())]
+    for name in LIBRARIES:
+        try:
+            found.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def render(summary: Summary) -> str:
+    """The summary as one HTML page that needs nothing else: no network, no scripts, no fonts."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("tablesafe.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.jinja").render(summary=summary)

@@ -1,0 +1,117 @@
+"""Choose 0/1 variables at least cost under inequalities that arrive one after another: `coefficients · x ≥ 1`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from tablesafe.equations import Floats
+from tablesafe.errors import SolverFailure
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """`coefficients · x[variables] ≥ 1`."""
+
+    variables: NDArray[np.int64]
+    coefficients: Floats
+
+    def key(self) -> int:
+        """Equal for equal cuts."""
+        return hash((self.variables.tobytes(), self.coefficients.round(9).tobytes()))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A 0/1 answer, and a proven lower bound on every answer."""
+
+    x: Floats
+    objective: float
+    bound: float
+    proved: bool
+
+
+class Covering:
+    """The cuts found so far; their relaxation is re-solved from where it stood, the integer program from scratch."""
+
+    def __init__(self, cost: Floats) -> None:
+        self._scale = float(cost[cost > 0].mean()) if (cost > 0).any() else 1.0
+        self._cost = cost / self._scale
+        self.cuts: list[Cut] = []
+        self._seen: set[int] = set()
+        self._relaxation = self._model()
+
+    def add(self, cuts: list[Cut]) -> int:
+        """Add what is new; says how many that were."""
+        new = []
+        for cut in cuts:
+            key = cut.key()
+            if key not in self._seen:
+                self._seen.add(key)
+                new.append(cut)
+        if new:
+            self.cuts += new
+            _append(self._relaxation, new)
+        return len(new)
+
+    def relax(self) -> tuple[float, Floats]:
+        """The least cost of a fractional answer, and the answer."""
+        self._relaxation.run()
+        if self._relaxation.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            raise SolverFailure("The relaxation of the suppression problem was not solved.")
+        x = np.clip(np.asarray(self._relaxation.getSolution().col_value), 0.0, 1.0)
+        return float(self._relaxation.getInfo().objective_function_value) * self._scale, x
+
+    def choose(self, *, time_limit_s: float, start: Floats | None, gap: float = 1e-6) -> Choice | None:
+        """The least cost of a 0/1 answer, within a time limit; `start` is an answer known already."""
+        model = self._model()
+        _append(model, self.cuts)
+        n = len(self._cost)
+        model.changeColsIntegrality(n, np.arange(n, dtype=np.int32), np.ones(n, dtype=np.uint8))
+        model.setOptionValue("time_limit", max(0.1, time_limit_s))
+        model.setOptionValue("mip_rel_gap", gap)
+        model.setOptionValue("presolve", "on")
+        if start is not None:
+            solution = highspy.HighsSolution()
+            solution.col_value = start.tolist()
+            solution.value_valid = True
+            model.setSolution(solution)
+        model.run()
+        info = model.getInfo()
+        if info.primal_solution_status != 2:  # no point at all
+            return None
+        x = np.round(np.asarray(model.getSolution().col_value))
+        proved = model.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        return Choice(x, float(self._cost @ x) * self._scale, float(info.mip_dual_bound) * self._scale, proved)
+
+    def _model(self) -> Any:
+        model: Any = highspy.Highs()
+        for option, value in (("output_flag", False), ("threads", 1), ("random_seed", 0)):
+            model.setOptionValue(option, value)
+        n = len(self._cost)
+        program = highspy.HighsLp()
+        program.num_col_, program.num_row_ = n, 0
+        program.col_cost_, program.col_lower_, program.col_upper_ = self._cost, np.zeros(n), np.ones(n)
+        program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        program.a_matrix_.start_ = np.zeros(n + 1, dtype=np.int32)
+        model.passModel(program)
+        return model
+
+
+def _append(model: Any, cuts: list[Cut]) -> None:
+    if not cuts:
+        return
+    lengths = np.array([len(cut.variables) for cut in cuts])
+    model.addRows(
+        len(cuts),
+        np.ones(len(cuts)),
+        np.full(len(cuts), highspy.kHighsInf),
+        int(lengths.sum()),
+        (np.cumsum(lengths) - lengths).astype(np.int32),
+        np.concatenate([cut.variables for cut in cuts]).astype(np.int32),
+        np.concatenate([cut.coefficients for cut in cuts]),
+    )

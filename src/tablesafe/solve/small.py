@@ -1,0 +1,88 @@
+"""Small linear programs, thousands of them: one solver in memory, a new model per call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from tablesafe.equations import Floats, Integers
+
+FEASIBILITY = 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An optimal point of a small program, and the prices of its rows."""
+
+    x: Floats
+    prices: Floats
+    objective: float
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The constraint matrix of a small program, column by column, over rows numbered from 0."""
+
+    start: NDArray[np.int32]
+    index: NDArray[np.int32]
+    value: Floats
+    rows: int
+
+
+class SmallSolver:
+    """Minimise over `A x = 0` and bounds; keeps nothing from one program to the next."""
+
+    def __init__(self) -> None:
+        self._highs: Any = highspy.Highs()
+        for option, value in (
+            ("output_flag", False),
+            ("threads", 1),
+            ("presolve", "off"),
+            ("solver", "simplex"),
+            ("random_seed", 0),
+        ):
+            if self._highs.setOptionValue(option, value) != highspy.HighsStatus.kOk:
+                raise RuntimeError(f"HiGHS does not know option {option!r}")
+        self.solved = 0
+
+    def minimise(self, cost: Floats, lower: Floats, upper: Floats, columns: Columns) -> Answer | None:
+        """The minimum over `A x = 0`, `lower ≤ x ≤ upper`; None when there is none or the answer fails our check."""
+        program = highspy.HighsLp()
+        program.num_col_, program.num_row_ = len(cost), columns.rows
+        program.col_cost_, program.col_lower_, program.col_upper_ = cost, lower, upper
+        program.row_lower_ = program.row_upper_ = np.zeros(columns.rows)
+        program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        program.a_matrix_.start_ = columns.start
+        program.a_matrix_.index_ = columns.index
+        program.a_matrix_.value_ = columns.value
+        self._highs.passModel(program)
+        self._highs.run()
+        self.solved += 1
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        solution = self._highs.getSolution()
+        x = np.asarray(solution.col_value)
+        if not self._feasible(x, lower, upper, columns):
+            return None
+        return Answer(x, np.asarray(solution.row_dual), float(self._highs.getInfo().objective_function_value))
+
+    @staticmethod
+    def _feasible(x: Floats, lower: Floats, upper: Floats, columns: Columns) -> bool:
+        """Never trust a status alone: check the point against the equations and the bounds."""
+        if ((x < lower - FEASIBILITY) | (x > upper + FEASIBILITY)).any():
+            return False
+        terms = columns.value * np.repeat(x, np.diff(columns.start))
+        residual = np.bincount(columns.index, weights=terms, minlength=columns.rows)
+        scale = np.bincount(columns.index, weights=np.abs(terms), minlength=columns.rows)
+        return bool((np.abs(residual) <= FEASIBILITY * np.maximum(1.0, scale)).all())
+
+
+def columns_of(
+    start: Integers, index: NDArray[Any], value: Floats, rows: int
+) -> Columns:
+    """Pack a column-wise matrix the way the solver wants it."""
+    return Columns(start.astype(np.int32), index.astype(np.int32), value.astype(np.float64), rows)

@@ -1,0 +1,109 @@
+"""The dimensions of a tabulation: which code of the records is which leaf of the hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tablesafe.errors import InvalidHierarchy, InvalidTable
+from tablesafe.hierarchy import Hierarchy
+from tablesafe.tabulate.plan import DROP, ERROR, Plan
+
+Locate = Callable[[int, str], str]
+"""Where a code of a dimension (by number) first occurs, in the user's terms."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension: its hierarchy, and the leaves that occur in the records."""
+
+    name: str
+    hierarchy: Hierarchy
+    written: tuple[str, ...] = field(repr=False)
+    """The codes as they are written in the records."""
+    leaf: NDArray[np.int64] = field(repr=False)
+    """Which of the used leaves each written code is."""
+    used: NDArray[np.int32] = field(repr=False)
+    """Positions, in the hierarchy, of the leaves that occur."""
+    missing: int = -1
+    """Which of the used leaves a missing code is, or −1."""
+
+
+def make_axes(plan: Plan, codes: Sequence[Sequence[str]], missing: Sequence[int], locate: Locate) -> tuple[Axis, ...]:
+    """Match the codes that occur with the hierarchies; every code must be a leaf."""
+    axes = []
+    for i, (dimension, hierarchy) in enumerate(plan.dimensions.items()):
+        word = plan.missing[dimension]
+        extra = word if missing[i] and word not in {ERROR, DROP} else None
+        if hierarchy is None:
+            hierarchy = _flat(dimension, [*codes[i], *([] if extra is None else [extra])], plan.total[dimension])
+        _refuse_multiples(hierarchy, dimension)
+        axes.append(_axis(i, dimension, hierarchy, tuple(codes[i]), extra, locate))
+    if np.prod([float(max(len(axis.used), 1)) for axis in axes]) >= 2.0**62:
+        raise InvalidTable("There are more combinations of codes than can be numbered.\n\nHint: use fewer dimensions.")
+    return tuple(axes)
+
+
+def _axis(
+    i: int, dimension: str, hierarchy: Hierarchy, written: tuple[str, ...], extra: str | None, locate: Locate
+) -> Axis:
+    every = [*written, *([] if extra is None else [extra])]
+    positions = hierarchy.positions(pl.Series(every, dtype=pl.String))
+    for row in np.flatnonzero(positions < 0)[:1].tolist():
+        if extra is not None and row == len(written):
+            raise InvalidHierarchy(
+                f"Code {extra!r}, given for records without a code of {dimension!r}, is not in {hierarchy.name}.\n\n"
+                f"Hint: add it to the hierarchy, or name another code in missing=…"
+            )
+        raise InvalidHierarchy(hierarchy.unknown(every[row], locate(i, every[row]), dimension))
+    for row in np.flatnonzero(hierarchy.is_total[positions])[:1].tolist():
+        where = "" if row == len(written) else f" at {locate(i, every[row])}"
+        raise InvalidHierarchy(
+            f"Code {every[row]!r} of {dimension!r}{where} is a total of {hierarchy.name}, not a leaf.\n\n"
+            f"Hint: records carry the codes of leaves; leave out rows that are totals already (where=…), or add a leaf "
+            f"such as {every[row] + ' other'!r} to the hierarchy."
+        )
+    used, leaf = np.unique(positions, return_inverse=True)
+    at_missing = -1 if extra is None else int(leaf[-1])
+    return Axis(dimension, hierarchy, written, leaf[: len(written)].astype(np.int64), used.astype(np.int32), at_missing)
+
+
+def _flat(dimension: str, codes: Sequence[str], total: str) -> Hierarchy:
+    """All codes that occur under one total, in the order that a reader expects."""
+    distinct = list(dict.fromkeys(code.strip() for code in codes))
+    whole = all(code.removeprefix("-").isdecimal() for code in distinct)
+    ordered = sorted(distinct, key=(lambda code: (int(code), code)) if whole else None)
+    if total in ordered:
+        raise InvalidTable(
+            f"Dimension {dimension!r} has the code {total!r}, which is also the name of its total.\n\n"
+            f"Hint: leave out records that are totals already (where=…), or pass another total=…"
+        )
+    return Hierarchy.flat(ordered, total=total, name=f"dimension {dimension!r}")
+
+
+def _refuse_multiples(hierarchy: Hierarchy, dimension: str) -> None:
+    """A record belongs to a code or not: no minus signs, nothing counted twice, no total with two contents."""
+    matrix = hierarchy.leaf_matrix
+    odd = np.flatnonzero(matrix.data != 1)
+    if odd.size:
+        code = hierarchy.codes[int(np.searchsorted(matrix.indptr, odd[0], side="right")) - 1]
+        leaf = hierarchy.leaves[int(matrix.indices[odd[0]])]
+        times = int(matrix.data[odd[0]])
+        raise InvalidHierarchy(
+            f"Records cannot be tabulated by {dimension!r}: {leaf!r} counts {times} times in {code!r} of "
+            f"{hierarchy.name}.\n\nHint: leave {code!r} out, and compute it from the finished table."
+        )
+    residual = sparse.csr_array(hierarchy.equations.astype(np.int32) @ matrix)
+    residual.eliminate_zeros()
+    if residual.nnz:
+        row = int(np.flatnonzero(np.diff(residual.indptr))[0])
+        code = hierarchy.codes[int(hierarchy.totals[row])]
+        raise InvalidHierarchy(
+            f"Records cannot be tabulated by {dimension!r}: {hierarchy.name} breaks {code!r} down in several ways that "
+            f"do not have the same leaves.\n\nHint: break it down to the same leaves, or leave one of the ways out."
+        )

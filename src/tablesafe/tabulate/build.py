@@ -1,0 +1,176 @@
+"""From the tally to a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tablesafe.equations import Floats, Integers, cell_keys, to_integers
+from tablesafe.errors import InvalidTable
+from tablesafe.linking import link
+from tablesafe.table import Contributors, Table
+from tablesafe.tabulate.axes import Axis
+from tablesafe.tabulate.columns import Scale
+from tablesafe.tabulate.lattice import Lattice, every_cell, make_lattice
+from tablesafe.tabulate.leaves import Leaves
+from tablesafe.tabulate.plan import RECORDS, SHADOW, UNWEIGHTED, Measure, Plan, Progress, Response
+from tablesafe.tabulate.tally import Best, Tally, Totals
+
+MOST_CELLS = 100_000_000
+
+
+def build(leaves: Leaves, axes: Sequence[Axis], units: Mapping[Measure, Scale], name: str, progress: Progress) -> Table:
+    """Add up the leaf aggregate into every wanted cell, and make the table of it."""
+    plan = leaves.plan
+    progress("Finding the cells", 0, None)
+    lattice = make_lattice(axes, leaves.cells(), plan.margins)
+    tally = _start(plan, lattice)
+    leaves.stream(tally, progress)
+    progress("Adding up", 0, None)
+    totals = tally.finish()
+    names = None
+    if plan.rankings:
+        known, who = _renumbered(totals.best.who)
+        names = leaves.names(known)
+        totals = replace(totals, best=replace(totals.best, who=who))
+    cells = _Cells(plan, axes, units, lattice.codes, totals, names)
+    if plan.zeros:
+        cells = cells.with_empty_ones()
+    progress("Building the table", 0, None)
+    tables = [cells.table(response, name) for response in plan.responses]
+    if len(tables) == 1 and not plan.equations:
+        return tables[0]
+    return link(tables, equations=[str(equation) for equation in plan.equations] or None)
+
+
+def _start(plan: Plan, lattice: Lattice) -> Tally:
+    number = {measure: i for i, measure in enumerate(plan.measures)}
+    kinds = 1 if plan.weight is None else 2
+    ranked = np.zeros((len(plan.rankings), kinds), dtype=np.int64)
+    for r, (amount, added) in enumerate(plan.rankings):
+        ranked[r, 0] = number[amount]
+        if added is not None:
+            ranked[r, 1] = number[added]
+    return Tally.start(
+        lattice, ranked, plan.largest, len(plan.measures),
+        requested=plan.request is not None, told_apart=plan.holding is not None,
+    )  # fmt: skip
+
+
+def _spread_out(array: Integers, where: NDArray[np.intp], n: int, fill: int = 0) -> Integers:
+    """The entries of some cells among those of all."""
+    out = np.full((n, *array.shape[1:]), fill, dtype=np.int64)
+    out[where] = array
+    return out
+
+
+def _renumbered(who: Integers) -> tuple[Integers, Integers]:
+    """The contributors that are kept, and their places in that list instead of their numbers."""
+    top = int(who.max(initial=-1)) + 1
+    if top > 16 * who.size:
+        known = np.unique(who[who >= 0])
+        return known, np.where(who >= 0, np.searchsorted(known, who), -1)
+    place = np.full(top + 1, -1, dtype=np.int64)  # the last entry is for −1: nobody
+    place[who] = 0
+    place[-1] = -1
+    known = np.flatnonzero(place >= 0)
+    place[known] = np.arange(len(known))
+    return known, place[who]
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Every cell of the table with its sums and its largest contributors."""
+
+    plan: Plan
+    axes: Sequence[Axis]
+    units: Mapping[Measure, Scale]
+    codes: NDArray[np.int32]
+    totals: Totals
+    names: NDArray[np.object_] | None
+
+    def with_empty_ones(self) -> _Cells:
+        """All combinations of codes in the wanted margins, those without records as zeros."""
+        sizes = [len(axis.hierarchy) for axis in self.axes]
+        if np.prod([float(size) for size in sizes]) > MOST_CELLS and self.plan.margins is None:
+            raise InvalidTable(
+                f"With its empty cells the table would have {np.prod([float(s) for s in sizes]):,.0f} cells.\n\n"
+                f"Hint: tabulate without zeros=True; a cell that is not there is empty."
+            )
+        codes = every_cell(self.axes, self.plan.margins)
+        both = cell_keys(np.concatenate([codes, self.codes]), sizes)
+        where = np.searchsorted(both[: len(codes)], both[len(codes) :])
+        best = Best(
+            _spread_out(self.totals.best.amount, where, len(codes)),
+            _spread_out(self.totals.best.who, where, len(codes), fill=-1),
+            _spread_out(self.totals.best.carried, where, len(codes)),
+        )
+        totals = Totals(
+            _spread_out(self.totals.respondents, where, len(codes)),
+            _spread_out(self.totals.holders, where, len(codes)),
+            _spread_out(self.totals.sums, where, len(codes)),
+            best,
+        )
+        return replace(self, codes=codes, totals=totals)
+
+    def table(self, response: Response, source: str) -> Table:
+        """The table of one response variable."""
+        plan, unit = self.plan, self.units[response.value]
+        made = Table.from_codes(
+            self.codes,
+            self._sum(response.value),
+            {axis.name: axis.hierarchy for axis in self.axes},
+            count=self.totals.respondents,
+            holdings=None if plan.holding is None else self.totals.holders,
+            contributors=self._contributors(response),
+            columns=self._columns(response),
+            response=response.name,
+            decimals=unit.decimals,
+            source=source,
+        )
+        return replace(made, exact=unit.exact)
+
+    def _whole(self, measure: Measure) -> Integers:
+        return self.totals.sums[:, self.plan.measures.index(measure)]
+
+    def _sum(self, measure: Measure) -> Floats:
+        return self._whole(measure) / 10.0 ** self.units[measure].decimals
+
+    def _columns(self, response: Response) -> dict[str, NDArray[Any]]:
+        plan = self.plan
+        columns: dict[str, NDArray[Any]] = {name: self._sum(measure) for name, measure in plan.extras.items()}
+        if plan.extras.get(RECORDS) == Measure():
+            columns[RECORDS] = self._whole(Measure()).copy()
+        if plan.weight is not None and SHADOW not in plan.extras:
+            columns.setdefault(UNWEIGHTED, self._sum(response.amount))
+        if plan.request is not None:
+            columns[plan.request] = self.totals.best.carried[:, self._ranking(response), 0, -1].copy()
+        return columns
+
+    def _ranking(self, response: Response) -> int:
+        return self.plan.rankings.index((response.amount, response.added))
+
+    def _contributors(self, response: Response) -> Contributors | None:
+        if not self.plan.rankings:
+            return None
+        r = self._ranking(response)
+        added = None
+        if response.added is not None:
+            added = self.totals.best.carried[:, r, :, 0] / 10.0 ** self.units[response.added].decimals
+        amount = self.totals.best.amount[:, r] / 10.0 ** self.units[response.amount].decimals
+        return Contributors(amount, self.totals.best.who[:, r].copy(), added, self.names)
+
+
+def shadowed(table: Table) -> Table:
+    """The table as rules must see it: where contributors were ranked by a shadow variable, with its totals as values.
+
+    Without a shadow variable it is the table itself. Cells and equations stay the same.
+    """
+    if SHADOW not in table.columns:
+        return table
+    integers, decimals, exact = to_integers(np.asarray(table.columns[SHADOW], dtype=np.float64))
+    return replace(table, integers=integers, decimals=decimals, exact=exact, response=SHADOW)

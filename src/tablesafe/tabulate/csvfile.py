@@ -1,0 +1,102 @@
+"""Delimited text files of any size: encoding, delimiter and header, without reading them whole."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import itertools
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tablesafe.errors import InvalidFile, InvalidOption
+from tablesafe.files import guess_delimiter, read_bytes_probe
+
+CHUNK = 1 << 24
+HEAD = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A delimited text file: where it is, how it is written, and the names of its columns."""
+
+    path: Path
+    name: str
+    encoding: str
+    delimiter: str
+    header: tuple[str, ...]
+
+    def line(self, row: int) -> int:
+        """The line on which record `row` (from 0) ends; empty lines and line breaks in quotes are counted."""
+        with open_bytes(self.path) as raw, io.TextIOWrapper(raw, self.encoding, errors="replace", newline="") as text:
+            reader = csv.reader(text, delimiter=self.delimiter)
+            next(itertools.islice(filter(None, reader), row + 1, None), None)
+            return reader.line_num
+
+
+def look_at_csv(path: Path, private: Path, delimiter: str | None) -> CsvFile:
+    """Look at a text file: its encoding, delimiter and header; one that is not UTF-8 is rewritten as UTF-8."""
+    read_bytes_probe(path)
+    encoding = _encoding(path)
+    name, original = path.name, path
+    if encoding != "utf-8-sig":
+        path = _as_utf8(path, private, encoding)
+    with open_bytes(path) as raw:
+        head = raw.read(HEAD).decode("utf-8-sig", errors="ignore")
+    if not head.strip():
+        raise InvalidFile(f"{name} is empty.")
+    delimiter = delimiter or guess_delimiter(head)
+    try:
+        header = tuple(column.strip() for column in next(csv.reader(io.StringIO(head), delimiter=delimiter)))
+    except (csv.Error, TypeError) as error:
+        raise InvalidOption(f"{delimiter!r} cannot delimit the columns of {name}: {error}.") from error
+    repeated = [column for column in header if header.count(column) > 1]
+    if repeated:
+        raise InvalidFile(f"{name} has two columns named {repeated[0]!r}.\n\nHint: rename one of them.")
+    return CsvFile(path.absolute(), original.name, "utf-8-sig", delimiter, header)
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file to read its bytes, unpacked."""
+    try:
+        return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+    except OSError as error:
+        raise InvalidFile(f"{str(path)!r} cannot be read: {error.strerror}.") from error
+
+
+def _encoding(path: Path) -> str:
+    """UTF-8 if the whole file is, UTF-16 if it says so, otherwise Windows-1252."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with open_bytes(path) as raw:
+            chunk = raw.read(CHUNK)
+            if chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                return "utf-16"
+            if b"\x00" in chunk[:4096]:
+                raise InvalidFile(f"{path.name} is not a text file.\n\nHint: give a CSV or a Parquet file.")
+            while chunk:
+                if not chunk.isascii():
+                    decoder.decode(chunk)
+                elif decoder.getstate()[0]:
+                    return "cp1252"
+                chunk = raw.read(CHUNK)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return "cp1252"
+    except (OSError, EOFError) as error:
+        raise InvalidFile(f"{path.name} cannot be read: {error}.") from error
+    return "utf-8-sig"
+
+
+def _as_utf8(path: Path, private: Path, encoding: str) -> Path:
+    """Rewrite a text file as UTF-8 in the private folder, a chunk at a time."""
+    with tempfile.NamedTemporaryFile(dir=private, prefix="utf8-", suffix=".csv", delete=False) as out:
+        decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        with open_bytes(path) as raw:
+            while chunk := raw.read(CHUNK):
+                out.write(decoder.decode(chunk).encode())
+        out.write(decoder.decode(b"", final=True).encode())
+    return Path(out.name)

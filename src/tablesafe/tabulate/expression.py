@@ -1,0 +1,320 @@
+"""The leaf aggregate as an Ibis expression: a database or a Spark cluster groups its own records.
+
+Only what the table needs leaves it. A contributor that lives in one leaf cell matters there only if it is among the
+largest; the others are sent as one row per cell, with their number and their sum. Ibis has no grouping sets, and needs
+none: totals are made here, from the leaves.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from tablesafe.errors import InvalidInput, InvalidOption, InvalidTable
+from tablesafe.files import LARGEST_EXACT, did_you_mean
+from tablesafe.tabulate.axes import Axis
+from tablesafe.tabulate.columns import MOST_DECIMALS, NO_DECIMALS, NOISE, Extent, Scale
+from tablesafe.tabulate.leaves import Leaves, cell_sql, number_leaves
+from tablesafe.tabulate.plan import DROP, ERROR, Measure, Plan
+from tablesafe.tabulate.sources import Connection
+from tablesafe.tabulate.survey import LARGEST_REQUEST, Survey
+
+SOURCE = "the Ibis table"
+
+
+def as_ibis(source: Any) -> ir.Table:
+    """An Ibis table as it is; a frame or Parquet files through DuckDB."""
+    if isinstance(source, ir.Table):
+        return source
+    if isinstance(source, (str, Path)):
+        if Path(source).suffix.lower() not in {".parquet", ".pq"}:
+            raise InvalidOption(f"engine='ibis' reads Parquet files, frames and Ibis tables, not {str(source)!r}.")
+        return ibis.duckdb.connect().read_parquet(str(source))
+    try:
+        return ibis.memtable(source if hasattr(source, "iloc") else pa.table(source))
+    except Exception as error:
+        raise InvalidInput(f"Cannot read a {type(source).__name__} as an Ibis table.") from error
+
+
+def survey(records: ir.Table, plan: Plan) -> Survey:
+    """Look at every record once, and once more for the codes of each dimension."""
+    _require(records, plan)
+    prepared = _prepared(records, plan)
+    asked: dict[str, Any] = {"records": prepared.count()}
+    for i in range(len(plan.column_of)):
+        asked[f"missing {i}"] = prepared[f"d{i}"].isnull().sum()
+    if plan.respondent is not None:
+        asked["nobody"] = prepared.respondent.isnull().sum()
+    numbers = _numbers(plan)
+    for column, alias in numbers.items():
+        value, weight = prepared[alias], 1 if plan.weight is None else prepared[numbers[plan.weight]]
+        fit = value.abs() < LARGEST_EXACT
+        asked[f"empty {column}"] = value.isnull().sum()
+        asked[f"huge {column}"] = (~fit | value.isnan()).sum()
+        asked[f"negative {column}"] = (value < 0).sum()
+        asked[f"whole {column}"] = (value != value.floor()).sum()
+        asked[f"largest {column}"] = value.abs().max()
+        asked[f"decimals {column}"] = _decimals(value).max()
+        asked[f"total {column}"] = value.abs().sum()
+        asked[f"weighted {column}"] = (value * weight).abs().sum()
+    asked |= {f"equation {i}": broken.sum() for i, broken in enumerate(_broken(prepared, plan))}
+    answer = prepared.aggregate(**asked).to_pyarrow().to_pylist()[0]
+    _check(plan, numbers, {key: value or 0 for key, value in answer.items()})
+    codes = tuple(_codes(prepared, i) for i in range(len(plan.column_of)))
+    extents = {
+        column: Extent(int(answer[f"decimals {column}"]), answer[f"total {column}"], answer[f"weighted {column}"])
+        for column in numbers
+    }
+    missing = tuple(int(answer[f"missing {i}"] or 0) for i in range(len(plan.column_of)))
+    return Survey(int(answer["records"]), extents, codes, missing)
+
+
+def aggregate(
+    connection: Connection, records: ir.Table, plan: Plan, axes: Sequence[Axis], units: Mapping[Measure, Scale]
+) -> Leaves:
+    """Let the records' own engine group them, and bring the result into the private database."""
+    number_leaves(connection, axes)
+    key, joins = cell_sql(axes, "r")
+    measures = "".join(f", CAST(m{i} AS BIGINT) AS m{i}" for i in range(len(plan.measures)))
+    select = (
+        f"SELECT {key} AS cell, CAST(name AS VARCHAR) AS name, alone, CAST(respondent AS VARCHAR) AS respondent, "
+        f"respondents, holders, request{measures} FROM batch r{joins}"
+    )
+    begun = False
+    for batch in _batches(leaf_expression(records, plan, units)):
+        connection.register("batch", pa.Table.from_batches([batch]))
+        connection.execute(f"INSERT INTO leaf {select}" if begun else f"CREATE TEMP TABLE leaf AS {select}")
+        connection.unregister("batch")
+        begun = True
+    return Leaves(connection, plan)
+
+
+def _batches(rows: ir.Table) -> Iterable[Any]:
+    """The rows in batches; from DuckDB 2 they come whole, for Ibis 12 does not know how to stream from it."""
+    return rows.to_pyarrow().to_batches() if rows.get_backend().name == "duckdb" else rows.to_pyarrow_batches()
+
+
+def leaf_expression(records: ir.Table, plan: Plan, units: Mapping[Measure, Scale]) -> ir.Table:
+    """One row per leaf cell and contributor that matters, and one per leaf cell for the others."""
+    prepared, numbers = _prepared(records, plan), _numbers(plan)
+    codes = [f"d{i}" for i in range(len(plan.column_of))]
+    weight = None if plan.weight is None else prepared[numbers[plan.weight]]
+    request = ibis.literal(0) if plan.request is None else prepared[numbers[plan.request]]
+    flat = prepared.select(
+        **{code: prepared[code].fill_null("") for code in codes},
+        **{name: prepared[name] for name in ("respondent", "holding") if name in prepared.columns},
+        **{
+            f"m{i}": _measure(measure, units[measure], {c: prepared[a] for c, a in numbers.items()}, weight)
+            for i, measure in enumerate(plan.measures)
+        },
+        request=request.cast("int32"),
+    )
+    return _reduced(_by_contributor(flat, plan, codes), plan, codes)
+
+
+def _by_contributor(flat: ir.Table, plan: Plan, codes: list[str]) -> ir.Table:
+    """Group by leaf cell, contributor and respondent."""
+    text = ibis.null("string")
+    measures = _sums(plan)
+    if plan.respondent is None:
+        flat = flat.mutate(place=ibis.row_number().over(group_by=codes, order_by=[*measures, "request"]))
+        cell = functools.reduce(operator.add, [flat[code] + ", " for code in codes])
+        flat = flat.mutate(record=cell + "record " + (flat.place + 1).cast("string"))
+    own = flat.respondent if plan.respondent is not None else flat.record
+    named = flat.mutate(
+        name=own if plan.holding is None else ibis.coalesce(flat.holding, own),
+        alone=ibis.literal(False) if plan.holding is None else flat.holding.isnull(),
+        respondent=flat.respondent if plan.counts_respondents else text,
+    )
+    grouped = named.group_by([*codes, "name", "alone", "respondent"]).aggregate(
+        **{m: named[m].sum() for m in measures}, request=named.request.max(), respondents=named.count()
+    )
+    return grouped if plan.respondent is None else grouped.mutate(respondents=ibis.literal(1, "int64"))
+
+
+def _reduced(rows: ir.Table, plan: Plan, codes: list[str]) -> ir.Table:
+    """Take together, per leaf cell, the contributors that live in no other and are not among the largest."""
+    measures = _sums(plan)
+    own = {"group_by": ["name", "alone"]}
+    apart = [rows[code].min().over(**own) != rows[code].max().over(**own) for code in codes]
+    rows = rows.mutate(apart=functools.reduce(operator.or_, apart))
+    if plan.counts_respondents:  # a respondent of two holdings must be known as one
+        both = {"group_by": ["respondent"]}
+        split = rows.name.min().over(**both) != rows.name.max().over(**both)
+        split |= rows.alone.cast("int8").min().over(**both) != rows.alone.cast("int8").max().over(**both)
+        rows = rows.mutate(split=split.cast("int8"))
+        rows = rows.mutate(apart=rows.apart | (rows.split.max().over(**own) > 0))
+    rows = rows.mutate(respondent=ibis.ifelse(rows.apart, rows.respondent, ibis.null("string")))
+    keys = [*codes, "name", "alone", "respondent", "apart"]
+    rows = rows.group_by(keys).aggregate(
+        **{m: rows[m].sum() for m in measures}, request=rows.request.max(), respondents=rows.respondents.sum()
+    )
+    kept = rows.apart
+    for amount, _ in plan.rankings:
+        order = [rows[f"m{plan.measures.index(amount)}"].abs().desc(), rows.name, rows.alone]
+        cell = [*(rows[code] for code in codes), rows.apart]
+        kept |= ibis.row_number().over(group_by=cell, order_by=order) < plan.largest
+    rows = rows.mutate(kept=kept)
+    rows = rows.mutate(
+        name=ibis.ifelse(rows.kept, rows.name, ibis.null("string")), alone=ibis.ifelse(rows.kept, rows.alone, False)
+    )
+    return rows.group_by([*codes, "name", "alone", "respondent"]).aggregate(
+        respondents=rows.respondents.sum().cast("int64"),
+        holders=rows.count().cast("int64"),
+        request=rows.request.max(),
+        **{m: rows[m].sum().cast("int64") for m in measures},
+    )
+
+
+def _sums(plan: Plan) -> list[str]:
+    return [f"m{i}" for i in range(len(plan.measures))]
+
+
+def _numbers(plan: Plan) -> dict[str, str]:
+    single = [column for column in (plan.weight, plan.request) if column is not None]
+    return {column: f"n{i}" for i, column in enumerate(dict.fromkeys([*plan.numbers, *single]))}
+
+
+def _require(records: ir.Table, plan: Plan) -> None:
+    have = list(records.columns)
+    for column in plan.columns:
+        if column not in have:
+            raise InvalidTable(
+                f"{SOURCE} has no column {column!r}. It has: {', '.join(map(repr, have))}.\n\n"
+                f"Hint: {did_you_mean(column, have) or 'check the name of the column.'}"
+            )
+    for column in _numbers(plan):
+        kind = records[column].type()
+        if not (kind.is_numeric() or kind.is_boolean()):
+            raise InvalidTable(
+                f"Column {column!r} of {SOURCE} holds {kind}, not numbers.\n\n"
+                f"Hint: turn it into numbers first: table.mutate({column}=table.{column}.cast('float64'))"
+            )
+
+
+def _prepared(records: ir.Table, plan: Plan) -> ir.Table:
+    """The records that count: codes as d0, d1, …, numbers as n0, n1, …, who and whose."""
+    where = plan.where
+    if isinstance(where, str):
+        records = records.alias("tablesafe_records").sql(f"SELECT * FROM tablesafe_records WHERE ({where})")
+    elif isinstance(where, Mapping):
+        for column, codes in where.items():
+            wanted = [codes] if isinstance(codes, str) else [str(code) for code in codes]
+            records = records.filter(_text(records[column], plan.empty).strip().isin([code.strip() for code in wanted]))
+    elif where is not None:
+        records = records.filter(where(records))
+    chosen = {f"d{i}": _text(records[column], plan.empty) for i, column in enumerate(plan.column_of.values())}
+    chosen |= {alias: _float(records[column]) for column, alias in _numbers(plan).items()}
+    for name, column in (("respondent", plan.respondent), ("holding", plan.holding)):
+        if column is not None:
+            chosen[name] = _text(records[column], plan.empty).strip()
+    prepared = records.select(**chosen)
+    dropped = [prepared[f"d{i}"].notnull() for i, d in enumerate(plan.column_of) if plan.missing[d] == DROP]
+    return prepared.filter(dropped) if dropped else prepared
+
+
+def _text(column: ir.Value, empty: Sequence[str]) -> Any:
+    kind = column.type()
+    if isinstance(kind, dt.Floating):
+        whole = (column == column.floor()) & (column.abs() < 1e15)
+        text = ibis.cases(
+            (column.isnan(), ibis.null("string")),
+            (whole, column.cast("int64").cast("string")),
+            else_=column.cast("string"),
+        )
+    else:
+        text = column if kind.is_string() else column.cast("string")
+    return ibis.ifelse(text.strip().isin(["", *empty]), ibis.null("string"), text)
+
+
+def _float(column: ir.Value) -> Any:
+    if column.type().is_boolean():
+        return column.cast("int8").cast("float64")
+    if column.type() == dt.float32:  # through its shortest decimal form: 0.1 stays 0.1
+        return column.cast("string").cast("float64")
+    return column.cast("float64")
+
+
+def _decimals(value: Any) -> Any:
+    cases = [((value - value.round(d)).abs() <= NOISE * value.abs(), d) for d in range(MOST_DECIMALS + 1)]
+    return ibis.cases(*cases, else_=NO_DECIMALS)
+
+
+def _measure(measure: Measure, unit: Scale, numbers: Mapping[str, Any], weight: Any) -> Any:
+    """A measure of one record as a whole number of its unit."""
+    if not measure.weighted:
+        parts = [sign * _whole(numbers[column], unit.decimals) for column, sign in measure.terms]
+    elif unit.exact:
+        times = _whole(weight, unit.decimals - unit.factor)
+        parts = [sign * _whole(numbers[column], unit.factor) * times for column, sign in measure.terms] or [times]
+    else:
+        parts = [sign * _whole(numbers[column] * weight, unit.decimals) for column, sign in measure.terms]
+        parts = parts or [_whole(weight, unit.decimals)]
+    return functools.reduce(operator.add, parts) if parts else ibis.literal(1, "int64")
+
+
+def _whole(value: Any, places: int) -> Any:
+    return (value * 10.0**places).round().cast("int64")
+
+
+def _codes(prepared: ir.Table, i: int) -> tuple[str, ...]:
+    column = prepared.select(code=prepared[f"d{i}"]).distinct().to_pyarrow()["code"]
+    return tuple(sorted(code for code in column.to_pylist() if code is not None))
+
+
+def _broken(prepared: ir.Table, plan: Plan) -> list[Any]:
+    """For each equation whose total is a column: whether a record breaks it."""
+    numbers = _numbers(plan)
+    terms = {r.name: r.value.terms for r in plan.responses}
+    out = []
+    for equation in plan.equations:
+        if equation.total in plan.listed:
+            total = prepared[numbers[equation.total]]
+            parts = [
+                sign * inner * prepared[numbers[column]]
+                for part, sign in zip(equation.parts, equation.signs, strict=True)
+                for column, inner in (((part, 1),) if part in plan.listed else terms[part])
+            ]
+            size = functools.reduce(operator.add, [part.abs() for part in (total, *parts)])
+            out.append((total - functools.reduce(operator.add, parts)).abs() > 1e-9 * size)
+    return out
+
+
+def _check(plan: Plan, numbers: Mapping[str, str], answer: Mapping[str, Any]) -> None:
+    """Complain about what the records lack; a database has no lines to name."""
+    if answer["records"] == 0:
+        raise InvalidTable(f"{SOURCE} has no records, or none that pass the filter.")
+    for column in numbers:
+        faults = {"empty": "is empty", "huge": "is not a number below 2^53 that can be added exactly"}
+        if column == plan.weight:
+            faults["negative"] = "is a weight and negative"
+        if column == plan.request:
+            faults |= {"negative": "is a request and negative", "whole": "is a request and no whole number"}
+            if answer[f"largest {column}"] > LARGEST_REQUEST:
+                raise InvalidTable(f"The request {column!r} goes up to {answer[f'largest {column}']:g}: is it one?")
+        for fault, words in faults.items():
+            if answer[f"{fault} {column}"]:
+                raise InvalidTable(
+                    f"Column {column!r} {words} in {answer[f'{fault} {column}']:,} records of {SOURCE}.\n\n"
+                    f"Hint: correct them, or leave such records out with where=…"
+                )
+    for i, dimension in enumerate(plan.column_of):
+        if answer[f"missing {i}"] and plan.missing[dimension] == ERROR:
+            raise InvalidTable(
+                f"The code of {dimension!r} is missing in {answer[f'missing {i}']:,} records of {SOURCE}.\n\n"
+                f"Hint: drop such records with missing={{{dimension!r}: 'drop'}}, or name a code for them."
+            )
+    if plan.respondent is not None and answer["nobody"]:
+        raise InvalidTable(f"The respondent is missing in {answer['nobody']:,} records of {SOURCE}.")
+    checked = [equation for equation in plan.equations if equation.total in plan.listed]
+    for i, equation in enumerate(checked):
+        if answer[f"equation {i}"]:
+            raise InvalidTable(f"'{equation}' does not hold in {answer[f'equation {i}']:,} records of {SOURCE}.")

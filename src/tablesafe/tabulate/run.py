@@ -1,0 +1,130 @@
+"""Tabulate records: look at them once, group them by leaf cell and contributor, and add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tablesafe.errors import InvalidOption, MissingExtra
+from tablesafe.hierarchy import TOTAL, Hierarchy
+from tablesafe.table import Table
+from tablesafe.tabulate.axes import make_axes
+from tablesafe.tabulate.build import build
+from tablesafe.tabulate.columns import scales
+from tablesafe.tabulate.leaves import aggregate
+from tablesafe.tabulate.plan import ERROR, Engine, Equations, Plan, Progress, Where, make_plan
+from tablesafe.tabulate.scan import Scan, make_scan, words
+from tablesafe.tabulate.sources import open_records, quoted, seal, session
+from tablesafe.tabulate.survey import survey
+
+
+def tabulate(
+    source: Any,
+    *,
+    dimensions: Mapping[str, Hierarchy | None] | Sequence[str],
+    value: str | Sequence[str] | None = None,
+    respondent: str | None = None,
+    holding: str | None = None,
+    weight: str | None = None,
+    largest: int = 3,
+    where: Where = None,
+    margins: Iterable[Sequence[str]] | None = None,
+    missing: str | Mapping[str, str] = ERROR,
+    equations: Equations | None = None,
+    shadow: str | None = None,
+    cost: str | None = None,
+    columns: Sequence[str] = (),
+    request: str | None = None,
+    zeros: bool = False,
+    total: str | Mapping[str, str] = TOTAL,
+    column_of: Mapping[str, str] | None = None,
+    empty: Sequence[str] = (),
+    delimiter: str | None = None,
+    engine: Engine = "auto",
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    temporary: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Table:
+    """Add up records into every cell of a table, with the count and the largest contributors of each cell.
+
+    `source` is a CSV or Parquet file (or a list, a pattern or a folder of files), a pandas, polars or Arrow frame, or
+    an Ibis table, which its own engine (a database, Spark) aggregates. Files may be larger than memory.
+
+    `dimensions` maps columns to hierarchies; records carry codes of leaves. A dimension without a hierarchy is flat:
+    its codes add up to `total`. `column_of` gives the column of a dimension that is named otherwise. `margins` lists
+    the wanted tables, each by its dimensions, as one linked table; without it every combination is there. `missing`
+    says, for all dimensions or for each, what to do with records without a code: `"error"`, `"drop"`, or the code
+    that they get. `empty` lists texts, such as `NA`, that stand for nothing. With `zeros` empty combinations are cells.
+
+    `value` names the column to add up; without it, records are counted. Several columns make one table with a
+    dimension `response`, tied together by `equations`; a total that they name and `value` does not is computed. With
+    a `weight` values are weighted sums. `columns` are further columns to add up; `cost` becomes the column `cost`. Sums
+    are exact: values are added as whole numbers of their smallest decimal unit.
+
+    `count` is the number of distinct respondents (of records, without `respondent`), never weighted. Contributors are
+    respondents, or holdings where `holding` is given; a respondent without a holding stands alone. The `largest` of
+    each cell are kept by the absolute value of what they reported, ties by name. A `shadow` variable takes the place
+    of the value in this, with its total in the column `shadow`. A `request` column holds a number per record, 0 for
+    none; the table's column of that name holds that of each cell's largest contributor.
+
+    `where` keeps some records: an SQL condition (`"year = 2024"`), codes by column (`{"region": ["NO", "SE"]}`), or,
+    for an Ibis table, a function of it. Text of a CSV file counts as numbers there if every entry of the column is one.
+    """
+    plan = make_plan(
+        dimensions=dimensions, column_of=column_of, value=value, equations=equations, respondent=respondent,
+        holding=holding, weight=weight, largest=largest, where=where, margins=margins, missing=missing, shadow=shadow,
+        cost=cost, columns=columns, request=request, zeros=zeros, total=total, empty=empty,
+    )  # fmt: skip
+    if engine not in {"auto", "duckdb", "ibis"}:
+        raise InvalidOption(f"engine must be 'auto', 'duckdb' or 'ibis', got {engine!r}.")
+    report = progress or _ignore
+    with session(memory_limit, threads, temporary) as (connection, private):
+        if engine == "ibis" or _is_ibis(source):
+            return _through_ibis(connection, source, plan, report)
+        report("Opening the records", 0, None)
+        records = open_records(connection, source, private, delimiter=delimiter, wanted=_wanted(plan))
+        seal(connection, records)
+        scan = make_scan(connection, records, plan)
+        report("Looking at the records", 0, None)
+        found = survey(scan)
+        axes = make_axes(plan, found.codes, found.missing, _locate(scan))
+        units = scales(plan, found.extents, None if plan.weight is None else found.extents[plan.weight])
+        report("Grouping the records", 0, None)
+        return build(aggregate(scan, axes, units), axes, units, records.name, report)
+
+
+def _ignore(message: str, done: int, total: int | None) -> None:
+    """Report nothing."""
+
+
+def _wanted(plan: Plan) -> Any:
+    named = words(plan.where) if isinstance(plan.where, str) else set()
+    return lambda column: column in plan.columns or column.casefold() in named
+
+
+def _locate(scan: Scan) -> Any:
+    def where(dimension: int, code: str) -> str:
+        found = scan.first(f"d{dimension} = {quoted(code)}", "NULL")
+        return scan.records.name if found is None else found[0]
+
+    return where
+
+
+def _is_ibis(source: Any) -> bool:
+    return type(source).__module__.split(".")[0] == "ibis"
+
+
+def _through_ibis(connection: Any, source: Any, plan: Plan, progress: Progress) -> Table:
+    try:
+        from tablesafe.tabulate import expression
+    except ImportError as error:
+        raise MissingExtra("Tabulating an Ibis table", "ibis") from error
+    progress("Looking at the records", 0, None)
+    expr = expression.as_ibis(source)
+    found = expression.survey(expr, plan)
+    axes = make_axes(plan, found.codes, found.missing, lambda dimension, code: "the Ibis table")
+    units = scales(plan, found.extents, None if plan.weight is None else found.extents[plan.weight])
+    progress("Grouping the records", 0, None)
+    return build(expression.aggregate(connection, expr, plan, axes, units), axes, units, "the Ibis table", progress)

@@ -1,0 +1,175 @@
+"""The records that count, as DuckDB sees them: filtered, with codes, names and numbers under fixed names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import duckdb
+
+from tablesafe.errors import InvalidFile, InvalidOption
+from tablesafe.files import did_you_mean
+from tablesafe.tabulate.columns import code, entry, is_text, name, number
+from tablesafe.tabulate.plan import Plan
+from tablesafe.tabulate.sources import Connection, Part, Records, first_line, identifier, one_row, quoted
+
+_WORD = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"|([^\W\d]\w*)")
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Records, the plan for them, and the filter as SQL."""
+
+    connection: Connection
+    records: Records
+    plan: Plan
+    exposed: tuple[str, ...] = ()
+    """Columns that the filter names, as SQL: `expression AS "name"`."""
+    condition: str = ""
+
+    @cached_property
+    def numbers(self) -> dict[str, str]:
+        """What SQL calls each column of numbers in `typed`."""
+        plan = self.plan
+        single = [column for column in (plan.weight, plan.request) if column is not None]
+        return {column: f"n{i}" for i, column in enumerate(dict.fromkeys([*plan.numbers, *single]))}
+
+    @property
+    def weight(self) -> str | None:
+        """What SQL calls the weight in `typed`."""
+        return None if self.plan.weight is None else self.numbers[self.plan.weight]
+
+    def filtered(self, part: Part | None = None, *, numbered: bool = False) -> str:
+        """The records that pass the filter; `nth` is their number in the source, from 0."""
+        relation = self.records.relation if part is None else part.relation
+        columns = [column.sql for column in self.records.columns.values()]
+        if numbered:
+            relation = f"(SELECT row_number() OVER () - 1 AS nth, * FROM {relation})"
+            columns.append("nth")
+        if not self.condition:
+            return relation
+        inner = f"(SELECT *, {', '.join(self.exposed)} FROM {relation})" if self.exposed else relation
+        return f"(SELECT {', '.join(columns)} FROM {inner} WHERE {self.condition})"
+
+    def typed(self, part: Part | None = None, *, numbered: bool = False) -> str:
+        """Codes as d0, d1, …; numbers as n0, n1, … and, where they are text, as t0, t1, …; who and whose."""
+        plan, columns, empty = self.plan, self.records.columns, self.plan.empty
+        chosen = [f"{code(columns[c], empty)} AS d{i}" for i, c in enumerate(plan.column_of.values())]
+        for column, alias in self.numbers.items():
+            chosen.append(f"{number(columns[column], empty)} AS {alias}")
+            if is_text(columns[column]):
+                chosen.append(f"{entry(columns[column], empty)} AS t{alias[1:]}")
+        for what, given in (("respondent", plan.respondent), ("holding", plan.holding)):
+            if given is not None:
+                chosen.append(f"{name(columns[given], empty)} AS {what}")
+        if numbered:
+            chosen.append("nth")
+        return f"(SELECT {', '.join(chosen)} FROM {self.filtered(part, numbered=numbered)})"
+
+    def first(self, condition: str, show: str) -> tuple[str, Any] | None:
+        """Where the first record with a condition stands, and what it has there."""
+        for part in self.records.parts:
+            query = f"SELECT nth, {show} FROM {self.typed(part, numbered=True)} WHERE {condition} ORDER BY nth LIMIT 1"
+            found = one_row(self.connection, query)
+            if found:
+                return part.where(int(found[0])), found[1]
+        return None
+
+
+def make_scan(connection: Connection, records: Records, plan: Plan) -> Scan:
+    """Put the filter into SQL."""
+    records.require(plan.columns)
+    where = plan.where
+    if where is None:
+        return Scan(connection, records, plan)
+    if isinstance(where, Mapping):
+        parts = [f"({_one_of(records, column, codes, plan.empty)})" for column, codes in where.items()]
+        return Scan(connection, records, plan, condition=" AND ".join(parts) or "true")
+    if not isinstance(where, str):
+        raise InvalidOption(
+            f"where must be an SQL condition or codes by column for this source, got a {type(where).__name__}."
+        )
+    named = [column for column in records.columns if column.casefold() in words(where)]
+    scan = Scan(connection, records, plan, _exposed(connection, records, named, plan.empty), f"({where}\n)")
+    try:
+        connection.sql(f"SELECT count(*) FROM {scan.filtered()} LIMIT 0")
+    except duckdb.Error as error:
+        raise InvalidOption(_filter_message(where, error, records)) from error
+    return scan
+
+
+def words(where: str) -> set[str]:
+    """The names that a filter may refer to, in lower case."""
+    found = ((quoted or "").replace('""', '"') or bare for quoted, bare in _WORD.findall(where))
+    return {word.casefold() for word in found if word}
+
+
+def _one_of(records: Records, column: str, codes: str | Sequence[str], empty: Sequence[str]) -> str:
+    wanted = [codes] if isinstance(codes, str) else [str(each) for each in codes]
+    listed = ", ".join(quoted(each.strip()) for each in wanted) or "NULL"
+    return f"{name(records.columns[column], empty)} IN ({listed})"
+
+
+def _exposed(connection: Connection, records: Records, named: Sequence[str], empty: Sequence[str]) -> tuple[str, ...]:
+    """The columns a filter names; text of which every entry is a number counts as numbers, as the user sees it."""
+    texts = [column for column in named if is_text(records.columns[column]) and records.parts[0].file is not None]
+    types = dict.fromkeys(named, "")
+    if texts:
+        tests = []
+        for column in texts:
+            text, value = entry(records.columns[column], empty), number(records.columns[column], empty)
+            coded = f"regexp_matches({text}, '^[+-]?0[0-9]')"
+            tests.append(f"bool_and({value} IS NOT NULL AND NOT {coded}) FILTER ({text} IS NOT NULL)")
+            tests.append(f"bool_and(regexp_full_match({text}, '[+-]?[0-9]{{1,18}}')) FILTER ({text} IS NOT NULL)")
+        answer = one_row(connection, f"SELECT {', '.join(tests)} FROM {records.relation}")
+        for i, column in enumerate(texts):
+            types[column] = "BIGINT" if answer[2 * i] and answer[2 * i + 1] else "DOUBLE" if answer[2 * i] else ""
+    out = []
+    for column in named:
+        raw = records.columns[column].sql
+        value = raw if not types[column] else f"CAST({number(records.columns[column], empty)} AS {types[column]})"
+        out.append(f"{value} AS {identifier(column)}")
+    return tuple(out)
+
+
+def _filter_message(where: str, error: Exception, records: Records) -> str:
+    unknown = [word for word in sorted(words(where)) if did_you_mean(word, list(records.columns))]
+    near = [
+        did_you_mean(word, list(records.columns))
+        for word in unknown
+        if word not in {c.casefold() for c in records.columns}
+    ]
+    hint = (
+        near[0]
+        if near
+        else "write it as in SQL: region = 'NO' AND turnover > 0; put names with blanks in double quotes."
+    )
+    return f"The filter {where!r} cannot be used on {records.name}: {first_line(error)}\n\nHint: {hint}"
+
+
+@contextmanager
+def reading(scan: Scan) -> Iterator[None]:
+    """Turn what DuckDB says about a file into the user's terms."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.InvalidInputException as error:
+        found = re.search(r"CSV Error on Line: (\d+)", str(error))
+        if found is None:
+            raise
+        about = [line for line in str(error).splitlines()[1:] if line and not line.startswith(("Original", "Possible"))]
+        files = [part.name for part in scan.records.parts if part.file and str(part.file.path) in str(error)]
+        raise InvalidFile(
+            f"{files[0] if files else scan.records.name}, line {found[1]}, cannot be read: "
+            f"{about[0] if about else first_line(error)}\n\n"
+            f"Hint: does every line have as many entries as the header, and are quotes closed?"
+        ) from error
+    except duckdb.ConversionException as error:
+        raise InvalidOption(f"The filter {scan.plan.where!r} cannot be used: {first_line(error)}") from error
+    except duckdb.IOException as error:
+        raise InvalidFile(f"{scan.records.name} cannot be read: {first_line(error)}") from error

@@ -1,0 +1,464 @@
+"""The command line as a new user meets it: what it prints, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tablesafe.cli.app import call
+from tablesafe.cli.reference import cli_reference, job_reference
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+JOB = """\
+[source]
+file = "data.csv"
+respondent = "firm"
+
+[dimensions.region]
+hierarchy = "regions.csv"
+
+[dimensions.size]
+
+[response]
+value = "turnover"
+
+[[rules]]
+rule = "threshold"
+
+[[rules]]
+rule = "p_percent"
+
+[output]
+release = "public/table.csv"
+report = "public/report.html"
+"""
+
+CELLS = """\
+[source]
+file = "cells.csv"
+kind = "cells"
+count = "n"
+
+[dimensions.region]
+
+[response]
+value = "value"
+
+[[rules]]
+rule = "threshold"
+
+[output]
+release = "public/table.csv"
+"""
+
+RECORDS = """\
+firm,region,size,turnover
+1,N1,small,10
+2,N1,small,20
+3,N1,large,30
+4,N2,small,40
+5,N2,large,50
+6,S1,small,60
+7,S1,large,70
+8,S1,large,80
+9,S2,small,90
+10,S2,large,100
+"""
+
+GOOD_CELLS = "region,value,n\nTotal,100,20\nN,60,10\nS,40,10\n"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The JSON document on standard output."""
+        found: dict[str, object] = json.loads(self.out)
+        return found
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def tablesafe(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process."""
+
+    def run(*arguments: str | Path) -> Outcome:
+        capsys.readouterr()
+        code = call([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Outcome(code, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a small job that runs."""
+    (tmp_path / "job.toml").write_text(JOB)
+    (tmp_path / "data.csv").write_text(RECORDS)
+    (tmp_path / "regions.csv").write_text("zone,region\nNorth,N1\nNorth,N2\nSouth,S1\nSouth,S2\n")
+    (tmp_path / "cells.toml").write_text(CELLS)
+    (tmp_path / "cells.csv").write_text(GOOD_CELLS)
+    return tmp_path
+
+
+def outputs(folder: Path) -> list[str]:
+    """What a run left behind, hidden files as well."""
+    given = {"job.toml", "data.csv", "regions.csv", "cells.toml", "cells.csv"}
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    return sorted(path for path in found if path not in given)
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A file of the folder, what goes wrong in it, and what the message must say."""
+
+    said: tuple[str, ...]
+    change: tuple[str, str] = ("", "")
+    """What is replaced by what in the file."""
+    content: bytes | None = None
+    """The whole file instead."""
+    file: str = "data.csv"
+    job: str = "job.toml"
+
+
+NUMBER = ("'turnover'", "data.csv, line 5")
+BAD = {
+    "no such data file": Bad(("line 2", "no file 'data.csv'"), content=b"-"),
+    "empty file": Bad(("data.csv", "empty"), content=b""),
+    "header without rows": Bad(("data.csv", "no rows"), content=b"firm,region,size,turnover\n"),
+    "wrong delimiter": Bad(("delimiter",), content=RECORDS.replace(",", ":").encode()),
+    "missing column": Bad(("'turnover'", "'umsatz'"), ("turnover", "umsatz")),
+    "misspelt column": Bad(("did you mean 'turnovr'?",), ("turnover", "turnovr")),
+    "text in a number column": Bad((*NUMBER, "'secret'"), ("small,40", "small,secret")),
+    "thousands separator": Bad(NUMBER, ("small,40", 'small,"1,234.5"')),
+    "not a number": Bad(NUMBER, ("small,40", "small,NaN")),
+    "infinite": Bad(NUMBER, ("small,40", "small,inf")),
+    "huge": Bad(NUMBER, ("small,40", "small,1e300")),
+    "empty value": Bad(NUMBER, ("small,40", "small,")),
+    "missing code": Bad(("'region'", "line 5"), ("4,N2,", "4,,")),
+    "unknown code": Bad(("'N9'", "line 5", "regions.csv"), ("4,N2,", "4,N9,")),
+    "ragged line": Bad(("data.csv",), ("N2,large,50", "N2,large,50,9,9")),
+    "binary file": Bad(("data.csv",), content=bytes(range(256)) * 20),
+    "a hierarchy of another dimension": Bad(
+        ("regions.csv", "'region'"), content=b"parent,child\nTotal,small\nTotal,large\n", file="regions.csv"
+    ),
+    "two parents": Bad(("two parents", "'N1'"), content=b"zone,region\nA,N1\nB,N1\n", file="regions.csv"),
+    "empty hierarchy": Bad(("regions.csv", "empty"), content=b"", file="regions.csv"),
+    "no job": Bad(("nojob.toml",), job="nojob.toml"),
+    "no TOML": Bad(("job.toml", "line 1"), content=b"[source\n", file="job.toml"),
+    "data instead of a job": Bad(("data.csv", "TOML"), job="data.csv"),
+    "empty job": Bad(("[source]",), content=b"", file="job.toml"),
+    "duplicate cells": Bad(
+        ("(region=N)", "twice", "cells.csv"), ("S,40,10", "S,40,10\nN,60,10"), file="cells.csv", job="cells.toml"
+    ),
+    "a total that does not add up": Bad(
+        ("(region=Total)", "101", "100", "cells.csv"), ("Total,100", "Total,101"), file="cells.csv", job="cells.toml"
+    ),
+    "a count that is none": Bad(("'n'", "line 3", "9.5"), ("60,10", "60,9.5"), file="cells.csv", job="cells.toml"),
+    "text among cells": Bad(("line 3", "'x'"), ("N,60", "N,x"), file="cells.csv", job="cells.toml"),
+    "no value": Bad(("line 3", "empty"), ("N,60", "N,"), file="cells.csv", job="cells.toml"),
+    "one name twice": Bad(("'value'", "two columns"), ("value,n", "value,value"), file="cells.csv", job="cells.toml"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gives_one_clear_message_and_leaves_nothing(tablesafe: Run, folder: Path, case: str) -> None:
+    bad, file = BAD[case], folder / BAD[case].file
+    if bad.content == b"-":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_text().replace(*bad.change).encode() if bad.content is None else bad.content)
+    outcome = tablesafe("run", folder / bad.job)
+    assert outcome.code == 2, outcome.err
+    assert outcome.out == ""
+    assert outcome.err.startswith("Error: ")
+    assert "Traceback" not in outcome.err
+    assert "bug" not in outcome.err
+    for words in bad.said:
+        assert words in outcome.err, outcome.err
+    assert outputs(folder) == []
+
+
+GOOD = {
+    "as it is": RECORDS.encode(),
+    "byte-order mark": b"\xef\xbb\xbf" + RECORDS.encode(),
+    "UTF-16": RECORDS.encode("utf-16"),
+    "Windows line ends": RECORDS.replace("\n", "\r\n").encode(),
+    "semicolons": RECORDS.replace(",", ";").encode(),
+    "tabs": RECORDS.replace(",", "\t").encode(),
+    "semicolons and decimal commas": RECORDS.replace(",", ";").replace(";40\n", ";40,5\n").encode(),
+    "quotes": b'"firm","region","size","turnover"\n' + RECORDS.split("\n", 1)[1].replace("small", '"small"').encode(),
+    "no line end at the end": RECORDS.rstrip().encode(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_the_usual_ways_of_writing_a_file_are_all_read(tablesafe: Run, folder: Path, case: str) -> None:
+    (folder / "data.csv").write_bytes(GOOD[case])
+    outcome = tablesafe("tabulate", folder / "job.toml", "-o", folder / "out" / "cells.csv")
+    assert outcome.code == 0, outcome.err
+    cells = pl.read_csv(folder / "out" / "cells.csv")
+    total = cells.filter((pl.col("region") == "Total") & (pl.col("size") == "Total"))["turnover"].item()
+    assert total == (550.5 if "decimal" in case else 550)
+
+
+def test_windows_1252_is_read(tablesafe: Run, folder: Path) -> None:
+    (folder / "data.csv").write_bytes(RECORDS.replace("small", "größe").encode("cp1252"))
+    outcome = tablesafe("tabulate", folder / "job.toml", "-o", folder / "out.csv")
+    assert outcome.code == 0, outcome.err
+    assert "größe" in pl.read_csv(folder / "out.csv")["size"].to_list()
+
+
+# -- run --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def safe(folder: Path) -> Path:
+    """A folder with a job that is safe: nobody is alone and nobody dominates."""
+    rows = [
+        f"{firm},{region},{size},{10 + firm % 3}"
+        for firm, (region, size) in enumerate(itertools.product(("N1", "N2", "S1", "S2"), ("small", "large") * 9))
+    ]
+    (folder / "data.csv").write_text("firm,region,size,turnover\n" + "\n".join(rows) + "\n")
+    return folder
+
+
+def test_an_open_release_is_not_written_and_the_exit_code_says_so(tablesafe: Run, folder: Path) -> None:
+    outcome = tablesafe("run", folder / "job.toml")
+    assert outcome.code == 1
+    assert "NOT SAFE" in outcome.out
+    assert "not written" in outcome.out
+    assert all(path.startswith("internal") for path in outputs(folder))
+    assert "internal/findings.json" in outputs(folder)
+
+
+def test_force_writes_it_all_the_same_and_the_exit_code_still_says_so(tablesafe: Run, folder: Path) -> None:
+    outcome = tablesafe("run", folder / "job.toml", "--force")
+    assert outcome.code == 1
+    assert "do not publish" in outcome.out
+    assert {"public/table.csv", "public/report.html"} <= set(outputs(folder))
+
+
+def test_a_safe_release_is_written_and_its_certificate_verifies(tablesafe: Run, safe: Path) -> None:
+    outcome = tablesafe("run", safe / "job.toml")
+    assert outcome.code == 0, outcome.out + outcome.err
+    certificate, table = safe / "internal" / "certificate.json.gz", safe / "public" / "table.csv"
+    assert tablesafe("verify", certificate, "--release", table).code == 0
+    table.write_text(table.read_text().replace("99", "98"))
+    wrong = tablesafe("verify", certificate, "--release", table)
+    assert wrong.code == 1
+    assert wrong.err.startswith("Error: ")
+
+
+def test_json_is_one_document_on_standard_output(tablesafe: Run, folder: Path) -> None:
+    found = tablesafe("run", folder / "job.toml", "--json").document
+    assert found["status"] == "open"
+    assert found["exit_code"] == 1
+    assert found["release_written"] is False
+    (folder / "data.csv").unlink()
+    failed = tablesafe("run", folder / "job.toml", "--json")
+    assert failed.document["exit_code"] == failed.code == 2
+    assert failed.err == ""
+    assert tablesafe("run", "--nonsense", "--json").document["exit_code"] == 2
+
+
+def test_quiet_says_nothing_when_all_is_well(tablesafe: Run, safe: Path) -> None:
+    outcome = tablesafe("run", safe / "job.toml", "--quiet")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+
+
+# -- the other commands -----------------------------------------------------------------------------------------------
+
+
+def test_init_writes_a_job_that_runs(tablesafe: Run, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text(RECORDS)
+    outcome = tablesafe("init", tmp_path / "data.csv", "-o", tmp_path / "job.toml")
+    assert outcome.code == 0, outcome.err
+    text = (tmp_path / "job.toml").read_text()
+    assert 'respondent = "firm"' in text
+    assert "[dimensions.region]" in text
+    assert 'value = ["turnover"]' in text
+    assert "# weight = " in text  # what is not used is there to be used
+    assert tablesafe("run", tmp_path / "job.toml").code == 1  # it runs, and is open
+    again = tablesafe("init", tmp_path / "data.csv", "-o", tmp_path / "job.toml")
+    assert again.code == 2
+    assert "--overwrite" in again.err
+
+
+def test_init_sees_finished_cells_counts_and_levels(tablesafe: Run, tmp_path: Path) -> None:
+    (tmp_path / "cells.csv").write_text(GOOD_CELLS)
+    assert tablesafe("init", tmp_path / "cells.csv", "-o", tmp_path / "a.toml").code == 0
+    assert 'kind = "cells"' in (tmp_path / "a.toml").read_text()
+    assert tablesafe("run", tmp_path / "a.toml").code == 0
+    (tmp_path / "counts.csv").write_text("zone,town,sex,freq\nA,x,f,5\nA,x,m,6\nA,y,f,7\nA,y,m,8\nB,z,f,9\nB,z,m,9\n")
+    assert tablesafe("init", tmp_path / "counts.csv", "-o", tmp_path / "b.toml").code == 0
+    text = (tmp_path / "b.toml").read_text()
+    assert 'columns = ["zone", "town"]' in text
+    assert tablesafe("run", tmp_path / "b.toml").code == 0
+
+
+def test_init_refuses_what_is_no_table(tablesafe: Run, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("a\n1\n2\n3\n")
+    outcome = tablesafe("init", tmp_path / "data.csv", "-o", tmp_path / "job.toml")
+    assert outcome.code == 2
+    assert not (tmp_path / "job.toml").exists()
+
+
+def test_tabulate_and_flag_take_options_instead_of_a_job(tablesafe: Run, folder: Path) -> None:
+    options = ["--by", "region", "--by", "size", "--value", "turnover", "--respondent", "firm"]
+    hierarchy = ["--hierarchy", f"region={folder / 'regions.csv'}"]
+    tabulated = tablesafe("tabulate", folder / "data.csv", *options, *hierarchy, "--json")
+    assert tabulated.document["cells"] == 21
+    shown = tablesafe("tabulate", folder / "data.csv", *options)
+    assert "550" in shown.out
+    flagged = tablesafe("flag", folder / "data.csv", *options, "--rule", "threshold n=3", "--rule", "p_percent p=10")
+    assert flagged.code == 0, flagged.err
+    assert "threshold" in flagged.out
+    written = tablesafe("flag", folder / "job.toml", "-o", folder / "flagged.xlsx")
+    assert written.code == 0, written.err
+    assert (folder / "flagged.xlsx").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tabulate", "data.csv"], "--by"),
+        (["flag", "data.csv", "--by", "region"], "--rule"),
+        (["flag", "data.csv", "--by", "region", "--rule", "p_percent p=ten"], "p_percent p=10"),
+        (["flag", "data.csv", "--by", "region", "--rule", "p_percent p=1000"], "at most 100"),
+        (["flag", "data.csv", "--by", "region", "--rule", "treshold"], "threshold"),
+        (["tabulate", "data.csv", "--by", "region", "--hierarchy", "regions.csv"], "region=regions"),
+        (["tabulate", "data.csv", "--by", "regoin"], "'region'"),
+        (["tabulate", "job.toml", "--by", "region"], "job file says all"),
+        (["tabulate", "data.csv", "--by", "region", "-o", "out.doc"], ".csv, .parquet and .xlsx"),
+        (["audit", "data.csv"], "init"),
+        (["audit", "job.toml", "--pattern", "none.csv"], "none.csv"),
+        (["verify", "data.csv"], "damaged"),
+        (["verify", "none.json"], "none.json"),
+        (["convert", "data.csv", "data.jj"], "job file"),
+        (["convert", "data.csv", "data.csv"], "same file"),
+        (["convert", "data.csv", "data.sas"], ".sas"),
+        (["convert", "none.csv", "x.parquet"], "none.csv"),
+        (["rules", "p_prozent"], "p_percent"),
+        (["rules", "convert", "threshold n=3"], "does not weigh"),
+        (["rules", "plot", "p_percent p=10", "-o", "x.doc"], "svg"),
+        (["demo", "-o", "data.csv"], "folder"),
+        (["rnu", "job.toml"], "run"),
+        (["run"], "JOB"),
+    ],
+)
+def test_mistakes_at_the_prompt_get_a_hint(
+    tablesafe: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(folder)
+    outcome = tablesafe(*arguments)
+    assert outcome.code in {1, 2}
+    assert outcome.code == (1 if arguments[0] == "verify" else 2)
+    assert said in outcome.err, outcome.err
+    assert "Traceback" not in outcome.err
+    assert "bug" not in outcome.err
+    assert outputs(folder) == []
+
+
+def test_audit_of_a_pattern_made_elsewhere(tablesafe: Run, folder: Path) -> None:
+    pattern = "region,suppressed\nTotal,0\nN,1\nS,0\n"
+    (folder / "cells.csv").write_text("region,value,n\nTotal,100,12\nN,60,2\nS,40,10\n")
+    (folder / "pattern.csv").write_text(pattern)
+    leaky = tablesafe("audit", folder / "cells.toml", "--pattern", folder / "pattern.csv")
+    assert leaky.code == 1
+    assert "(region=N)" in leaky.out
+    (folder / "pattern.csv").write_text(pattern.replace("S,0", "S,1"))
+    certificate = folder / "secret" / "proof.json"
+    good = tablesafe("audit", folder / "cells.toml", "--pattern", folder / "pattern.csv", "--certificate", certificate)
+    assert good.code == 0, good.out
+    assert tablesafe("verify", certificate, "--json").document["status"] == "safe"
+    found = tablesafe("audit", folder / "cells.toml", "--json", "-o", folder / "findings.csv")
+    assert found.document["safe"] is False
+    assert pl.read_csv(folder / "findings.csv").height == 1
+
+
+def test_convert_goes_round(tablesafe: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    for source, target in [
+        ("job.toml", "a.jj"), ("a.jj", "b.csv"), ("a.jj", "c.jj"), ("cells.toml", "d.tab"), ("d.tab", "e.jj"),
+        ("d.tab", "f.xlsx"), ("data.csv", "g.parquet"), ("g.parquet", "h.xlsx"), ("h.xlsx", "i.csv"),
+        ("regions.csv", "j.hrc"), ("j.hrc", "k.csv"), ("k.csv", "l.hrc"),
+    ]:  # fmt: skip
+        outcome = tablesafe("convert", source, target)
+        assert outcome.code == 0, f"{source} → {target}: {outcome.err}"
+    assert (folder / "a.jj").read_text() == (folder / "c.jj").read_text()
+    assert (folder / "j.hrc").read_text() == (folder / "l.hrc").read_text()
+    assert pl.read_csv("i.csv").equals(pl.read_csv("data.csv"))
+
+
+def test_the_rules_are_listed_converted_and_plotted(tablesafe: Run, tmp_path: Path) -> None:
+    assert "p_percent" in tablesafe("rules").out
+    assert "coalition" in tablesafe("rules", "p_percent").out
+    found = tablesafe("rules", "convert", "p_percent p=10", "--json").document
+    assert found["subadditive"] is True
+    assert tablesafe("rules", "plot", "p_percent p=10", "-o", tmp_path / "x.svg").code == 0
+    assert (tmp_path / "x.svg").read_text().startswith("<?xml")
+
+
+def test_debug_shows_where_it_failed(tablesafe: Run, folder: Path) -> None:
+    outcome = tablesafe("run", folder / "none.toml", "--debug")
+    assert outcome.code == 2
+    assert "Traceback" in outcome.err
+
+
+# -- the house --------------------------------------------------------------------------------------------------------
+
+
+def test_help_is_quick_because_nothing_heavy_is_loaded() -> None:
+    code = (
+        "import sys; from tablesafe.cli.app import call; call(['--help']); call(['flag', '--help']);"
+        "sys.exit(' '.join({'numba', 'highspy', 'scipy', 'polars', 'duckdb', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
+    assert "Exit codes" in done.stdout
+
+
+def test_an_interrupt_leaves_nothing_behind(tablesafe: Run, safe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tablesafe.pipeline.running._write_internal", interrupted)
+    outcome = tablesafe("run", safe / "job.toml")
+    assert outcome.code == 130
+    assert "Interrupted" in outcome.err
+    assert outputs(safe) == []
+
+
+def test_a_bug_is_called_a_bug(tablesafe: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tablesafe.pipeline.running.build_problem", lambda *_: 1 / 0)
+    outcome = tablesafe("run", folder / "job.toml")
+    assert outcome.code == 3
+    assert "--debug" in outcome.err
+
+
+@pytest.mark.parametrize(("page", "made"), [("job-file.md", job_reference), ("cli.md", cli_reference)])
+def test_the_reference_pages_are_up_to_date(page: str, made: Callable[[], str]) -> None:
+    written = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
+    assert written == made(), "run: python -m tablesafe.cli.reference docs"

@@ -178,7 +178,7 @@ BAD = {
     "a count that is none": Bad(("'n'", "line 3", "9.5"), ("60,10", "60,9.5"), file="cells.csv", job="cells.toml"),
     "text among cells": Bad(("line 3", "'x'"), ("N,60", "N,x"), file="cells.csv", job="cells.toml"),
     "no value": Bad(("line 3", "empty"), ("N,60", "N,"), file="cells.csv", job="cells.toml"),
-    "one name twice": Bad(("'value'", "two columns"), ("value,n", "value,value"), file="cells.csv", job="cells.toml"),
+    "one name twice": Bad(("'value'", "two columns"), ("value,n", "value,n,value"), file="cells.csv", job="cells.toml"),
 }
 
 

@@ -14,21 +14,12 @@ from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.frames import read_frame
 from tablesafe.io.tauargus_codes import hierarchy_of, read_code_list, with_codes
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable, read_metadata
-from tablesafe.io.tauargus_micro import NUMBER, Microdata, read_microdata
+from tablesafe.io.tauargus_micro import NUMBER, read_microdata
 from tablesafe.io.tauargus_output import read_code_value
+from tablesafe.problem import Problem
+from tablesafe.rules.linear import PPercent
 from tablesafe.table import Table
-
-
-def added_up(data: Microdata, dimensions: list[str], value: str) -> Table:
-    """All cells of a table, from the leaves up."""
-    leaves = data.frame.group_by(dimensions, maintain_order=True).agg(pl.col(value).sum(), pl.len().alias("count"))
-    return Table.from_cells(
-        leaves,
-        dimensions={name: data.dimensions[name] for name in dimensions},
-        value=value,
-        count="count",
-        missing_totals="compute",
-    )
+from tablesafe.tabulate import tabulate
 
 
 def assert_equal_to_printed(table: Table, printed: pl.DataFrame) -> None:
@@ -40,17 +31,24 @@ def assert_equal_to_printed(table: Table, printed: pl.DataFrame) -> None:
     assert len(printed.filter(pl.col("status") != "14")) == len(shown)
 
 
+def cells_of_status(table: Table, printed: pl.DataFrame, status: str) -> set[int]:
+    rows = printed.filter(pl.col("status") == status).select(list(table.dimensions))
+    return {table.index(**row) for row in rows.iter_rows(named=True)}
+
+
 def test_size_by_region_of_the_test_data_is_what_tau_argus_printed(instances: Path) -> None:
     folder = instances / "tauargus" / "testW"
     data = read_microdata(folder / "tau_testW.asc", dimensions=["Size", "Region"])
     assert data.frame.height == 42_723
     assert data.weight == "Wgt"
-    table = added_up(data, ["Size", "Region"], "Var2")
+    table = tabulate(data.frame, dimensions=data.dimensions, value="Var2", largest=2)
     printed = read_code_value(folder / "expected_Simple2D" / "Simple2D.txt", dimensions=["Size", "Region"])
     assert printed.height == 162
     assert_equal_to_printed(table, printed)
     empty = printed.filter(pl.col("status") == "14")
     assert len(table) == printed.height - empty.height
+    problem = Problem(table, [PPercent(p=15)])
+    assert set(problem.sensitive.tolist()) == cells_of_status(table, printed, "3")
 
 
 def test_activity_by_product_of_the_enterprises_is_what_tau_argus_printed(instances: Path) -> None:
@@ -59,9 +57,12 @@ def test_activity_by_product_of_the_enterprises_is_what_tau_argus_printed(instan
     assert data.frame.height == 8_169
     assert data.holding == "h_id"
     assert data.frame["h_id"].n_unique() == 5_100
-    table = added_up(data, ["act", "product"], "turnover")
+    table = tabulate(data.frame, dimensions=data.dimensions, value="turnover", holding=data.holding, largest=2)
     printed = read_code_value(folder / "expected_test_1.txt", dimensions=["act", "product"])
     assert_equal_to_printed(table, printed)
+    sensitive = set(Problem(table, [PPercent(p=10)]).sensitive.tolist())
+    missing = {cell for cell in sensitive if table.cells()["act"][cell] == "00"}
+    assert sensitive - missing == cells_of_status(table, printed, "3"), "missing = safe was asked of τ-ARGUS"
 
 
 def test_all_samples_load_with_all_their_hierarchies(instances: Path) -> None:
@@ -150,7 +151,7 @@ MISTAKES = {
     "blank line": (FREE, "N;1;a\n\nS;2;b\n", InvalidFile, "line 2: the line is empty"),
     "too few entries": (FREE, "N;1;a\nS;2\n", InvalidFile, "line 2: there are 2 entries, but 3 variables"),
     "too many entries": (FREE, "N;1;a\nS;2;b;c\n", InvalidFile, "line 2: there are 4 entries"),
-    "another delimiter": (FREE, "N,1,a\n", InvalidFile, "line 1: there are 1 entries"),
+    "another delimiter": (FREE, "N,1,a\n", InvalidFile, "line 1: there is 1 entry, but 3 variables"),
     "open quote": (FREE, 'N;1;a\n"S;2;b\n', InvalidFile, "line 2: a quote is not closed"),
     "text in a number": (FREE, "N;1;a\nS;two;b\n", InvalidTable, "'turnover' should hold numbers.*line 2 has 'two'"),
     "not a number": (FREE, "N;nan;a\nS;2;b\n", InvalidTable, "line 1"),
@@ -160,7 +161,7 @@ MISTAKES = {
         FREE.replace("<RECODEABLE>", '<RECODEABLE> <HIERARCHICAL> <HIERCODELIST> "gone.hrc"'),
         "N;1;a\n", InvalidFile, r"no file 'gone.hrc' \(data.rda, line 2\)",
     ),
-    "no metadata": (None, "N;1;a\n", InvalidFile, "no file 'data.rda'"),
+    "no metadata": (None, "N;1;a\n", InvalidFile, "no data.rda beside data.asc"),
 }  # fmt: skip
 
 

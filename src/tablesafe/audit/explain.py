@@ -279,6 +279,6 @@ def _minimum(weight: Floats, balance: sparse.csr_array, goal: Floats, price: Flo
     one = sparse.csr_array(np.append(-goal, -budget)[:, None])
     matrix = sparse.hstack([sparse.vstack([balance, sparse.csr_array(price[None])]), remains, one], format="csr")
     upper = np.append(np.full(n + 1, np.inf), 1.0)
-    program = RepeatedProgram(matrix, np.append(weight, [0.0, 0.0]), np.append(np.zeros(n + 1), 1.0), upper)
+    program = RepeatedProgram(matrix, np.append(np.zeros(n + 1), 1.0), upper, cost=np.append(weight, [0.0, 0.0]))
     answer = program.minimise(np.array([n + 1]), np.ones(1), np.ones(1))
     return None if answer is None else answer[:n]

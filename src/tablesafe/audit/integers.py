@@ -1,10 +1,10 @@
 """Integers: what an attacker derives who knows that the values are whole numbers, as counts are.
 
-The exact intervals of the linear program, rounded inwards, are a start. The generalised shuttle narrows them: bounds go to
-and fro between the cells of every equation, and of equations combined, until nothing changes (Buzzigoli & Giusti 1999;
-Dobra & Fienberg 2000). In components that are networks the linear program has whole vertices, so its intervals are
-exact already. Elsewhere an integer program decides, side by side; every whole table that it finds shows how far all the
-cells of the component can go.
+The exact intervals of the linear program, rounded inwards, are a start. The generalised shuttle narrows them: bounds go
+to and fro between the cells of every equation, and of equations combined, until nothing changes (Buzzigoli & Giusti
+1999; Dobra & Fienberg 2000). In components that are networks the linear program has whole vertices, so its intervals
+are exact already. Elsewhere an integer program decides, side by side; every whole table that it finds shows how far all
+the cells of the component can go.
 """
 
 from __future__ import annotations
@@ -55,9 +55,14 @@ def integer_intervals(
     bounds that are left are valid, but perhaps not the narrowest.
     """
     wanted = np.arange(len(system)) if wanted is None else np.asarray(wanted)
+    network = True
     if start is None:
+        system = system.within(np.ceil(system.lower), np.floor(system.upper))
         found = exact_intervals(system, wanted)
         start = found.lower, found.upper
+    else:
+        bounds = np.concatenate([system.lower, system.upper])
+        network = bool((bounds == np.rint(bounds)).all())
     deadline = perf_counter() + (np.inf if time_limit_s is None else time_limit_s)
     lower, upper = shuttle(system, *_whole_start(system, wanted, start))
     exact_low, exact_high = lower == system.truth, upper == system.truth
@@ -68,7 +73,7 @@ def integer_intervals(
     starts = np.searchsorted(component[order], np.arange(component.max(initial=-1) + 2))
     for number in np.unique(component[wanted]).tolist():
         cells = np.sort(order[starts[number] : starts[number + 1]])
-        search = _Component(system, cells, lower[cells], upper[cells], asked[cells])
+        search = _Component(system, cells, lower[cells], upper[cells], asked[cells], network)
         search.close(deadline)
         lower[cells], upper[cells] = search.lower + system.truth[cells], search.upper + system.truth[cells]
         exact_low[cells], exact_high[cells] = search.proven(-1), search.proven(+1)
@@ -99,14 +104,18 @@ def _whole_start(system: System, wanted: NDArray[np.intp], start: tuple[Floats, 
 class _Component:
     """The whole tables of one component, as moves from the truth."""
 
-    def __init__(self, system: System, cells: NDArray[np.intp], lower: Floats, upper: Floats, asked: Mask) -> None:
+    def __init__(
+        self, system: System, cells: NDArray[np.intp], lower: Floats, upper: Floats, asked: Mask, network: bool
+    ) -> None:
         columns = system.matrix.tocsc()[:, cells].tocsr()
         self.matrix = sparse.csr_array(columns[np.flatnonzero(np.diff(columns.indptr))])
         self.lower, self.upper = lower - system.truth[cells], upper - system.truth[cells]
         self.asked = asked
         self.least, self.most = np.zeros(len(cells)), np.zeros(len(cells))
         """The furthest moves that some whole table shows."""
-        self.network = is_network(self.matrix)
+        self.network = network and is_network(self.matrix)
+        self.left = {+1: asked.copy(), -1: asked.copy()}
+        """Ends that the integer program has not been asked for."""
 
     def proven(self, sign: int) -> Mask:
         """Which ends are exact: shown by a table, without end, or the vertex of a network."""
@@ -118,11 +127,10 @@ class _Component:
         if self.network:
             return
         program: WholeProgram | None = None
-        tried: set[tuple[int, int]] = set()
-        while (side := self._next(tried)) is not None and perf_counter() < deadline:
+        while (side := self._next()) is not None and perf_counter() < deadline:
             program = program or WholeProgram(self.matrix, self.lower, self.upper)
-            tried.add(side)
             cell, sign = side
+            self.left[sign][cell] = False
             found = program.furthest(cell, sign, deadline - perf_counter())
             if found.point is not None:
                 np.minimum(self.least, found.point, out=self.least)
@@ -131,14 +139,15 @@ class _Component:
                 everything = np.arange(len(self.lower))
                 program.narrow(everything, self.lower, self.upper)
 
-    def _next(self, tried: set[tuple[int, int]]) -> tuple[int, int] | None:
+    def _next(self) -> tuple[int, int] | None:
         """The open end nearest to its bound."""
-        best: tuple[float, tuple[int, int]] | None = None
+        best: list[tuple[float, int, int]] = []
         for sign, gap in ((+1, self.upper - self.most), (-1, self.least - self.lower)):
-            for cell in np.flatnonzero(self.asked & ~self.proven(sign)).tolist():
-                if (cell, sign) not in tried and (best is None or gap[cell] < best[0]):
-                    best = float(gap[cell]), (cell, sign)
-        return None if best is None else best[1]
+            self.left[sign] &= ~self.proven(sign)
+            if self.left[sign].any():
+                cell = int(np.where(self.left[sign], gap, np.inf).argmin())
+                best.append((float(gap[cell]), cell, sign))
+        return min(best)[1:] if best else None
 
     def _learn(self, cell: int, sign: int, bound: float) -> bool:
         """Take a new bound, and pass it on along the equations; whether anything changed."""

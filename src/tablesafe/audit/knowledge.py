@@ -27,6 +27,8 @@ from tablesafe.table import Table
 MANY = np.iinfo(np.int64).max
 """Stands for a number of contributors that nobody told."""
 
+Members = tuple[int, ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Lists:
@@ -50,54 +52,91 @@ class Lists:
         """The lists of a table; None when it does not even tell counts."""
         everyone = table.count if table.holdings is None else table.holdings
         kept = table.contributors
-        if kept is None and everyone is None:
-            return None
-        unit = 10.0**table.decimals
-        if kept is None:
-            assert everyone is not None
-            identity, added = np.full((len(table), 1), -1), np.where(everyone == 1, table.integers, 0)[:, None] / unit
-        else:
+        if kept is not None:
             identity, added = kept.identity, kept.amount if kept.weighted is None else kept.weighted
+        elif everyone is not None:
+            identity, added = np.full((len(table), 1), -1), np.zeros((len(table), 1))
+        else:
+            return None
         used = (identity >= 0) | (added != 0)
         if everyone is not None:
-            used[:, 0] |= everyone == 1
-            added = np.where((everyone == 1)[:, None] & (np.arange(added.shape[1]) == 0), table.value[:, None], added)
+            alone = everyone == 1
+            used = used | (alone[:, None] & (np.arange(identity.shape[1]) == 0))
+            added = np.where(alone[:, None], np.where(np.arange(identity.shape[1]) == 0, table.value[:, None], 0), added)
         negative = bool((added < 0).any() or (table.integers < 0).any())
-        own = np.where(used, np.ceil(added * unit - 1e-6), 0.0)
-        own = np.minimum(own, table.integers[:, None]) if not negative else own
+        own = np.where(used, np.ceil(added * 10.0**table.decimals - 1e-6), 0.0)
+        own = own if negative else np.minimum(own, table.integers[:, None])
         nobody = int(identity.max(initial=-1)) + 1
-        own_number = nobody + np.arange(identity.size).reshape(identity.shape)
-        who = np.where(used, np.where(identity >= 0, identity, own_number), -1)
+        names = np.where(identity >= 0, identity, nobody + np.arange(identity.size).reshape(identity.shape))
         listed = used.sum(axis=1)
         full = listed == identity.shape[1]
         told = np.where(full, MANY, listed) if everyone is None else np.maximum(everyone, listed)
         left = np.maximum(table.integers - own.sum(axis=1), 0.0)
         unlisted = np.where(told > listed, np.minimum(own[:, -1], left), 0.0)
-        if kept is None:
-            unlisted = np.zeros(len(table))  # without any amounts there is nothing to go by
-        return cls(who, own, told, unlisted, nobody, negative)
+        return cls(np.where(used, names, -1), own, told, unlisted, nobody, negative)
 
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What every contributor knows of the unknown cells of a system."""
+    """What coalitions of up to `size` contributors know of the unknown cells of a system, in units."""
 
     system: System = field(repr=False)
     lists: Lists = field(repr=False)
+    size: int
     by_identity: tuple[Integers, NDArray[np.intp], NDArray[np.intp]] = field(repr=False)
     """Every listing sorted by identity: the identity, the table's cell, the place."""
 
     @classmethod
-    def of(cls, system: System) -> Self | None:
+    def of(cls, system: System, size: int) -> Self | None:
         """The knowledge that a table's lists imply; None when the table lists nobody and tells no counts."""
         lists = Lists.of(system.table)
         if lists is None:
             return None
         cell, place = np.nonzero(lists.who >= 0)
         order = np.argsort(lists.who[cell, place], kind="stable")
-        return cls(system, lists, (lists.who[cell, place][order], cell[order], place[order]))
+        return cls(system, lists, size, (lists.who[cell, place][order], cell[order], place[order]))
 
-    def listings(self, members: tuple[int, ...]) -> tuple[NDArray[np.intp], Floats, Integers]:
+    @cached_property
+    def who(self) -> Integers:
+        """Identities listed in each unknown cell."""
+        return self.lists.who[self.system.cells]
+
+    @cached_property
+    def own(self) -> Floats:
+        """What those add to each unknown cell."""
+        return self.lists.own[self.system.cells]
+
+    @cached_property
+    def everyone(self) -> Integers:
+        """Contributors of each unknown cell."""
+        return self.lists.everyone[self.system.cells]
+
+    @cached_property
+    def transparent(self) -> Mask:
+        """Unknown cells that some coalition knows exactly."""
+        return np.asarray((self.everyone <= self.size) & (self.everyone > 0))
+
+    @cached_property
+    def most(self) -> Floats:
+        """The most that any coalition knows to be in each unknown cell."""
+        if self.lists.negative:
+            return self.system.lower
+        return np.maximum(-np.sort(-self.own, axis=1)[:, : self.size].sum(axis=1), self.system.lower)
+
+    @cached_property
+    def guess(self) -> Floats:
+        """The most that a coalition can have in each unknown cell without being listed there."""
+        if self.lists.negative:
+            return self.system.lower
+        most = np.minimum(self.size * self.lists.unlisted[self.system.cells], self._left)
+        return np.maximum(most, self.system.lower)
+
+    @cached_property
+    def _left(self) -> Floats:
+        """What the contributors that are not listed have together."""
+        return np.maximum(self.system.truth - self.own.sum(axis=1), 0.0)
+
+    def listings(self, members: Members) -> tuple[NDArray[np.intp], Floats, Integers]:
         """The table's cells that list a member: what the members add to each, and how many of them it lists."""
         names, cells, places = self.by_identity
         spans = [slice(*np.searchsorted(names, [member, member + 1])) for member in members]
@@ -107,107 +146,44 @@ class Knowledge:
         own = np.bincount(where, self.lists.own[cell, place], len(found)).astype(np.float64)
         return found, own, np.bincount(where, minlength=len(found)).astype(np.int64)
 
+    def seen_by(self, members: Members) -> tuple[NDArray[np.intp], Floats, Mask]:
+        """The unknown cells that list a member: the least that the members know to be there, and which they know exactly."""
+        cell, own, listed = self.listings(members)
+        at = np.minimum(np.searchsorted(self.system.cells, cell), len(self.system) - 1)
+        here = self.system.cells[at] == cell
+        at, own, listed = at[here], own[here], listed[here]
+        known = listed >= self.everyone[at]
+        floor = self.system.lower[at] if self.lists.negative else np.maximum(own, self.system.lower[at])
+        return at, np.minimum(floor, self.system.truth[at]), known
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """One component of the system, and what contributors know of its cells."""
-
-    knowledge: Knowledge = field(repr=False)
-    cells: NDArray[np.intp] = field(repr=False)
-    """Positions among the unknown cells, ascending."""
-    system: System = field(repr=False)
-    """The equations of the component alone."""
-    parents: tuple[NDArray[np.intp], NDArray[np.intp]] = field(repr=False)
-    """Pairs of a cell with unlisted contributors (its place here) and an equation of the table that it is a part in."""
-    size: int
-    """How many may share what they know."""
-
-    @classmethod
-    def of(cls, knowledge: Knowledge, cells: NDArray[np.intp], size: int) -> Self:
-        """The component that consists of these unknown cells."""
-        whole, table = knowledge.system, knowledge.system.table
-        columns = whole.matrix.tocsc()[:, cells].tocsr()
-        rows = np.flatnonzero(np.diff(columns.indptr))
-        system = System(
-            table, whole.cells[cells], whole.rows[rows], columns[rows], whole.rhs[rows],
-            whole.lower[cells], whole.upper[cells], whole.truth[cells],
-        )  # fmt: skip
-        entries = system.matrix.tocoo()
-        subtracts = np.asarray((table.equations[system.rows] < 0).sum(axis=1)) > 1
-        some = (knowledge.lists.unlisted[system.cells[entries.col]] > 0) & (entries.data > 0)
-        some &= ~subtracts[entries.row]
-        return cls(knowledge, cells, system, (entries.col[some], system.rows[entries.row[some]]), size)
-
-    @cached_property
-    def who(self) -> Integers:
-        """Identities listed in each cell."""
-        return self.knowledge.lists.who[self.system.cells]
-
-    @cached_property
-    def own(self) -> Floats:
-        """What those add to each cell."""
-        return self.knowledge.lists.own[self.system.cells]
-
-    @cached_property
-    def everyone(self) -> Integers:
-        """Contributors of each cell."""
-        return self.knowledge.lists.everyone[self.system.cells]
-
-    @cached_property
-    def most(self) -> Floats:
-        """The most that any coalition knows to be in each cell; nothing where contributions may be negative."""
-        if self.knowledge.lists.negative:
-            return np.full(len(self.system), -np.inf)
-        return np.asarray(-np.sort(-self.own, axis=1)[:, : self.size].sum(axis=1))
-
-    @cached_property
-    def transparent(self) -> Mask:
-        """Cells that some coalition knows exactly."""
-        return np.asarray((self.everyone <= self.size) & (self.everyone > 0))
-
-    def view(self, members: tuple[int, ...], *, cautious: bool) -> tuple[Floats, Mask]:
-        """What a coalition knows: a lower bound of each cell of the component, and which cells it knows exactly.
-
-        With `cautious` its members may have as much as they can where they are not listed; a coalition without members
-        then stands for one that is listed nowhere.
-        """
-        floor = self.system.lower.copy()
-        known = np.zeros(len(floor), dtype=np.bool_)
-        lists = self.knowledge.lists
-        guess = self._guesses(members) if cautious and not lists.negative else np.zeros(len(floor))
-        cell, own, listed = self.knowledge.listings(members)
-        place = np.searchsorted(self.system.cells, cell)
-        here = place < len(floor)
-        here[here] = self.system.cells[place[here]] == cell[here]
-        place, own, listed = place[here], own[here], listed[here]
-        if not lists.negative:
-            np.maximum(floor, guess, out=floor)
-            floor[place] = np.maximum(floor[place], own)
-        known[place] = listed >= self.everyone[place]
-        return np.minimum(floor, self.system.truth), known
-
-    def _guesses(self, members: tuple[int, ...]) -> Floats:
-        """The most that the members together can have in each cell without being listed there."""
+    def guesses(self, members: Members) -> Floats:
+        """The most that these members can have in each unknown cell, as far as the lists of other cells tell."""
+        if self.lists.negative or not members:
+            return self.guess
         total = np.zeros(len(self.system))
-        for member in members or (-1,) * self.size:
+        for member in members:
             total += self._guess_of(member)
-        left = np.maximum(self.system.truth - self.own.sum(axis=1), 0.0)
-        return np.asarray(np.minimum(total, left))
+        return np.maximum(np.minimum(total, self._left), self.system.lower)
 
     def _guess_of(self, member: int) -> Floats:
-        lists, table = self.knowledge.lists, self.system.table
+        lists, table = self.lists, self.system.table
         guess: Floats = lists.unlisted[self.system.cells]
-        if member < 0:
-            return guess
-        cell, own, _ = self.knowledge.listings((member,))
-        has = np.zeros(len(table))
-        has[cell] = own
-        listed = np.zeros(len(table), dtype=np.bool_)
-        listed[cell] = True
-        at, row = self.parents
-        total = table.totals[row]
-        rest = -np.asarray(table.equations[row].astype(np.float64) @ has)
+        cell, own, _ = self.listings((member,))
+        has, listed = np.zeros(len(table)), np.zeros(len(table), dtype=np.bool_)
+        has[cell], listed[cell] = own, True
+        at, row = self._parents
+        total = table.totals[self.system.rows[row]]
+        rest = -np.asarray(table.equations[self.system.rows].astype(np.float64) @ has)[row]
         limit = np.where(listed[total], rest, lists.unlisted[total])
         np.minimum.at(guess, at, np.maximum(limit, 0.0))
         guess[listed[self.system.cells]] = 0.0
         return guess
+
+    @cached_property
+    def _parents(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Pairs of an unknown cell with unlisted contributors and a row of the system in which it is a part."""
+        subtracts = np.asarray((self.system.table.equations[self.system.rows] < 0).sum(axis=1)) > 1
+        entries = self.system.matrix.tocoo()
+        some = (self.lists.unlisted[self.system.cells[entries.col]] > 0) & (entries.data > 0)
+        some &= ~subtracts[entries.row]
+        return entries.col[some], entries.row[some]

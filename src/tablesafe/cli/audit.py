@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.show import say
+from tablesafe.cli.sources import Tolerance, read_problem
 
 
 def audit(
@@ -19,6 +20,7 @@ def audit(
     cells: Annotated[Literal["sensitive", "all"], Parameter(help="which cells to bound exactly")] = "sensitive",
     certificate: Annotated[Path | None, Parameter(help="write the proof here; it is an internal document")] = None,
     output: Annotated[Path | None, Parameter(alias="-o", help="write the findings here: .csv, .xlsx or .json")] = None,
+    tolerance: Tolerance = 0.0,
     json: Annotated[bool, Parameter(help="print the findings as one JSON document")] = False,
     quiet: Annotated[bool, Parameter(help="print nothing when all is safe")] = False,
 ) -> int:
@@ -33,7 +35,6 @@ def audit(
         a JJ file, a .tab file with its .rda, or a job file
     """
     from tablesafe.audit.audit import audit as attack
-    from tablesafe.cli.sources import read_problem
     from tablesafe.files import write_text
     from tablesafe.io.frames import write_frame
     from tablesafe.io.patterns import read_pattern
@@ -42,7 +43,7 @@ def audit(
     from tablesafe.report.progress import Event, progress_bar
 
     with progress_bar(enabled=not (json or quiet)) as listen:
-        given = read_problem(problem, listen)
+        given = read_problem(problem, listen, tolerance)
         if pattern is None:
             release = Withhold().protect(given)
         else:

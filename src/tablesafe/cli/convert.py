@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.show import print_json, say
+from tablesafe.cli.sources import Tolerance, read_problem
 from tablesafe.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def convert(
     *,
     sheet: Annotated[str | None, Parameter(help="sheet of an Excel file, when it has several")] = None,
     indent: Annotated[str, Parameter(help="what a line of an .hrc file begins with, once per level")] = "@",
+    tolerance: Tolerance = 0.0,
     json: Annotated[bool, Parameter(help="print one JSON document and nothing else")] = False,
     quiet: Annotated[bool, Parameter(help="print nothing")] = False,
 ) -> int:
@@ -45,7 +47,7 @@ def convert(
     """
     if source.resolve() == target.resolve():
         raise InvalidOption("Source and target are the same file.")
-    written = _convert(source, target, sheet, indent)
+    written = _convert(source, target, sheet, indent, tolerance)
     if json:
         print_json({"status": "ok", "exit_code": int(Exit.OK), "files": [str(path) for path in written]})
     elif not quiet:
@@ -53,12 +55,12 @@ def convert(
     return Exit.OK
 
 
-def _convert(source: Path, target: Path, sheet: str | None, indent: str) -> list[Path]:
+def _convert(source: Path, target: Path, sheet: str | None, indent: str, tolerance: float) -> list[Path]:
     before, after = _ending(source), _ending(target)
     if ".hrc" in (before, after):
         return _hierarchy(source, target, indent)
     if before in PROBLEMS:
-        return _problem(source, target, after)
+        return _problem(source, target, after, tolerance)
     if after in FRAMES:
         return _frame(source, target, sheet)
     if after in PROBLEMS:
@@ -75,8 +77,7 @@ def _ending(path: Path) -> str:
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
-def _problem(source: Path, target: Path, after: str) -> list[Path]:
-    from tablesafe.cli.sources import read_problem
+def _problem(source: Path, target: Path, after: str, tolerance: float) -> list[Path]:
     from tablesafe.io.frames import office_view, write_frame
     from tablesafe.io.jj import write_jj
     from tablesafe.io.tauargus_table import write_tab
@@ -84,7 +85,7 @@ def _problem(source: Path, target: Path, after: str) -> list[Path]:
     from tablesafe.report.progress import progress_bar
 
     with progress_bar() as listen:
-        problem = read_problem(source, listen)
+        problem = read_problem(source, listen, tolerance)
     if after == ".jj":
         write_jj(problem, target)
         return [target]

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.show import grid, print_frame, print_json, say, show
-from tablesafe.cli.sources import Data, job_of, problem_job
+from tablesafe.cli.sources import Data, Tolerance, job_of, problem_job
 
 if TYPE_CHECKING:
     from tablesafe.problem import Problem
@@ -26,6 +26,7 @@ def flag(
     ] = (),
     data: Data = NO_DATA,
     output: Annotated[Path | None, Parameter(alias="-o", help="write all cells here: .csv, .parquet or .xlsx")] = None,
+    tolerance: Tolerance = 0.0,
     json: Annotated[bool, Parameter(help="print one JSON document and nothing else")] = False,
     quiet: Annotated[bool, Parameter(help="print nothing")] = False,
 ) -> int:
@@ -48,7 +49,7 @@ def flag(
     if not statuses and source.suffix.lower() != ".toml" and not rule:
         raise InvalidOption('Which rules?\n\nHint: --rule "threshold n=3" --rule "p_percent p=10"')
     with progress_bar(enabled=not (json or quiet)) as listen:
-        problem = build_problem(problem_job(source) if statuses else job_of(source, data, rule), listen)
+        problem = build_problem(problem_job(source, tolerance) if statuses else job_of(source, data, rule), listen)
     frame = office_view(Withhold().protect(problem), problem)
     if output is not None:
         write_frame(frame, output, colour="status")

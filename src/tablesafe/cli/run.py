@@ -52,6 +52,9 @@ def show_result(result: Result, *, quiet: bool = False) -> None:
     say(result.findings.text(shown=5), style="green" if result.safe else "red")
     if not result.published:
         say("The release was not written. --force writes it all the same.", style="bold red")
+        for path in (result.job.resolve(name) for name in result.job.output.release):
+            if path.exists():
+                say(f"{path} is from an earlier run.", style="bold red")
     elif not result.safe:
         say("The release was written because you insisted: do not publish it.", style="bold red")
     say("Files:")

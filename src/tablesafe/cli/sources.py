@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from tablesafe.report.progress import Listener
 
 
+Tolerance = Annotated[float, Parameter(help="by how much the totals of a .tab file may be off; they are recomputed")]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Data:
@@ -71,14 +74,16 @@ def _assignment(text: str) -> tuple[str, str]:
     return name, file
 
 
-def problem_job(path: Path) -> Job:
+def problem_job(path: Path, tolerance: float = 0.0) -> Job:
     """A job file, or a job that reads a problem from a JJ or .tab file."""
     from tablesafe.job import Job, load_job
     from tablesafe.job.model import Source
 
     if path.suffix.lower() == ".toml":
+        if tolerance:
+            raise InvalidOption("A job file has its own tolerance.\n\nHint: tolerance = … in [source].")
         return load_job(path)
-    source = Source(file=str(path.absolute()))
+    source = Source(file=str(path.absolute()), tolerance=tolerance)
     if source.holds != "problem":
         raise InvalidOption(
             f"{path.name} is neither a job file (.toml) nor a table with statuses (.jj, .tab).\n\n"
@@ -87,8 +92,8 @@ def problem_job(path: Path) -> Job:
     return Job(source=source)
 
 
-def read_problem(path: Path, listen: Listener) -> Problem:
+def read_problem(path: Path, listen: Listener, tolerance: float = 0.0) -> Problem:
     """The problem of a job file, or one in a JJ or .tab file."""
     from tablesafe.pipeline import build_problem
 
-    return build_problem(problem_job(path), listen)
+    return build_problem(problem_job(path, tolerance), listen)

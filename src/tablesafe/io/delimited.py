@@ -35,7 +35,8 @@ def split_lines(lines: pl.Series, name: str, separator: str, columns: Sequence[s
     wrong = ((found != len(columns)) & ~extra).to_numpy()
     if wrong.any():
         at = int(np.argmax(wrong))
-        what = f"there are {found[at]} entries, but {len(columns)} variables ({', '.join(columns)})"
+        entries = "there is 1 entry" if found[at] == 1 else f"there are {found[at]} entries"
+        what = f"{entries}, but {len(columns)} variables ({', '.join(columns)})"
         _refuse(wrong, name, what, f"entries are separated by {separator!r}; put text that holds it in double quotes.")
     try:
         frame = pl.read_csv(

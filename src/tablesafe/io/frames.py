@@ -160,8 +160,8 @@ def _write_excel(frame: pl.DataFrame, path: Path, colour: str | None, colours: M
         raise InvalidOption(
             f"{frame.height:,} rows are more than an Excel sheet holds.\n\nHint: write .csv or .parquet."
         )
-    options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
-    workbook = xlsxwriter.Workbook(str(path), {**options, "constant_memory": True})
+    as_text = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    workbook = xlsxwriter.Workbook(str(path), {**as_text, "in_memory": True})  # no temporary files with cells in them
     try:
         workbook.set_properties({"created": datetime(2000, 1, 1)})  # equal tables, equal files
         sheet = workbook.add_worksheet("cells")

@@ -16,11 +16,11 @@ from pathlib import Path
 import polars as pl
 
 from tablesafe.errors import InvalidFile
-from tablesafe.files import Source
+from tablesafe.files import Source, read_bytes_probe
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.delimited import read_lines, split_lines
 from tablesafe.io.tauargus_codes import hierarchy_of
-from tablesafe.io.tauargus_meta import Metadata, Role, Variable, find_beside, read_metadata
+from tablesafe.io.tauargus_meta import Kind, Metadata, Role, Variable, read_metadata
 
 NUMERIC_ROLES = {Role.RESPONSE, Role.WEIGHT, Role.RECORD_KEY}
 NUMBER = " (number)"
@@ -105,12 +105,25 @@ def _dimension(metadata: Metadata, name: str) -> Variable:
     return variable
 
 
-def metadata_for(path: Path, metadata: Metadata | str | Path | None, kind: str) -> Metadata:
+def metadata_for(path: Path, metadata: Metadata | str | Path | None, kind: Kind) -> Metadata:
     """The metadata as given, or read from the file given, or from the `.rda` file beside the data."""
     if isinstance(metadata, Metadata):
         return metadata
-    found = find_beside(path.stem + ".rda", path) if metadata is None else Path(metadata)
-    return read_metadata(found, kind="micro" if kind == "micro" else "table")
+    return read_metadata(_rda_beside(path) if metadata is None else metadata, kind=kind)
+
+
+def _rda_beside(path: Path) -> Path:
+    """The `.rda` file with the name of the data, in any case."""
+    read_bytes_probe(path)
+    others = sorted(entry for entry in path.parent.iterdir() if entry.suffix.lower() == ".rda")
+    for entry in others:
+        if entry.stem.lower() == path.stem.lower():
+            return entry
+    names = ", ".join(entry.name for entry in others)
+    raise InvalidFile(
+        f"There is no {path.stem}.rda beside {path.name} that describes it.\n\n"
+        f"Hint: say which file does{f'; there is {names}' if names else ''}."
+    )
 
 
 def _split_fixed(lines: pl.Series, name: str, variables: Sequence[Variable]) -> Source:

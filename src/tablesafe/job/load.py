@@ -29,7 +29,7 @@ def load_job(path: str | Path) -> Job:
 
 def parse_job(text: str, path: Path | None = None) -> Job:
     """Check the text of a job file; the error lists everything that is wrong with it."""
-    name = "the job" if path is None else path.name
+    name = "The job" if path is None else path.name
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -54,9 +54,9 @@ def _as_far_as_known(found: Mapping[str, Any], path: Path | None, lines: Mapping
 
 def list_faults(name: str, faults: list[Fault], lines: Mapping[KeyPath, int], last_line: int | None = None) -> str:
     """All errors of a job, in the order of their lines."""
-    placed = sorted({(line_of(fault.path, lines) or last_line or 1, fault.message) for fault in faults})
+    placed = sorted({(line_of(fault.path, lines) or last_line or 0, fault.message) for fault in faults})
     head = f"{name} has an error" if len(placed) == 1 else f"{name} has {len(placed)} errors"
-    return f"{head}:\n" + "\n".join(f"  line {line}: {message}" for line, message in placed)
+    return f"{head}:\n" + "\n".join(f"  line {line}: {text}" if line else f"  {text}" for line, text in placed)
 
 
 def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int | None:

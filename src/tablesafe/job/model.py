@@ -66,7 +66,7 @@ class Source:
     status: str | None = _key("cells: column with the status that each cell has already", example="status")
     structural_zero: str | None = _key("cells: column that is 1 where a cell is zero by definition", example="void")
     missing_totals: Literal["error", "compute", "ignore"] = _key("cells: what to do when a total has no row", "error")
-    tolerance: float = _key("cells: by how much a total may be off; it is then recomputed", 0.0)
+    tolerance: float = _key("cells and .tab: by how much a total may be off; it is then recomputed", 0.0)
 
     def __post_init__(self) -> None:
         if self.largest < 0:
@@ -240,7 +240,7 @@ class Job:
     @property
     def name(self) -> str:
         """What errors call the job."""
-        return "the job" if self.path is None else self.path.name
+        return "The job" if self.path is None else self.path.name
 
     def resolve(self, path: str) -> Path:
         """A path of the job file, relative to its folder."""

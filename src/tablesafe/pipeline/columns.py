@@ -1,17 +1,32 @@
-"""What else a job needs of its source: columns that rules and options name, and how many contributors."""
+"""What a job needs of its source: which columns, and how many of the largest contributors."""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
+import polars as pl
 
+from tablesafe.errors import InvalidFile, InvalidJob
+from tablesafe.files import decode, did_you_mean, guess_delimiter
+from tablesafe.hierarchy import parse_equations
+from tablesafe.job.decode import Fault
+from tablesafe.job.lines import KeyPath
+from tablesafe.job.load import list_faults
 from tablesafe.job.model import Job
 from tablesafe.rules import PQ, AllOf, AnyOf, Dominance, Levels, LinearSensitivity, PPercent, RequestRule, Waiver
 from tablesafe.rules.sensitivity import Rule
 
+HEAD = 1 << 16
+COLUMN_KEYS = (
+    "respondent", "holding", "weight", "request", "count", "holdings", "contributions", "contributors", "status",
+    "structural_zero",
+)  # fmt: skip
+"""Keys of [source] that name columns."""
 COSTS = ("value", "count", "unit", "log")
 """What a cost may be besides a column."""
 
@@ -58,3 +73,65 @@ def contributors_needed(rules: tuple[Rule, ...]) -> int:
             case _:
                 depth = max(depth, contributors_needed(inner_rules(rule)))
     return depth
+
+
+def require_columns(job: Job) -> None:
+    """Check that the source has every column that the job names; all that are missing are named at once.
+
+    Only the first line of a text file is read here. A file that does not even have two columns is left to its reader,
+    which knows more about what is wrong with it.
+    """
+    header = _header(job.resolve(job.source.file), job.source.delimiter)
+    if job.source.holds == "problem" or any(table.file for table in job.tables) or len(header) < 2:
+        return
+    faults = [
+        Fault(path, f"{Path(job.source.file).name} has no column {column!r}: {_nearest(column, header)}")
+        for path, column in _named_columns(job)
+        if column not in header
+    ]
+    if faults:
+        raise InvalidJob(list_faults(job.name, faults, job.lines))
+
+
+def _named_columns(job: Job) -> Iterator[tuple[KeyPath, str]]:
+    """Every column that the job names, with the key that does."""
+    for name, dimension in job.dimensions.items():
+        yield ("dimensions", name, "column"), dimension.column or name
+    for key in COLUMN_KEYS:
+        named = getattr(job.source, key)
+        for column in (named,) if isinstance(named, str) else named or ():
+            yield ("source", key), column
+    equations = parse_equations(job.response.equations, "[response]") if job.response.equations else []
+    computed = {equation.total for equation in equations}
+    for i, column in enumerate(job.response.value):
+        if column not in computed:
+            yield ("response", "value", i), column
+    if job.response.shadow is not None:
+        yield ("response", "shadow"), job.response.shadow
+    of_rules = set(_of_rules(job.rules))
+    for column in extra_columns(job):
+        yield ("rules",) if column in of_rules else ("problem",), column
+
+
+def _header(path: Path, delimiter: str | None) -> list[str]:
+    """The names of the columns of a Parquet or text file; nothing where only its reader can tell."""
+    suffix = path.suffix.lower()
+    try:
+        if suffix in {".parquet", ".pq"}:
+            return list(pl.read_parquet_schema(path))
+        if suffix not in {".csv", ".txt", ".tsv"}:
+            return []
+        with path.open("rb") as file:
+            data = file.read(HEAD)
+        text = decode(data.rpartition(b"\n")[0] or data, path.name)
+        return [
+            name.strip()
+            for name in next(csv.reader([text.splitlines()[0]], delimiter=delimiter or guess_delimiter(text)))
+        ]
+    except (OSError, InvalidFile, pl.exceptions.PolarsError, UnicodeDecodeError, IndexError, csv.Error):
+        return []
+
+
+def _nearest(column: str, header: list[str]) -> str:
+    shown = ", ".join(map(repr, header[:12])) + (" …" if len(header) > 12 else "")
+    return did_you_mean(column, header) or f"it has {shown}."

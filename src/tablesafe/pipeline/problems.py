@@ -46,7 +46,15 @@ def _read_problem(job: Job) -> Problem:
     if path.suffix.lower() == ".tab":
         metadata = None if job.source.metadata is None else job.resolve(job.source.metadata)
         response = job.response.value[0] if job.response.value else None
-        return read_tab(path, metadata, response=response, rules=job.rules, manual_range=options.manual_range)
+        return read_tab(
+            path,
+            metadata,
+            response=response,
+            totals="compute" if job.source.missing_totals == "compute" else "check",
+            rules=job.rules,
+            manual_range=options.manual_range,
+            tolerance=job.source.tolerance,
+        )
     given = read_jj(path)
     if not job.rules:
         return given

@@ -16,7 +16,7 @@ from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
 from tablesafe.io.tauargus_micro import Microdata, read_microdata
 from tablesafe.job.model import Job
 from tablesafe.linking import link
-from tablesafe.pipeline.columns import contributors_needed, extra_columns
+from tablesafe.pipeline.columns import contributors_needed, extra_columns, require_columns
 from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, with_labels
 from tablesafe.report.progress import Event, Listener, ignore
 from tablesafe.table import Table
@@ -28,6 +28,7 @@ ROOM = 1
 
 def build_table(job: Job, listen: Listener = ignore) -> Table:
     """The table of a job whose source holds records or cells."""
+    require_columns(job)
     table = _from_records(job, listen) if job.source.holds == "records" else _from_cells(job)
     return replace(table, dimensions=with_labels(job, table.dimensions))
 

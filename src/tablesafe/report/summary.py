@@ -47,12 +47,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class RuleLine:
-    """One rule: its name and what it is for; its parameters and how much it flagged are secrets."""
+    """One rule: its name and what it is for; its parameters are a secret."""
 
     name: str
     what: str
     parameters: str = ""
-    flagged: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +90,9 @@ class Summary:
     method: str
     solution: str
     rules: tuple[RuleLine, ...]
+    reasons: tuple[tuple[str, int], ...]
+    """Sensitive cells by what made them so: a secret."""
+    sensitive: int | None
     levels: tuple[LevelLine, ...]
     statuses: tuple[StatusLine, ...]
     audit: tuple[tuple[str, str], ...]
@@ -117,6 +119,8 @@ def summarise(
         method=release.method,
         solution="" if solution is None else f"{solution.status}, gap {solution.gap:.2%}, {solution.seconds:.1f} s",
         rules=tuple(_rules(problem, internal)),
+        reasons=tuple(_reasons(problem)) if internal else (),
+        sensitive=len(problem.sensitive) if internal else None,
         levels=tuple(_levels(problem, release.suppressed, internal)),
         statuses=tuple(_statuses(table, release, internal)),
         audit=tuple(_audit(problem, findings, internal)),
@@ -142,20 +146,17 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _rules(problem: Problem, internal: bool) -> list[RuleLine]:
+    """The rules; the public sees each kind once, without parameters."""
+    lines = [
+        RuleLine(type(rule).__name__, _first_line(rule), parameters(rule) if internal else "") for rule in problem.rules
+    ]
+    return list(dict.fromkeys(lines))
+
+
+def _reasons(problem: Problem) -> list[tuple[str, int]]:
+    """How many cells each reason flagged; one cell may have several."""
     sensitivity = problem.sensitivity
-    if not internal:
-        kinds = {type(rule).__name__: _first_line(rule) for rule in problem.rules}
-        return [RuleLine(name, what) for name, what in kinds.items()]
-    lines = []
-    for rule in problem.rules:
-        flagged = int(rule(problem.table).mask.sum())
-        lines.append(RuleLine(type(rule).__name__, _first_line(rule), parameters(rule), flagged))
-    known = {line.name for line in lines}
-    for j, reason in enumerate(sensitivity.reasons):
-        count = int(((sensitivity.reason >> np.uint32(j)) & 1).sum())
-        if not problem.rules or (reason == "given" and count and reason not in known):
-            lines.append(RuleLine(reason, "Status given with the data, not found by a rule.", "", count))
-    return lines
+    return [(name, int((sensitivity.reason >> np.uint32(j) & 1).sum())) for j, name in enumerate(sensitivity.reasons)]
 
 
 def parameters(rule: Rule) -> str:

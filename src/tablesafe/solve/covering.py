@@ -89,7 +89,7 @@ class Covering:
         return Choice(x, float(self._cost @ x) * self._scale, float(info.mip_dual_bound) * self._scale, proved)
 
     def _model(self) -> Any:
-        model: Any = highspy.Highs()
+        model: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in (("output_flag", False), ("threads", 1), ("random_seed", 0)):
             model.setOptionValue(option, value)
         n = len(self._cost)

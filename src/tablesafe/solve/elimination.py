@@ -45,11 +45,9 @@ def echelon(matrix: sparse.csr_array, most: int) -> Echelon:
     start, length = matrix.indptr.astype(np.int64), np.diff(matrix.indptr).astype(np.int64)
     rarity = np.bincount(column, minlength=n)
     pivot_row, pivot_column = np.empty(min(m, n), np.int64), np.empty(min(m, n), np.int64)
-    pivots, entry, number = _eliminate(
-        start, column, matrix.data.astype(np.int64) % PRIME, start[:-1].copy(), length, rarity, pivot_row, pivot_column,
-        most,
-    )  # fmt: skip
-    return Echelon(pivots >= 0, pivot_row[:pivots], pivot_column[:pivots], start[:-1], length, entry, number)
+    first, number = start[:-1].copy(), matrix.data.astype(np.int64) % PRIME
+    pivots, column, number = _eliminate(start, column, number, first, length, rarity, pivot_row, pivot_column, most)
+    return Echelon(pivots >= 0, pivot_row[:pivots], pivot_column[:pivots], first, length, column, number)
 
 
 @njit(cache=True)

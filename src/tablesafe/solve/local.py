@@ -31,7 +31,7 @@ STALLED = 30
 _COST = 1e-7
 _ZERO = 1e-9
 _TIE = 1e-12
-_ACTIVE, _GRADIENT, _CHANGE, _TOUCHED, _STALL, _MOVER, _SENSE = range(7)
+_ACTIVE, _LISTED, _TOUCHED, _STALL, _MOVER, _SENSE = range(6)
 _ITSELF, _NOTHING = -1, -2
 
 
@@ -54,13 +54,11 @@ class Search(NamedTuple):
     entering: Floats
     leaving: Floats
     norm: Floats
-    gradient: Floats
-    gradient_list: Integers
-    in_gradient: Mask
-    change: Floats
-    """How each row moves."""
-    change_list: Integers
-    in_change: Mask
+    slope: Floats
+    """While pricing, the gradient along each column; while moving, how fast each row moves."""
+    listed: Integers
+    """Where the slope is not zero."""
+    is_listed: Mask
     touched: Integers
     is_touched: Mask
     count: NDArray[np.int64]
@@ -74,9 +72,8 @@ class Search(NamedTuple):
         return cls(
             np.zeros(forms), np.full(forms, -1), np.zeros(m, np.bool_), np.zeros(s, np.int64), np.zeros(s, np.int64),
             np.zeros((s, s)), np.zeros(s), np.zeros(s), np.zeros(s), np.zeros(s), np.zeros(s),
-            np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.bool_),
-            np.zeros(m), np.zeros(m, np.int64), np.zeros(m, np.bool_),
-            np.zeros(forms, np.int64), np.zeros(forms, np.bool_), np.zeros(7, np.int64),
+            np.zeros(forms), np.zeros(forms, np.int64), np.zeros(forms, np.bool_),
+            np.zeros(forms, np.int64), np.zeros(forms, np.bool_), np.zeros(6, np.int64),
         )  # fmt: skip
 
 
@@ -104,7 +101,7 @@ def maximise(p: Polytope, s: Search, form: int, sign: float, enough: float, budg
         _move(p, s, column, row, sense, length)
         s.count[_STALL] = s.count[_STALL] + 1 if length <= 0.0 else 0
         size = s.count[_ACTIVE]
-        work += 4.0 * size * size + s.count[_GRADIENT] + 4.0 * s.count[_CHANGE] + 50.0
+        work += 4.0 * size * size + 4.0 * s.count[_LISTED] + 50.0
         if leaving == _ITSELF:
             _flip(p, s, column, row, sense)
         elif not _exchange(p, s, column, row, leaving, upward):
@@ -140,8 +137,9 @@ def ray(s: Search, columns: Integers, values: Floats) -> int:
 def _price(p: Polytope, s: Search, form: int, sign: float) -> None:
     """Prices of the active rows, and the gradient along every column that has one."""
     k, size = len(p.column_start) - 1, s.count[_ACTIVE]
-    s.dual[:size] = 0.0
-    s.count[_GRADIENT] = 0
+    s.count[_LISTED] = 0
+    for j in range(size):
+        s.dual[j] = 0.0
     if form < k:
         _price_term(s, form, sign, size)
     else:
@@ -152,13 +150,13 @@ def _price(p: Polytope, s: Search, form: int, sign: float) -> None:
         if y != 0.0:
             row = s.active[j]
             for z in range(p.row_start[row], p.row_start[row + 1]):
-                _add_gradient(s, p.row_column[z], -y * p.row_value[z])
+                _add_slope(s, p.row_column[z], -y * p.row_value[z])
 
 
 @njit(cache=True)
 def _price_term(s: Search, column: int, cost: float, size: int) -> None:
     """Add one term of the objective to the prices and the gradient."""
-    _add_gradient(s, column, cost)
+    _add_slope(s, column, cost)
     at = s.place[column]
     if at >= 0:
         for j in range(size):
@@ -166,13 +164,13 @@ def _price_term(s: Search, column: int, cost: float, size: int) -> None:
 
 
 @njit(cache=True)
-def _add_gradient(s: Search, column: int, by: float) -> None:
-    if not s.in_gradient[column]:
-        s.in_gradient[column] = True
-        s.gradient[column] = 0.0
-        s.gradient_list[s.count[_GRADIENT]] = column
-        s.count[_GRADIENT] += 1
-    s.gradient[column] += by
+def _add_slope(s: Search, form: int, by: float) -> None:
+    if not s.is_listed[form]:
+        s.is_listed[form] = True
+        s.slope[form] = 0.0
+        s.listed[s.count[_LISTED]] = form
+        s.count[_LISTED] += 1
+    s.slope[form] += by
 
 
 @njit(cache=True)
@@ -180,10 +178,10 @@ def _choose(p: Polytope, s: Search) -> tuple[int, int]:
     """What shall move: a column, or the place of an active row that leaves its bound; −1 and −1 at the optimum."""
     least_index = s.count[_STALL] > STALLED
     column, row, best = -1, -1, 0.0
-    for i in range(s.count[_GRADIENT]):
-        q = s.gradient_list[i]
-        s.in_gradient[q] = False
-        g = s.gradient[q]
+    for i in range(s.count[_LISTED]):
+        q = s.listed[i]
+        s.is_listed[q] = False
+        g = s.slope[q]
         if s.place[q] < 0 and ((g > _COST and s.value[q] < p.upper[q]) or (g < -_COST and s.value[q] > p.lower[q])):
             score = abs(g) * p.weight[q]
             if (least_index and (column < 0 or q < column)) or (not least_index and score > best):
@@ -204,7 +202,8 @@ def _choose(p: Polytope, s: Search) -> tuple[int, int]:
 @njit(cache=True)
 def _norms(s: Search, size: int) -> None:
     """How far the basic columns move when an active row does: makes rows comparable with columns."""
-    s.norm[:size] = 1.0
+    for j in range(size):
+        s.norm[j] = 1.0
     for i in range(size):
         for j in range(size):
             s.norm[j] += s.inverse[i, j] * s.inverse[i, j]
@@ -219,9 +218,10 @@ def _direct(p: Polytope, s: Search, column: int, row: int) -> float:
         for i in range(size):
             s.step[i] = sense * s.inverse[i, row]
         return sense
-    sense = 1.0 if s.gradient[column] > 0.0 else -1.0
+    sense = 1.0 if s.slope[column] > 0.0 else -1.0
     k = len(p.column_start) - 1
-    s.leaving[:size] = 0.0
+    for j in range(size):
+        s.leaving[j] = 0.0
     for z in range(p.column_start[column], p.column_start[column + 1]):
         at = s.place[k + p.column_row[z]]
         if at >= 0:
@@ -240,7 +240,7 @@ def _ratio(p: Polytope, s: Search, column: int, row: int, sense: float) -> tuple
     """How far the move can go, what stops it (a form, the mover itself, nothing), and at which bound."""
     k, size = len(p.column_start) - 1, s.count[_ACTIVE]
     least_index = s.count[_STALL] > STALLED
-    s.count[_CHANGE] = 0
+    s.count[_LISTED] = 0
     if column >= 0:
         length = p.upper[column] - s.value[column] if sense > 0.0 else s.value[column] - p.lower[column]
         _add_column(p, s, column, sense)
@@ -256,12 +256,12 @@ def _ratio(p: Polytope, s: Search, column: int, row: int, sense: float) -> tuple
             length, leaving, upward, pivot = _tighter(
                 p, s, form, s.step[i], length, leaving, upward, pivot, least_index
             )
-    for i in range(s.count[_CHANGE]):
-        r = s.change_list[i]
-        s.in_change[r] = False
-        if s.place[k + r] < 0 and abs(s.change[r]) > _ZERO:
+    for i in range(s.count[_LISTED]):
+        form = s.listed[i]
+        s.is_listed[form] = False
+        if s.place[form] < 0 and abs(s.slope[form]) > _ZERO:
             length, leaving, upward, pivot = _tighter(
-                p, s, k + r, s.change[r], length, leaving, upward, pivot, least_index
+                p, s, form, s.slope[form], length, leaving, upward, pivot, least_index
             )
     return max(length, 0.0), leaving, upward
 
@@ -269,14 +269,9 @@ def _ratio(p: Polytope, s: Search, column: int, row: int, sense: float) -> tuple
 @njit(cache=True)
 def _add_column(p: Polytope, s: Search, column: int, by: float) -> None:
     """Add what a moving column does to the rows."""
+    k = len(p.column_start) - 1
     for z in range(p.column_start[column], p.column_start[column + 1]):
-        r = p.column_row[z]
-        if not s.in_change[r]:
-            s.in_change[r] = True
-            s.change[r] = 0.0
-            s.change_list[s.count[_CHANGE]] = r
-            s.count[_CHANGE] += 1
-        s.change[r] += by * p.column_value[z]
+        _add_slope(s, k + p.column_row[z], by * p.column_value[z])
 
 
 @njit(cache=True)
@@ -307,10 +302,10 @@ def _move(p: Polytope, s: Search, column: int, row: int, sense: float, length: f
     for i in range(s.count[_ACTIVE]):
         if abs(s.step[i]) > _ZERO:
             _shift(s, s.basic[i], s.step[i] * length)
-    for i in range(s.count[_CHANGE]):
-        r = s.change_list[i]
-        if s.place[k + r] < 0 and abs(s.change[r]) > _ZERO:
-            _shift(s, k + r, s.change[r] * length)
+    for i in range(s.count[_LISTED]):
+        form = s.listed[i]
+        if s.place[form] < 0 and abs(s.slope[form]) > _ZERO:
+            _shift(s, form, s.slope[form] * length)
 
 
 @njit(cache=True)
@@ -353,8 +348,9 @@ def _exchange(p: Polytope, s: Search, column: int, row: int, leaving: int, upwar
 def _read_row(p: Polytope, s: Search, row: int, column: int) -> float:
     """A row times the inverse, into `s.leaving`; returns its coefficient at the entering column."""
     size = s.count[_ACTIVE]
-    s.leaving[:size] = 0.0
     pivot = 0.0
+    for j in range(size):
+        s.leaving[j] = 0.0
     for z in range(p.row_start[row], p.row_start[row + 1]):
         q = p.row_column[z]
         at = s.place[q]
@@ -435,7 +431,8 @@ def _shrink(s: Search, at: int, row: int, k: int) -> None:
     if at != last:
         s.basic[at] = s.basic[last]
         s.place[s.basic[at]] = at
-        s.inverse[at, :size] = s.inverse[last, :size]
+        for j in range(size):
+            s.inverse[at, j] = s.inverse[last, j]
     if row != last:
         s.active[row] = s.active[last]
         s.place[k + s.active[row]] = row
@@ -455,4 +452,5 @@ def clear(p: Polytope, s: Search) -> None:
     for i in range(s.count[_ACTIVE]):
         s.place[s.basic[i]] = -1
         s.place[k + s.active[i]] = -1
-    s.count[:] = 0
+    for i in range(len(s.count)):
+        s.count[i] = 0

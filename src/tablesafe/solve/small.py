@@ -37,7 +37,7 @@ class SmallSolver:
     """Minimise over `A x = 0` and bounds; keeps nothing from one program to the next."""
 
     def __init__(self) -> None:
-        self._highs: Any = highspy.Highs()
+        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in (
             ("output_flag", False),
             ("threads", 1),
@@ -81,8 +81,6 @@ class SmallSolver:
         return bool((np.abs(residual) <= FEASIBILITY * np.maximum(1.0, scale)).all())
 
 
-def columns_of(
-    start: Integers, index: NDArray[Any], value: Floats, rows: int
-) -> Columns:
+def columns_of(start: Integers, index: NDArray[Any], value: Floats, rows: int) -> Columns:
     """Pack a column-wise matrix the way the solver wants it."""
     return Columns(start.astype(np.int32), index.astype(np.int32), value.astype(np.float64), rows)

@@ -99,7 +99,9 @@ def aggregate(
 
 def _batches(rows: ir.Table) -> Iterable[Any]:
     """The rows in batches; from DuckDB 2 they come whole, for Ibis 12 does not know how to stream from it."""
-    return rows.to_pyarrow().to_batches() if rows.get_backend().name == "duckdb" else rows.to_pyarrow_batches()
+    whole = rows.get_backend().name == "duckdb"
+    batches: Iterable[Any] = rows.to_pyarrow().to_batches() if whole else rows.to_pyarrow_batches()
+    return batches
 
 
 def leaf_expression(records: ir.Table, plan: Plan, units: Mapping[Measure, Scale]) -> ir.Table:
@@ -213,9 +215,9 @@ def _prepared(records: ir.Table, plan: Plan) -> ir.Table:
         records = records.filter(where(records))
     chosen = {f"d{i}": _text(records[column], plan.empty) for i, column in enumerate(plan.column_of.values())}
     chosen |= {alias: _float(records[column]) for column, alias in _numbers(plan).items()}
-    for name, column in (("respondent", plan.respondent), ("holding", plan.holding)):
-        if column is not None:
-            chosen[name] = _text(records[column], plan.empty).strip()
+    for name, given in (("respondent", plan.respondent), ("holding", plan.holding)):
+        if given is not None:
+            chosen[name] = _text(records[given], plan.empty).strip()
     prepared = records.select(**chosen)
     dropped = [prepared[f"d{i}"].notnull() for i, d in enumerate(plan.column_of) if plan.missing[d] == DROP]
     return prepared.filter(dropped) if dropped else prepared

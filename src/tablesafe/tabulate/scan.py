@@ -137,17 +137,15 @@ def _exposed(connection: Connection, records: Records, named: Sequence[str], emp
 
 
 def _filter_message(where: str, error: Exception, records: Records) -> str:
-    unknown = [word for word in sorted(words(where)) if did_you_mean(word, list(records.columns))]
-    near = [
-        did_you_mean(word, list(records.columns))
-        for word in unknown
-        if word not in {c.casefold() for c in records.columns}
-    ]
-    hint = (
-        near[0]
-        if near
-        else "write it as in SQL: region = 'NO' AND turnover > 0; put names with blanks in double quotes."
-    )
+    have = list(records.columns)
+    strange = sorted(words(where) - {column.casefold() for column in have})
+    near = [hint for hint in (did_you_mean(word, have) for word in strange) if hint]
+    if "VARCHAR" in str(error):
+        hint = "a column that is compared with numbers must hold nothing else: TRY_CAST(x AS DOUBLE) > 5 skips the rest."
+    elif near and "not found" in str(error):
+        hint = near[0]
+    else:
+        hint = "write it as in SQL: region = 'NO' AND turnover > 0; put names with blanks in double quotes."
     return f"The filter {where!r} cannot be used on {records.name}: {first_line(error)}\n\nHint: {hint}"
 
 

@@ -66,9 +66,10 @@ class Records:
         for column in columns:
             if column not in self.columns:
                 shown = ", ".join(map(repr, have[:40])) + (" …" if len(have) > 40 else "")
+                near = did_you_mean(column, have) if len(have) > 1 else ""
                 raise InvalidTable(
                     f"{self.name} has no column {column!r}. It has: {shown}.\n\n"
-                    f"Hint: {did_you_mean(column, have) or 'check the delimiter and the header line.'}"
+                    f"Hint: {near or 'check the delimiter and the header line.'}"
                 )
 
 

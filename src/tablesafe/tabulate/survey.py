@@ -196,19 +196,22 @@ def _complaint(scan: Scan, condition: str, show: str, message: Callable[[str, An
 def _check_codes(scan: Scan, answer: Mapping[str, Any]) -> None:
     plan = scan.plan
     for i, dimension in enumerate(plan.column_of):
-        many = answer[f"missing {i}"]
-        if many and plan.missing[dimension] == ERROR:
-            raise _complaint(
-                scan, f"d{i} IS NULL", "NULL",
-                lambda where, _, d=dimension, n=many: f"The code of {d!r} is missing at {where} ({_many(n)}).",
-                f"fill it in, drop such records with missing={{{dimension!r}: 'drop'}}, or name a code for them.",
-            )  # fmt: skip
+        if answer[f"missing {i}"] and plan.missing[dimension] == ERROR:
+            raise _missing_code(scan, i, dimension, answer[f"missing {i}"])
     if plan.respondent is not None and answer["nobody"]:
         raise _complaint(
             scan, "respondent IS NULL", "NULL",
             lambda where, _: f"The respondent {plan.respondent!r} is missing at {where} ({_many(answer['nobody'])}).",
             "fill it in, or leave such records out with where=…",
         )  # fmt: skip
+
+
+def _missing_code(scan: Scan, i: int, dimension: str, many: int) -> InvalidTable:
+    return _complaint(
+        scan, f"d{i} IS NULL", "NULL",
+        lambda where, _: f"The code of {dimension!r} is missing at {where} ({_many(many)}).",
+        f"fill it in, drop such records with missing={{{dimension!r}: 'drop'}}, or name a code for them.",
+    )  # fmt: skip
 
 
 def _many(records: int) -> str:
@@ -236,10 +239,15 @@ def _broken(scan: Scan) -> dict[Equation, tuple[str, str]]:
 
 def _check_equations(scan: Scan, answer: Mapping[str, Any]) -> None:
     """Equations between response variables must hold in every record; a total that is no column is computed."""
-    for equation, (difference, condition) in _broken(scan).items():
+    for equation in _broken(scan):
         if answer[f"equation {equation}"]:
-            raise _complaint(
-                scan, condition, difference,
-                lambda where, shown, e=equation: f"'{e}' does not hold at {where} (difference {shown:,g}).",
-                f"correct the records, or leave {equation.total!r} out of value: it is then computed.",
-            )  # fmt: skip
+            raise _broken_equation(scan, equation)
+
+
+def _broken_equation(scan: Scan, equation: Equation) -> InvalidTable:
+    difference, condition = _broken(scan)[equation]
+    return _complaint(
+        scan, condition, difference,
+        lambda where, shown: f"'{equation}' does not hold at {where} (difference {shown:,g}).",
+        f"correct the records, or leave {equation.total!r} out of value: it is then computed.",
+    )  # fmt: skip

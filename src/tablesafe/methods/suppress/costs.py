@@ -14,7 +14,9 @@ from tablesafe.problem import Problem
 
 def _count(problem: Problem) -> Floats:
     if problem.table.count is None:
-        raise InvalidOption("Cost 'count' needs the number of contributors of each cell, which the table does not have.")
+        raise InvalidOption(
+            "Cost 'count' needs the number of contributors of each cell, which the table does not have."
+        )
     return problem.table.count.astype(np.float64)
 
 
@@ -55,7 +57,7 @@ def cost_of(problem: Problem, cost: str | Floats, power: float) -> Floats:
 
 
 def _transformed(costs: Floats, power: float) -> Floats:
-    """Box–Cox: `cost**λ`, and `log(1 + cost)` for λ = 0; nothing is quite free, or it would be withheld for no reason."""
+    """Box–Cox: `cost**λ`, and `log(1 + cost)` for λ = 0. Nothing is quite free, or it would be withheld in vain."""
     costs = np.log1p(costs) if power == 0 else costs**power
     positive = costs[costs > 0]
     least = float(positive.min()) * 1e-3 if positive.size else 1.0

@@ -113,12 +113,13 @@ def capacity_cut(
     weight = on_grid if exact else prices * GRID
     entries, length = spans(instance.rows, rows)
     cells, place = np.unique(instance.rows.indices[entries], return_inverse=True)
-    reduced = np.bincount(place, weights=np.repeat(weight, length) * instance.rows.data[entries])
+    terms = np.repeat(weight, length) * instance.rows.data[entries]
+    reduced = np.bincount(place, weights=terms).astype(np.float64)
     here = int(np.searchsorted(cells, instance.cell[target]))
     sign = int(instance.sign[target])
     if here < len(cells) and cells[here] == instance.cell[target]:
         reduced[here] += sign * GRID
-    reduced /= GRID
+    reduced = reduced / GRID
     live = instance.live[cells]
     room = np.where(reduced > 0, instance.up[cells], instance.down[cells]) / instance.level[target]
     carried = np.where(live & (reduced != 0), np.abs(reduced) * room, 0.0)
@@ -136,7 +137,8 @@ def _closed_rows(instance: Instance, rows: NDArray[np.intp], cells: Integers, wi
     members = instance.rows.indices[entries]
     position = np.minimum(np.searchsorted(cells, members), len(cells) - 1)
     outside = withheld[members] & (cells[position] != members)
-    return np.bincount(np.repeat(np.arange(len(rows)), length), weights=outside, minlength=len(rows)) == 0
+    per_row = np.bincount(np.repeat(np.arange(len(rows)), length), weights=outside, minlength=len(rows))
+    return np.asarray(per_row == 0)
 
 
 def _only(

@@ -16,7 +16,10 @@ def explanation(problem: Problem, cost: Floats, cell: int, sign: int, *, margin:
     """The error that names the cell, the side, and the fewest frozen cells that would have to be withheld too."""
     table = problem.table
     side = "rise" if sign > 0 else "fall"
-    head = f"Sensitive cell {table.describe(cell)} cannot be protected: nothing that may be withheld lets it {side} far enough."
+    head = (
+        f"Sensitive cell {table.describe(cell)} cannot be protected: nothing that may be withheld lets it {side} "
+        f"far enough."
+    )
     unfrozen = problem.replace(frozen=np.zeros(len(table), dtype=np.bool_))
     instance = Instance.of(unfrozen, cost, margin=margin)
     target = np.flatnonzero((instance.cell == cell) & (instance.sign == sign))
@@ -34,7 +37,8 @@ def explanation(problem: Problem, cost: Floats, cell: int, sign: int, *, margin:
     zeros = [int(c) for c in found.cells if not problem.frozen[c] and problem.table.integers[c] == 0]
     names = ", ".join(table.describe(c) for c in blocking[:6]) or ", ".join(table.describe(c) for c in zeros[:6])
     what = "frozen" if blocking else "of value zero"
+    remedy = "unfreeze these cells" if blocking else "allow cells of value zero (zeros=True)"
     return InvalidProblem(
         f"{head} In the way: {names}{' …' if len(blocking or zeros) > 6 else ''} ({what}).\n\n"
-        f"Hint: {'unfreeze these cells' if blocking else 'allow cells of value zero (zeros=True)'}, or waive {table.describe(cell)}."
+        f"Hint: {remedy}, or waive {table.describe(cell)}."
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import ClassVar, Literal
 
-
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidOption
 from tablesafe.methods.suppress.costs import cost_of
@@ -44,7 +43,9 @@ class Suppress:
         default="problem",
         metadata={"help": "what a cell costs: problem, unit, value, count, log, inverse, log_over_value, or a column"},
     )
-    power: float = field(default=1.0, metadata={"help": "Box–Cox λ: costs are raised to this power, 0 means log(1+cost)"})
+    power: float = field(
+        default=1.0, metadata={"help": "Box–Cox λ: costs are raised to this power, 0 means log(1+cost)"}
+    )
     margin: float = field(default=0.0, metadata={"help": "further protection, as a share of the levels"})
     zeros: bool = field(default=False, metadata={"help": "cells of value zero may be withheld too"})
     time_limit_s: float = field(default=60.0, metadata={"help": "stop improving after this many seconds"})
@@ -77,7 +78,7 @@ class Suppress:
             if search.best is None:
                 raise
         assert search.best is not None
-        pattern = repaired(problem, search)
+        pattern = repaired(problem, search, search.best)
         return Release.from_suppression(
             problem, pattern, method=self.name, solution=_solution(search, pattern, monotonic() - begin)
         )
@@ -110,5 +111,3 @@ def _solution(search: Search, pattern: Mask, seconds: float) -> Solution:
         bound=min(float(search.bound), objective),
         seconds=seconds,
     )
-
-

@@ -1,4 +1,4 @@
-"""The least costly pattern: inequalities found by the attacker's own programs, and a choice of cells that satisfies them.
+"""The least costly pattern: inequalities from the attacker's own programs, and a choice of cells that satisfies them.
 
 The master problem chooses cells; the attacker's linear programs find what it leaves open and answer with capacity cuts
 (Fischetti & Salazar). The relaxation comes first and gives a bound and a guide for the heuristic; the integer program

@@ -23,7 +23,9 @@ LARGE = 3_000
 class Separation:
     """Looks for targets that a pattern leaves open; remembers deviations that still hold."""
 
-    def __init__(self, instance: Instance, neighbourhoods: Neighbourhoods, solver: SmallSolver, variable: Integers) -> None:
+    def __init__(
+        self, instance: Instance, neighbourhoods: Neighbourhoods, solver: SmallSolver, variable: Integers
+    ) -> None:
         self._instance = instance
         self._neighbourhoods = neighbourhoods
         self._solver = solver

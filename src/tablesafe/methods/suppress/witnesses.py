@@ -80,8 +80,12 @@ class Witnesses:
         instance = self.instance
         cells, amount = deviation.cells, deviation.amount
         with np.errstate(divide="ignore"):
-            forward = np.where(amount > 0, instance.up[cells] / np.abs(amount), instance.down[cells] / np.abs(amount)).min()
-            backward = np.where(amount > 0, instance.down[cells] / np.abs(amount), instance.up[cells] / np.abs(amount)).min()
+            forward = np.where(
+                amount > 0, instance.up[cells] / np.abs(amount), instance.down[cells] / np.abs(amount)
+            ).min()
+            backward = np.where(
+                amount > 0, instance.down[cells] / np.abs(amount), instance.up[cells] / np.abs(amount)
+            ).min()
         forward = max(forward, 1.0)
         for at in np.flatnonzero(instance.forced[cells]).tolist():
             for other in self._targets_of_cell.get(int(cells[at]), ()):

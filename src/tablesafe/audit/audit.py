@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tablesafe.audit.certificate import Certificate, exact_limits
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.insiders import insiders as find_insiders
+from tablesafe.audit.integers import integer_intervals
 from tablesafe.audit.intervals import exact_intervals
-from tablesafe.audit.proofs import TIE, Group, Needs, prove
+from tablesafe.audit.proofs import Group, Needs, prove, whole_moves
 from tablesafe.audit.protection import Protection, protection
+from tablesafe.audit.question import Question
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import unions as find_unions
-from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidOption, InvalidRelease
 from tablesafe.problem import Problem
 from tablesafe.release import Release
+from tablesafe.table import Table
 
 Progress = Callable[[float], None]
 
@@ -35,9 +36,11 @@ def audit(
     insiders: bool = True,
     coalition: int = 1,
     unions: bool = True,
+    integers: bool | None = None,
     certify: bool = True,
     executor: Executor | None = None,
     progress: Progress | None = None,
+    time_limit_s: float | None = None,
 ) -> Findings:
     """Say for every sensitive cell what an attacker can derive from the release, and prove what it cannot.
 
@@ -46,29 +49,25 @@ def audit(
     without, they are only as wide as the answer needs, which is much faster. `certify` proves every protected cell by
     two exact tables; without it only those are whose interval ends where it must, so that a tolerance never decides.
     `insiders` asks what respondents, or coalitions of up to `coalition`, learn about each other; `unions` judges the
-    sums of withheld cells that can be derived.
+    sums of withheld cells that can be derived. With `integers` the attacker knows that values are whole numbers, as
+    those of counts are (by default it does when the values are the table's own counts); `time_limit_s` is for that
+    question only: cells that it leaves unproved are open.
     """
     if cells not in {"sensitive", "all"}:
         raise InvalidOption(f"audit's cells must be 'sensitive' or 'all', got {cells!r}.")
     _refuse_foreign(problem, release)
     system = System.of(problem, release)
-    question = _Question.of(problem, system, everything=cells == "all")
-    exact = exact or cells == "all"
-    if exact:
-        found = exact_intervals(system, question.at[question.hidden], executor=executor, progress=progress)
-        question = question.answered(question.hidden, found.lower, found.upper)
-    asked = question.undecided(exact=exact, certify=certify)
-    lower, upper, sliding = question.needs.take(asked).floats()
-    value = question.value[asked]
-    seen = protection(
-        system, question.at[asked], value - lower, value + upper, sliding, executor=executor, progress=progress
-    )
-    if not exact:
-        question = question.answered(asked, seen.lower, seen.upper)
-        asked = question.undecided(exact=True, certify=certify)
-    groups = tuple(_proofs(problem, release, system, question.needs.take(asked), seen))
-    protected = ~question.sensitive | question.at_any(groups) | (question.sure if not certify else False)
+    whole = _knows_whole_numbers(problem.table, integers)
+    work = _Work(problem, release, system, whole, certify, executor, progress, time_limit_s)
+    question = Question.of(problem, system, everything=cells == "all")
+    if exact or whole or cells == "all":
+        exact, question = True, work.intervals(question)
+    question, groups = work.decide(question, exact=exact)
+    protected = ~question.sensitive | question.proved_by(groups)
+    if not certify:
+        protected |= question.sure
     unit = 10.0**problem.table.decimals
+    secret = question.at[protected & question.sensitive]
     findings = Findings(
         problem,
         release,
@@ -78,92 +77,77 @@ def audit(
         question.upper / unit,
         protected,
         exact,
-        insiders=find_insiders(problem, system, question.at[protected & question.sensitive], coalition=coalition)
-        if insiders
-        else None,
+        insiders=find_insiders(problem, system, secret, coalition=coalition) if insiders else None,
         unions=find_unions(problem, system) if unions else None,
     )
     if not certify:
         return findings
     open_cells, others = question.cells[~protected], tuple(str(opening) for opening in findings.beyond_outsiders)
-    return replace(findings, certificate=Certificate(problem, release, system, groups, open_cells, others))
+    return replace(findings, certificate=Certificate(problem, release, system, groups, open_cells, others, whole))
 
 
 @dataclass(frozen=True, eq=False)
-class _Question:
-    """The cells asked about and what is known of them so far, in the system's units."""
+class _Work:
+    """The linear programs of one audit, and how to run them."""
 
-    cells: NDArray[np.intp] = field(repr=False)
-    at: NDArray[np.intp] = field(repr=False)
-    """Position of each among the unknown cells; −1 for a cell that the attacker knows."""
-    sensitive: Mask = field(repr=False)
-    value: Floats = field(repr=False)
-    lower: Floats = field(repr=False)
-    """The least an attacker can make it, as far as known."""
-    upper: Floats = field(repr=False)
-    needs: Needs = field(repr=False)
-    """Of all the cells; zero where not sensitive."""
+    problem: Problem = field(repr=False)
+    release: Release = field(repr=False)
+    system: System = field(repr=False)
+    whole: bool
+    certify: bool
+    executor: Executor | None
+    progress: Progress | None
+    time_limit_s: float | None
 
-    @classmethod
-    def of(cls, problem: Problem, system: System, *, everything: bool) -> Self:
-        """Ask about the sensitive cells, or about all that are unknown as well."""
-        table, levels = problem.table, problem.sensitivity
-        cells = np.union1d(problem.sensitive, system.cells) if everything else problem.sensitive
-        position = np.full(len(table), -1, dtype=np.intp)
-        position[system.cells] = np.arange(len(system))
-        at = position[cells]
-        value = table.integers[cells].astype(np.float64)
-        needs = Needs.of(at, levels.lower[cells], levels.upper[cells], levels.sliding[cells], table.decimals)
-        return cls(cells, at, levels.mask[cells], value, value.copy(), value.copy(), needs)
+    def intervals(self, question: Question) -> Question:
+        """Answer with the exact interval of every unknown cell asked about."""
+        at = question.at[question.hidden]
+        found = exact_intervals(self.system, at, executor=self.executor, progress=self.progress)
+        lower, upper = found.lower, found.upper
+        if self.whole:
+            sharper = integer_intervals(self.system, at, start=(lower, upper), time_limit_s=self.time_limit_s)
+            lower, upper = sharper.lower, sharper.upper
+        return question.answered(question.hidden, lower, upper)
 
-    @property
-    def hidden(self) -> NDArray[np.intp]:
-        """Which of the cells the attacker does not know from the start."""
-        return np.flatnonzero(self.at >= 0)
+    def decide(self, question: Question, *, exact: bool) -> tuple[Question, tuple[Group, ...]]:
+        """Prove the cells that may be protected; without exact intervals, tell also how far they were seen to reach."""
+        asked = question.undecided(exact=exact, certify=self.certify)
+        lower, upper, sliding = question.needs.take(asked).floats()
+        value = question.value[asked]
+        seen = protection(
+            self.system, question.at[asked], value - lower, value + upper, sliding,
+            executor=self.executor, progress=self.progress,
+        )  # fmt: skip
+        if not exact:
+            question = question.answered(asked, seen.lower, seen.upper)
+            asked = question.undecided(exact=True, certify=self.certify)
+        return question, tuple(self._proofs(question.needs.take(asked), seen))
 
-    def answered(self, which: NDArray[np.intp], lower: Floats, upper: Floats) -> Self:
-        """With intervals for some of the cells."""
-        low, high = self.lower.copy(), self.upper.copy()
-        low[which], high[which] = np.minimum(low[which], lower), np.maximum(high[which], upper)
-        return type(self)(self.cells, self.at, self.sensitive, self.value, low, high, self.needs)
-
-    @property
-    def sure(self) -> Mask:
-        """Sensitive cells that are protected beyond any doubt of floating point."""
-        return self.sensitive & (self.at >= 0) & self._reaches(-1.0)
-
-    def undecided(self, *, exact: bool, certify: bool) -> NDArray[np.intp]:
-        """Sensitive cells that need witnesses: those that may be protected, if that must be proved or is too close."""
-        wanted = self.sensitive & (self.at >= 0)
-        if exact:
-            wanted &= self._reaches(1.0)
-            if not certify:
-                wanted &= ~self.sure
-        return np.flatnonzero(wanted)
-
-    def at_any(self, groups: Sequence[Group]) -> Mask:
-        """The cells that some group proves."""
-        return np.isin(self.at, np.concatenate([np.zeros(0, np.intp), *(group.at for group in groups)]))
-
-    def _reaches(self, sign: float) -> Mask:
-        """Whether each interval reaches as far as needed, give or take what only exact arithmetic can tell."""
-        slack = sign * TIE * np.maximum(1.0, np.abs(self.value))
-        lower, upper, sliding = self.needs.floats()
-        bare = (lower == 0) & (upper == 0) & (sliding == 0)
-        covers = (self.lower - slack <= self.value - lower) & (self.upper + slack >= self.value + upper)
-        wide = self.upper - self.lower + 2 * slack >= sliding
-        return np.asarray(np.where(bare, self.upper - self.lower > np.abs(slack), covers & wide), np.bool_)
+    def _proofs(self, needs: Needs, seen: Protection) -> Iterator[Group]:
+        """Per component the exact tables that prove what the solver's tables suggest."""
+        limits = exact_limits(self.problem, self.release, self.system)
+        columns = self.system.matrix.tocsc()
+        for component in seen.components:
+            wanted = np.flatnonzero(np.isin(needs.at, component.cells))
+            if wanted.size:
+                moves = component.tables - self.system.truth[component.cells]
+                own = needs.take(wanted)
+                group = prove(columns, limits, component.cells, moves, own, whole=self.whole)
+                if self.whole and len(group) < len(own):
+                    left = own.take(np.flatnonzero(~np.isin(own.at, group.at)))
+                    more = whole_moves(columns, limits, component.cells, left, self.time_limit_s)
+                    group = prove(columns, limits, component.cells, np.vstack([moves, more]), own, whole=True)
+                yield group
 
 
-def _proofs(problem: Problem, release: Release, system: System, needs: Needs, seen: Protection) -> Iterator[Group]:
-    """Per component the exact tables that prove what the solver's tables suggest."""
-    limits, columns = exact_limits(problem, release, system), system.matrix.tocsc()
-    order = np.argsort(needs.at, kind="stable")
-    for component in seen.components:
-        wanted = order[np.isin(needs.at[order], component.cells)]
-        if wanted.size:
-            moves = component.tables - system.truth[component.cells]
-            yield prove(columns, limits, component.cells, moves, needs.take(wanted))
+def _knows_whole_numbers(table: Table, integers: bool | None) -> bool:
+    if integers is None:
+        return table.count is not None and table.decimals == 0 and bool((table.count == table.integers).all())
+    if integers and table.decimals:
+        raise InvalidOption(
+            f"audit's integers=True says that values are whole numbers, but they have {table.decimals} decimals."
+        )
+    return integers
 
 
 def _refuse_foreign(problem: Problem, release: Release) -> None:

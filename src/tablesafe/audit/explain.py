@@ -20,8 +20,7 @@ from scipy import sparse
 
 from tablesafe.audit.exact import Limits
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats
-from tablesafe.solve.repeated import RepeatedProgram
+from tablesafe.solve.least import least
 from tablesafe.table import Table
 
 Side = Literal["lower", "upper"]
@@ -258,7 +257,9 @@ def _lightest(
     price = np.concatenate([np.zeros(2 * len(rows)), high[use_high], low[use_low]]) / scale
     goal = (cells == at).astype(np.float64)
     weight = np.concatenate([np.ones(2 * len(rows)), np.full(len(use_high) + len(use_low), 0.1)])
-    answer = _minimum(weight, balance, goal, price, target / scale + 1e-7)
+    constraints = sparse.vstack([balance, sparse.csr_array(price[None])], format="csr")
+    budget = target / scale + 1e-7
+    answer = least(weight, constraints, np.append(goal, -np.inf), np.append(goal, budget))
     if answer is None:
         return None
     multipliers = answer[: len(rows)] - answer[len(rows) : 2 * len(rows)]
@@ -267,18 +268,3 @@ def _lightest(
         for row, value in zip(rows, multipliers, strict=True)
         if abs(value) > 1e-7
     }
-
-
-def _minimum(weight: Floats, balance: sparse.csr_array, goal: Floats, price: Floats, budget: float) -> Floats | None:
-    """The least `weight @ z` with `balance @ z = goal`, `price @ z <= budget` and `z >= 0`; None if there is none.
-
-    Written with two columns more, what remains of the budget and one that is always 1, all right-hand sides are zero.
-    """
-    n = len(weight)
-    remains = sparse.csr_array(([1.0], ([len(goal)], [0])), shape=(len(goal) + 1, 1))
-    one = sparse.csr_array(np.append(-goal, -budget)[:, None])
-    matrix = sparse.hstack([sparse.vstack([balance, sparse.csr_array(price[None])]), remains, one], format="csr")
-    upper = np.append(np.full(n + 1, np.inf), 1.0)
-    program = RepeatedProgram(matrix, np.append(np.zeros(n + 1), 1.0), upper, cost=np.append(weight, [0.0, 0.0]))
-    answer = program.minimise(np.array([n + 1]), np.ones(1), np.ones(1))
-    return None if answer is None else answer[:n]

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.audit.intervals import exact_intervals
-from tablesafe.audit.knowledge import Knowledge, Part
-from tablesafe.audit.moves import Moves
+from tablesafe.audit.knowledge import Knowledge, Members
+from tablesafe.audit.moves import Limits, Move, Moves, Room
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Mask
@@ -37,7 +37,8 @@ from tablesafe.problem import Problem
 
 _RANKS = ("largest", "second largest", "third largest", "fourth largest", "fifth largest")
 
-Members = tuple[int, ...]
+NOTHING = Limits(np.zeros(0, np.intp), np.zeros(0), np.zeros(0))
+"""What the outsider knows beyond the release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,37 +102,23 @@ def insiders(
     """
     if coalition < 1:
         raise InvalidOption(f"insiders' coalition must be at least 1, got {coalition!r}.")
-    knowledge = Knowledge.of(system)
+    knowledge = Knowledge.of(system, coalition)
     if knowledge is None:
         return Insiders((), 0, 0, "No insiders: the table tells neither contributors nor their number.")
     sensitive = np.flatnonzero(problem.sensitivity.mask[system.cells])
     wanted = sensitive if wanted is None else np.intersect1d(wanted, sensitive)
-    searches = [
-        _Search(problem, part, np.searchsorted(part.cells, targets), max_coalitions)
-        for part, targets in _parts(knowledge, wanted, coalition)
-    ]
-    found = [insider for search in searches for insider in search.worst(names)]
-    listed = knowledge.lists.who[system.cells]
-    who = "contributor" if coalition == 1 else f"coalition of up to {coalition} contributors"
+    search = _Search(problem, knowledge, wanted, max_coalitions)
+    search.run()
+    listed = np.unique(knowledge.who[knowledge.who >= 0])
+    who = "contributor" if coalition == 1 else f"coalition of up to {coalition}"
     return Insiders(
-        tuple(sorted(found, key=lambda insider: insider.cell)),
+        tuple(search.worst(names)),
         len(wanted),
-        sum(search.programs for search in searches),
-        f"Every {who} of the {len(np.unique(listed[listed >= 0])):,} listed in suppressed cells, "
+        search.programs,
+        f"Every {who} of the {len(listed):,} contributors listed in suppressed cells, "
         f"against {len(wanted):,} sensitive cells.",
-        any(search.cut for search in searches),
+        search.cut,
     )
-
-
-def _parts(knowledge: Knowledge, wanted: NDArray[np.intp], size: int) -> Iterator[tuple[Part, NDArray[np.intp]]]:
-    """The components with wanted cells, each with those of its cells."""
-    component = components(knowledge.system.matrix)
-    order = np.argsort(component, kind="stable")
-    starts = np.searchsorted(component[order], np.arange(component.max(initial=-1) + 2))
-    asked = wanted[np.argsort(component[wanted], kind="stable")]
-    for number in np.unique(component[wanted]).tolist():
-        cells = np.sort(order[starts[number] : starts[number + 1]])
-        yield Part.of(knowledge, cells, size), np.sort(asked[component[asked] == number])
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,42 +176,56 @@ class _Opening:
 
 
 class _Search:
-    """The insiders of one component against its sensitive cells."""
+    """All insiders against the sensitive cells."""
 
-    def __init__(self, problem: Problem, part: Part, targets: NDArray[np.intp], max_coalitions: int) -> None:
-        self.part, self.moves = part, Moves(part)
-        self.levels = [_levels(problem, int(cell)) for cell in part.system.cells[targets]]
-        self.targets = {int(target): number for number, target in enumerate(targets)}
-        self.max_coalitions = max_coalitions
-        self.intervals, self.cut = 0, False
-        self.settled: set[tuple[int, int]] = set()
-        """Cells and directions in which a witness is known that no insider can rule out."""
+    def __init__(self, problem: Problem, knowledge: Knowledge, wanted: NDArray[np.intp], max_coalitions: int) -> None:
+        self.knowledge, self.system, self.max_coalitions = knowledge, knowledge.system, max_coalitions
+        self.needs = {int(cell): _levels(problem, int(self.system.cells[cell])) for cell in wanted}
+        self.moves = Moves(self.system)
+        truth, hidden = self.system.truth, ~knowledge.transparent
+        up = self.system.upper - truth
+        self.plain = self.moves.room(truth - self.system.lower, up)
+        """What the outsider cannot rule out."""
+        self.cautious = self.moves.room(truth - knowledge.guess, up)
+        """What nobody can rule out who is listed nowhere."""
+        self.free = self.moves.room(np.where(hidden, truth - knowledge.most, 0.0), np.where(hidden, up, 0.0))
+        """What nobody at all can rule out."""
+        self.settled = {+1: np.zeros(len(truth), np.bool_), -1: np.zeros(len(truth), np.bool_)}
+        """Cells that can move as far as they need by a move that nobody can rule out."""
+        self.components = components(self.system.matrix)
         self.openings: dict[int, list[_Opening]] = {}
-        for target in self.targets:
-            self._look_at(target)
+        self.intervals, self.cut = 0, False
 
     @property
     def programs(self) -> int:
         """Linear programs solved, two for each interval."""
         return self.moves.solved + 2 * self.intervals
 
+    def run(self) -> None:
+        """Look at every sensitive cell."""
+        for target in self.needs:
+            if self._witnesses(target, (), self.free, NOTHING) is None:
+                self._look_at(target)
+
     def _look_at(self, target: int) -> None:
-        """Ask for witnesses that convince everybody, then for one for each insider who is not convinced."""
+        """Find out who can rule out the witnesses of a cell, and what they learn."""
         tried: set[Members] = set()
-        moved = self._witnesses(target, (), cautious=True)
+        moved = self._witnesses(target, (), self.cautious, NOTHING)
         if moved is not None:
             self._convince(target, (), moved, True, tried)
             return
-        moved = self._witnesses(target, (), cautious=False)
+        moved = self._witnesses(target, (), self.plain, NOTHING)
         if moved is None and self._opening(target, (), certain=True) is not None:
             return  # open to anybody
-        possible = self._opening(target, (), certain=False)
-        if possible is not None:
-            self.openings.setdefault(target, []).append(possible)
+        self._note(target, self._opening(target, (), certain=False))
         self._convince(target, (), moved, False, tried)
 
+    def _note(self, target: int, opening: _Opening | None) -> None:
+        if opening is not None:
+            self.openings.setdefault(target, []).append(opening)
+
     def _convince(
-        self, target: int, members: Members, moved: list[Floats] | None, cautious: bool, tried: set[Members]
+        self, target: int, members: Members, moved: list[Move] | None, cautious: bool, tried: set[Members]
     ) -> None:
         """Look at every coalition with one member more that can rule the witnesses out."""
         for one in self._doubters(target, moved).tolist():
@@ -238,61 +239,70 @@ class _Search:
             witnesses = self._judge(target, more, moved, cautious)
             if any(opening.certain and opening.exact for opening in self.openings.get(target, ())):
                 return  # nothing is worse
-            if witnesses is not None and len(more) < self.part.size:
+            if witnesses is not None and len(more) < self.knowledge.size:
                 self._convince(target, more, witnesses, cautious, tried)
 
-    def _judge(self, target: int, members: Members, moved: list[Floats] | None, cautious: bool) -> list[Floats] | None:
-        """Witnesses for one coalition; None, and an opening on record, where it learns too much."""
-        if moved is not None and all(self.moves.convinces(move, members, target, cautious=cautious) for move in moved):
+    def _judge(self, target: int, members: Members, moved: list[Move] | None, cautious: bool) -> list[Move] | None:
+        """Witnesses for one coalition; None where it has none that are sure. Openings go on record."""
+        listed = self._limits(members, guess=False)
+        if moved is not None and all(allowed(listed, move, target) for move in moved):
             return moved
-        if self._need(target, members, cautious).nothing:
+        if self._need(target, members).nothing:
             return moved
-        witnesses = self._witnesses(target, members, cautious=cautious)
+        room = self.cautious if cautious else self.plain
+        witnesses = self._witnesses(target, members, room, listed)
         if witnesses is not None:
             return witnesses
-        opening = self._opening(target, members, certain=not cautious)
-        if opening is None:
-            return moved
-        if cautious:
-            witnesses = self._witnesses(target, members, cautious=False)
-            sure = None if witnesses is not None else self._opening(target, members, certain=True)
-            opening = opening if sure is None else sure
-        self.openings.setdefault(target, []).append(opening)
+        witnesses = self._witnesses(target, members, self.plain, self._limits(members, guess=True))
+        possible = None if witnesses is not None else self._opening(target, members, certain=False)
+        if possible is None:
+            return witnesses or moved
+        witnesses = self._witnesses(target, members, self.plain, listed)
+        certain = None if witnesses is not None else self._opening(target, members, certain=True)
+        self._note(target, certain or possible)
         return witnesses
 
-    def _doubters(self, target: int, moved: list[Floats] | None) -> NDArray[np.int64]:
+    def _doubters(self, target: int, moved: list[Move] | None) -> NDArray[np.int64]:
         """Contributors listed in cells where the witnesses go against what some coalition knows.
 
         Any coalition that can rule a witness out has a member that is listed in one of those cells. Of single insiders
-        only those count who can do so themselves. Without witnesses everyone counts.
+        only those count who can do so themselves. Without witnesses everyone in the component counts.
         """
-        part = self.part
+        known = self.knowledge
         if moved is None:
-            return np.unique(part.who[part.who >= 0])
-        found = []
+            cells = np.flatnonzero(self.components == self.components[target])
+            return np.unique(known.who[cells][known.who[cells] >= 0])
+        found = [np.zeros(0, np.int64)]
         for move in moved:
-            cells = self.moves.violated(move, target)
-            who, own = part.who[cells], part.own[cells]
-            doubts = who >= 0
-            if part.size == 1:
-                doubts &= (own > (part.system.truth + move)[cells, None]) | (part.everyone[cells] == 1)[:, None]
-            found.append(who[doubts])
-        return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+            over = (move.by > self.free.up[move.cells]) | (-move.by > self.free.down[move.cells])
+            over &= move.cells != target
+            cells = move.cells[over]
+            doubts = known.who[cells] >= 0
+            if known.size == 1:
+                left = (self.system.truth[cells] + move.by[over])[:, None]
+                doubts &= (known.own[cells] > left) | (known.everyone[cells] == 1)[:, None]
+            found.append(known.who[cells][doubts])
+        return np.unique(np.concatenate(found))
 
     def _covers(self, target: int, members: Members) -> bool:
         """Whether the coalition is all there is in a cell."""
-        return int(np.isin(self.part.who[target], members).sum()) >= int(self.part.everyone[target])
+        return int(np.isin(self.knowledge.who[target], members).sum()) >= int(self.knowledge.everyone[target])
 
     # -- witnesses -----------------------------------------------------------------------------------------------------
 
-    def _witnesses(self, target: int, members: Members, *, cautious: bool) -> list[Floats] | None:
-        """Moves of a cell down and up as far as it needs, that a coalition cannot rule out; None if there are none."""
-        for down, up in self._need(target, members, cautious).ways():
-            moved: list[Floats] = []
+    def _witnesses(self, target: int, members: Members, room: Room, limits: Limits) -> list[Move] | None:
+        """Moves of a cell down and up as far as it needs, that a coalition cannot rule out; None if there are none.
+
+        Directions in which nobody at all can rule a move out need none.
+        """
+        for down, up in self._need(target, members).ways():
+            moved: list[Move] = []
             for by in (-down, up):
-                if by == 0 or (not members and (target, int(np.sign(by))) in self.settled):
+                if by == 0 or (not members and self.settled[int(np.sign(by))][target]):
                     continue
-                move = self.moves.find(target, by, members, cautious=cautious)
+                if by > self.plain.up[target] or -by > self.plain.down[target]:
+                    break
+                move = self.moves.find(room, target, by, limits)
                 if move is None:
                     break
                 self._offer(move)
@@ -301,61 +311,83 @@ class _Search:
                 return moved
         return None
 
-    def _offer(self, move: Floats) -> None:
+    def _offer(self, move: Move) -> None:
         """Use a move, or its opposite, for every sensitive cell that it moves, in the length that the cell needs."""
-        for target, number in self.targets.items():
-            if move[target] == 0:
-                continue
-            down, up = self.levels[number].ways()[0]
-            for by in (-down, up):
-                if by and (target, int(np.sign(by))) not in self.settled:
-                    scaled = move * (by / move[target])
-                    if self.moves.possible(scaled) and not self.moves.violated(scaled, target).size:
-                        self.settled.add((target, int(np.sign(by))))
+        fixed = move.cells[self.knowledge.transparent[move.cells]]
+        if len(fixed) > 1:
+            return
+        for turned in (1.0, -1.0):
+            by = turned * move.by
+            room = np.where(by > 0, self.free.up[move.cells], self.free.down[move.cells])
+            open_room = np.where(by > 0, self.plain.up[move.cells], self.plain.down[move.cells])
+            room[np.isin(move.cells, fixed)] = np.inf
+            times = float((room / np.abs(by)).min())
+            for cell, reach, most in zip(move.cells.tolist(), (times * by).tolist(), open_room.tolist(), strict=True):
+                need = self.needs.get(cell)
+                if need is None or (fixed.size and cell != fixed[0]):
+                    continue
+                down, up = need.ways()[0]
+                wanted = up if reach > 0 else down
+                if 0 < wanted <= min(abs(reach), most):
+                    self.settled[int(np.sign(reach))][cell] = True
+
+    def _limits(self, members: Members, *, guess: bool) -> Limits:
+        """How far cells may move for all a coalition knows; with `guess`, also where its members are not listed."""
+        cells, floor, known = self.knowledge.seen_by(members)
+        truth = self.system.truth
+        if guess:
+            least = self.knowledge.guesses(members)
+            least[cells] = np.maximum(least[cells], floor)
+            more = np.setdiff1d(np.flatnonzero(least > self.system.lower), cells)
+            cells = np.concatenate([cells, more])
+            known = np.concatenate([known, np.zeros(len(more), np.bool_)])
+            floor = np.minimum(least, truth)[cells]
+        up = self.system.upper[cells] - truth[cells]
+        return Limits(cells, np.where(known, 0.0, np.floor(truth[cells] - floor)), np.where(known, 0.0, np.floor(up)))
 
     def _opening(self, target: int, members: Members, *, certain: bool) -> _Opening | None:
         """The exact interval of a cell as a coalition sees it, if it is too narrow."""
-        floor, known = self.part.view(members, cautious=not certain)
-        system = self.part.system
-        keep = np.flatnonzero(~known)
-        matrix, truth = system.matrix[:, keep], system.truth[keep]
-        seen = System(
-            system.table, system.cells[keep], system.rows, matrix,
-            np.asarray(matrix.astype(np.int64) @ truth), floor[keep], system.upper[keep], truth,
-        )  # fmt: skip
-        self.intervals += 1
-        interval = exact_intervals(seen, np.searchsorted(keep, [target]))
-        low, high = float(interval.lower[0]), float(interval.upper[0])
-        short = self._need(target, members, not certain).short(float(system.truth[target]), low, high)
+        limits = self._limits(members, guess=not certain)
+        system = self.system
+        lower, upper = system.lower.copy(), system.upper.copy()
+        lower[limits.cells] = np.maximum(lower[limits.cells], system.truth[limits.cells] - limits.down)
+        upper[limits.cells] = np.minimum(upper[limits.cells], system.truth[limits.cells] + limits.up)
+        if not members and not certain:
+            lower = np.maximum(lower, np.minimum(self.knowledge.guess, system.truth))
+        keep = np.flatnonzero((self.components == self.components[target]) & (lower < upper))
+        at = int(np.searchsorted(keep, target))
+        low = high = float(system.truth[target])
+        if at < len(keep) and keep[at] == target:
+            self.intervals += 1
+            interval = exact_intervals(_part(system, keep, lower, upper), np.array([at]))
+            low, high = float(interval.lower[0]), float(interval.upper[0])
+        value, need = float(system.truth[target]), self._need(target, members)
+        if lower[target] > system.lower[target] and not need.bare:
+            need = replace(need, lower=min(need.lower, value - float(lower[target])))
+        short = need.short(value, low, high)
         return None if short is None else _Opening(members, low, high, short, certain)
 
     # -- what must hold ------------------------------------------------------------------------------------------------
 
-    def _need(self, target: int, members: Members, cautious: bool) -> _Need:
+    def _need(self, target: int, members: Members) -> _Need:
         """How far a cell must be hidden from a coalition, in units (see the module's text)."""
-        need = self.levels[self.targets[target]]
-        part = self.part
-        if need.bare or part.knowledge.lists.negative:
+        need, known = self.needs[target], self.knowledge
+        if need.bare or known.lists.negative or not members:
             return need
-        value = float(part.system.truth[target])
-        if members:
-            need = _relaxed(need, value, part.own[target], np.isin(part.who[target], members), part.who[target] >= 0)
-        floor = float(part.view(members, cautious=cautious)[0][target])
-        if floor > part.system.lower[target]:
-            need = replace(need, lower=min(need.lower, value - floor))
-        return need
+        inside = np.isin(known.who[target], members) & (known.who[target] >= 0)
+        return _for_members(need, float(self.system.truth[target]), known.own[target], inside, known.who[target] >= 0)
 
     # -- what is told --------------------------------------------------------------------------------------------------
 
     def worst(self, names: bool) -> Iterator[Insider]:
         """The insider that learns most about each cell that is open to one."""
-        unit = 10.0**self.part.system.table.decimals
-        for target, openings in self.openings.items():
-            need = self.levels[self.targets[target]]
+        unit = 10.0**self.system.table.decimals
+        for target, openings in sorted(self.openings.items()):
+            need = self.needs[target]
             worst = max(openings, key=lambda opening: opening.badness(need))
             yield Insider(
-                cell=int(self.part.system.cells[target]),
-                role=role(self.part, target, worst.members),
+                cell=int(self.system.cells[target]),
+                role=role(self.knowledge, target, worst.members),
                 size=max(len(worst.members), 1),
                 lower=worst.lower / unit,
                 upper=worst.upper / unit,
@@ -364,8 +396,25 @@ class _Search:
                 short_width=worst.short[2] / unit,
                 exact=worst.exact,
                 certain=worst.certain,
-                names=tuple(_name(self.part, member) for member in worst.members) if names else (),
+                names=tuple(_name(self.knowledge, member) for member in worst.members) if names else (),
             )
+
+
+def _part(system: System, cells: NDArray[np.intp], lower: Floats, upper: Floats) -> System:
+    """The system over some of its cells; the others are known."""
+    columns = system.matrix.tocsc()[:, cells].tocsr()
+    rows = np.flatnonzero(np.diff(columns.indptr))
+    matrix, truth = columns[rows], system.truth[cells]
+    rhs = np.asarray(matrix.astype(np.int64) @ truth)
+    return System(system.table, system.cells[cells], system.rows[rows], matrix, rhs, lower[cells], upper[cells], truth)
+
+
+def allowed(limits: Limits, move: Move, but: int) -> bool:
+    """Whether a move stays within other limits, one cell apart."""
+    _, ours, theirs = np.intersect1d(limits.cells, move.cells, assume_unique=True, return_indices=True)
+    by = move.by[theirs]
+    fits = (by <= limits.up[ours]) & (-by <= limits.down[ours])
+    return bool((fits | (limits.cells[ours] == but)).all())
 
 
 def _levels(problem: Problem, cell: int) -> _Need:
@@ -374,12 +423,12 @@ def _levels(problem: Problem, cell: int) -> _Need:
     return _Need(lower, upper, sliding, lower == upper == sliding == 0)
 
 
-def _relaxed(need: _Need, value: float, own: Floats, inside: Mask, listed: Mask) -> _Need:
-    """The need when the largest contributor is itself the insider: the largest of the others must be hidden."""
+def _for_members(need: _Need, value: float, own: Floats, inside: Mask, listed: Mask) -> _Need:
+    """The need against some of the contributors: where the largest is among them, the largest other must be hidden."""
     order = np.argsort(-own, kind="stable")
     own, inside, listed = own[order], inside[order], listed[order]
     if not inside[0] or own[0] <= 0:
-        return need
+        return replace(need, lower=min(need.lower, value - float(own[inside].sum())))
     left = max(value - float(own.sum()), 0.0)
     smallest = min(float(own[-1]), left) if listed.all() else 0.0
     second = float(own[1]) if len(own) > 1 else smallest
@@ -391,44 +440,45 @@ def _relaxed(need: _Need, value: float, own: Floats, inside: Mask, listed: Mask)
         min(max((level + rest) / float(own[0]) * target - hidden_by, 0.0), level) if level > 0 else 0.0
         for level in (need.lower, need.upper)
     )
+    lower = min(lower, value - float(own[inside].sum()))
     return _Need(lower, upper, need.sliding * min(target / float(own[0]), 1.0), False)
 
 
-def role(part: Part, target: int, members: Members) -> str:
+def role(known: Knowledge, target: int, members: Members) -> str:
     """What makes a coalition an insider, without its name."""
     if not members:
         return "a contributor that is not among the largest listed"
-    single = [_role_of_one(part, target, member) for member in members]
+    single = [_role_of_one(known, target, member) for member in members]
     return single[0] if len(single) == 1 else f"a coalition of {len(single)}: {'; '.join(single)}"
 
 
-def _role_of_one(part: Part, target: int, member: int) -> str:
-    place = np.flatnonzero(part.who[target] == member)
+def _role_of_one(known: Knowledge, target: int, member: int) -> str:
+    place = np.flatnonzero(known.who[target] == member)
     roles = []
     if place.size:
-        rank = int((part.own[target] > part.own[target, place[0]]).sum())
+        rank = int((known.own[target] > known.own[target, place[0]]).sum())
         roles.append(f"the {_RANKS[rank] if rank < len(_RANKS) else f'{rank + 1}th largest'} contributor of the cell")
-    elsewhere = _elsewhere(part, target, np.flatnonzero((part.who == member).any(axis=1)))
+    elsewhere = _elsewhere(known, target, np.flatnonzero((known.who == member).any(axis=1)))
     if elsewhere:
         roles.append(elsewhere)
     return ", ".join(roles) or "a contributor to other suppressed cells"
 
 
-def _elsewhere(part: Part, target: int, cells: NDArray[np.intp]) -> str:
+def _elsewhere(known: Knowledge, target: int, cells: NDArray[np.intp]) -> str:
     """The strongest position that a contributor has in other cells."""
     cells = cells[cells != target]
-    rows = part.system.matrix.tocsc()[:, [target]].indices
-    beside = np.unique(part.system.matrix[rows].indices)
+    rows = known.system.matrix.tocsc()[:, [target]].indices
+    beside = np.unique(known.system.matrix[rows].indices)
     for contributors, words in ((1, "the only contributor"), (2, "one of two contributors")):
-        there = cells[part.everyone[cells] == contributors]
+        there = cells[known.everyone[cells] == contributors]
         if there.size:
             where = "in the same row" if np.isin(there, beside).any() else "that is suppressed"
             return f"{words} of another cell {where}"
     return "a contributor to another suppressed cell" if cells.size else ""
 
 
-def _name(part: Part, member: int) -> str:
-    kept = part.system.table.contributors
-    if kept is None or member >= part.knowledge.lists.nobody:
+def _name(known: Knowledge, member: int) -> str:
+    kept = known.system.table.contributors
+    if kept is None or member >= known.lists.nobody:
         return "without a name"
     return str(member) if kept.names is None else str(kept.names[member])

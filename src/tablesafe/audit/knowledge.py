@@ -3,7 +3,8 @@
 A contributor (a respondent, or a holding where the table knows holdings) knows what it reported in every cell, so it
 knows that the cell is no less than that, where no contribution is negative; a cell of which it is the only contributor
 it knows exactly. A coalition adds up what its members know. With sampling weights a contributor is taken to know what
-it adds to the published total: the stronger attacker.
+it adds to the published total: the stronger attacker. Contributors that were ranked by a shadow variable have told
+nothing about the value itself; of them only those who are alone in a cell know something.
 
 Of a contributor that a cell does not list among its largest only a limit is known: it has no more there than the
 smallest that is listed, than remains of the cell, than it has in a total of which the cell is a part (less what it has
@@ -19,9 +20,11 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.rules.contributions import SHADOW
 from tablesafe.table import Table
 
 MANY = np.iinfo(np.int64).max
@@ -54,15 +57,17 @@ class Lists:
         kept = table.contributors
         if kept is not None:
             identity, added = kept.identity, kept.amount if kept.weighted is None else kept.weighted
+            if SHADOW in table.columns:
+                added = np.zeros_like(added)
         elif everyone is not None:
             identity, added = np.full((len(table), 1), -1), np.zeros((len(table), 1))
         else:
             return None
         used = (identity >= 0) | (added != 0)
         if everyone is not None:
-            alone = everyone == 1
-            used = used | (alone[:, None] & (np.arange(identity.shape[1]) == 0))
-            added = np.where(alone[:, None], np.where(np.arange(identity.shape[1]) == 0, table.value[:, None], 0), added)
+            alone, first = (everyone == 1)[:, None], np.arange(identity.shape[1]) == 0
+            used = used | (alone & first)
+            added = np.where(alone, np.where(first, table.value[:, None], 0.0), added)
         negative = bool((added < 0).any() or (table.integers < 0).any())
         own = np.where(used, np.ceil(added * 10.0**table.decimals - 1e-6), 0.0)
         own = own if negative else np.minimum(own, table.integers[:, None])
@@ -121,7 +126,7 @@ class Knowledge:
         """The most that any coalition knows to be in each unknown cell."""
         if self.lists.negative:
             return self.system.lower
-        return np.maximum(-np.sort(-self.own, axis=1)[:, : self.size].sum(axis=1), self.system.lower)
+        return np.asarray(np.maximum(-np.sort(-self.own, axis=1)[:, : self.size].sum(axis=1), self.system.lower))
 
     @cached_property
     def guess(self) -> Floats:
@@ -129,12 +134,12 @@ class Knowledge:
         if self.lists.negative:
             return self.system.lower
         most = np.minimum(self.size * self.lists.unlisted[self.system.cells], self._left)
-        return np.maximum(most, self.system.lower)
+        return np.asarray(np.maximum(most, self.system.lower))
 
     @cached_property
     def _left(self) -> Floats:
         """What the contributors that are not listed have together."""
-        return np.maximum(self.system.truth - self.own.sum(axis=1), 0.0)
+        return np.asarray(np.maximum(self.system.truth - self.own.sum(axis=1), 0.0))
 
     def listings(self, members: Members) -> tuple[NDArray[np.intp], Floats, Integers]:
         """The table's cells that list a member: what the members add to each, and how many of them it lists."""
@@ -147,7 +152,7 @@ class Knowledge:
         return found, own, np.bincount(where, minlength=len(found)).astype(np.int64)
 
     def seen_by(self, members: Members) -> tuple[NDArray[np.intp], Floats, Mask]:
-        """The unknown cells that list a member: the least that the members know to be there, and which they know exactly."""
+        """The unknown cells that list a member: the least that the members know to be there, and which they know."""
         cell, own, listed = self.listings(members)
         at = np.minimum(np.searchsorted(self.system.cells, cell), len(self.system) - 1)
         here = self.system.cells[at] == cell
@@ -173,16 +178,20 @@ class Knowledge:
         has[cell], listed[cell] = own, True
         at, row = self._parents
         total = table.totals[self.system.rows[row]]
-        rest = -np.asarray(table.equations[self.system.rows].astype(np.float64) @ has)[row]
+        rest = -np.asarray(self._equations @ has)[row]
         limit = np.where(listed[total], rest, lists.unlisted[total])
         np.minimum.at(guess, at, np.maximum(limit, 0.0))
         guess[listed[self.system.cells]] = 0.0
         return guess
 
     @cached_property
+    def _equations(self) -> sparse.csr_array:
+        return sparse.csr_array(self.system.table.equations[self.system.rows].astype(np.float64))
+
+    @cached_property
     def _parents(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Pairs of an unknown cell with unlisted contributors and a row of the system in which it is a part."""
-        subtracts = np.asarray((self.system.table.equations[self.system.rows] < 0).sum(axis=1)) > 1
+        subtracts = np.asarray((self._equations < 0).sum(axis=1)) > 1
         entries = self.system.matrix.tocoo()
         some = (self.lists.unlisted[self.system.cells[entries.col]] > 0) & (entries.data > 0)
         some &= ~subtracts[entries.row]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.rules.contributions import SHADOW, shadowed
 from tablesafe.table import Contributors, Table
 
 
@@ -40,12 +41,17 @@ class Groups:
 
 
 def merged(table: Table, groups: Groups, *, cautious: bool) -> Table:
-    """One cell per set, with its value, its count and its largest contributors; there are no equations."""
+    """One cell per set, with its value, its count and its largest contributors; there are no equations.
+
+    Contributors that were ranked by a shadow variable are merged by it.
+    """
     n = len(groups)
-    lists = _Lists.of(table)
+    ranked = shadowed(table)
+    lists = _Lists.of(ranked)
     count, holdings = _counts(table, groups, lists, cautious)
     value = np.asarray(groups.cells.astype(np.int64) @ table.integers)
-    contributors = None if lists is None else _merged_contributors(table, groups, lists, cautious)
+    contributors = None if lists is None else _merged_contributors(ranked, groups, lists, cautious)
+    shadow = {SHADOW: np.asarray(groups.cells.astype(np.int64) @ ranked.integers) / 10.0**ranked.decimals}
     return Table(
         value,
         table.decimals,
@@ -57,7 +63,7 @@ def merged(table: Table, groups: Groups, *, cautious: bool) -> Table:
         count=count,
         holdings=holdings,
         contributors=contributors,
-        columns={},
+        columns={} if ranked is table else shadow,
         exact=table.exact,
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
+from time import perf_counter
 from typing import Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from tablesafe.audit.exact import (
     whole_multiples,
 )
 from tablesafe.equations import Floats, Mask
+from tablesafe.solve.whole import WholeProgram
 
 TIE = 1e-6
 """Two numbers nearer than this, relative to their size, are compared exactly."""
@@ -105,15 +107,54 @@ class Group:
         return len(self.at)
 
 
-def prove(columns: sparse.csc_array, limits: Limits, cells: NDArray[np.intp], moves: Floats, needs: Needs) -> Group:
+def prove(
+    columns: sparse.csc_array,
+    limits: Limits,
+    cells: NDArray[np.intp],
+    moves: Floats,
+    needs: Needs,
+    *,
+    whole: bool = False,
+) -> Group:
     """Prove as many of the needs as the moves of one component allow.
 
     `columns` holds all equations over all unknown cells, `cells` the positions of the component's, ascending; each row
-    of `moves` is a solver's table less the truth, over those cells.
+    of `moves` is a solver's table less the truth, over those cells. With `whole`, only whole numbers count.
     """
-    search = _Search(equations_over(columns, cells), limits.take(cells), moves, needs, np.searchsorted(cells, needs.at))
+    own = np.searchsorted(cells, needs.at)
+    search = _Search(equations_over(columns, cells), limits.take(cells), moves, needs, own, whole)
     search.cover()
     return search.group(cells)
+
+
+def whole_moves(
+    columns: sparse.csc_array, limits: Limits, cells: NDArray[np.intp], needs: Needs, time_limit_s: float | None
+) -> Floats:
+    """Moves to other tables of whole numbers in which wanted cells go as far down and up as they can."""
+    own = limits.take(cells)
+    low = np.where(own.low_free, -np.inf, -(-own.low // own.scale)).astype(np.float64)
+    high = np.where(own.high_free, np.inf, own.high // own.scale).astype(np.float64)
+    reach = _within_reach(needs, cells, low, high)
+    program = WholeProgram(equations_over(columns, cells), *reach)
+    deadline = perf_counter() + (np.inf if time_limit_s is None else time_limit_s)
+    found = []
+    for cell in np.searchsorted(cells, needs.at).tolist():
+        for sign in (-1, 1):
+            if perf_counter() < deadline:
+                point = program.furthest(cell, sign, min(deadline - perf_counter(), 1e6)).point
+                if point is not None:
+                    found.append(point.astype(np.float64))
+    return np.array(found).reshape(len(found), len(cells))
+
+
+def _within_reach(needs: Needs, cells: NDArray[np.intp], low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Limits that are never without end: no witness needs to go further than what is asked."""
+    lower, upper, sliding = needs.floats()
+    own = np.searchsorted(cells, needs.at)
+    low, high = low.copy(), high.copy()
+    far = np.ceil(lower + upper + sliding) + 1.0
+    low[own], high[own] = np.maximum(low[own], -far), np.minimum(high[own], far)
+    return low, high
 
 
 def equations_over(columns: sparse.csc_array, cells: NDArray[np.intp]) -> sparse.csr_array:
@@ -130,9 +171,16 @@ class _Search:
     """Greedy cover: the suggestion that serves most open needs first, made exact, until no more is served."""
 
     def __init__(
-        self, matrix: sparse.csr_array, limits: Limits, moves: Floats, needs: Needs, columns: NDArray[np.intp]
+        self,
+        matrix: sparse.csr_array,
+        limits: Limits,
+        moves: Floats,
+        needs: Needs,
+        columns: NDArray[np.intp],
+        whole: bool,
     ) -> None:
         self.matrix, self.limits, self.moves, self.needs, self.columns = matrix, limits, moves, needs, columns
+        self.whole = whole
         self.found: list[Move] = []
         self.reached: list[Reach] = []
         self.bare = np.asarray((needs.lower == 0) & (needs.upper == 0) & (needs.sliding == 0), np.bool_)
@@ -175,8 +223,10 @@ class _Search:
 
     def _exact(self, suggestion: int) -> Iterator[tuple[Move, Reach]]:
         rounded = exact_moves(self.matrix, self.moves[[suggestion]], self.limits)[0]
-        if rounded is not None:
+        if rounded is not None and not (self.whole and rounded.denominator > 1):
             yield rounded, Reach(rounded.at(self.columns), rounded.denominator)
+        if self.whole:
+            return
         vertex = exact_vertex(self.matrix, self.moves[suggestion], self.limits)
         if vertex is not None:
             yield vertex, Reach(vertex.at(self.columns), vertex.denominator)

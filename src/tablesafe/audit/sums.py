@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Self
+from math import lcm
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,11 @@ from scipy.sparse.linalg import splu
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Integers, Mask, distinct_rows
 from tablesafe.errors import InvalidOption
+from tablesafe.solve.small import SmallSolver, columns_of
 
 _PROJECTIONS = 3
 """Random null vectors: a chance agreement of all three to twelve digits does not happen."""
+_LARGEST_DENOMINATOR = 60
 _EQUAL = 1e-8
 """Null vectors have entries around 1, computed to about 1e-14."""
 
@@ -55,6 +58,8 @@ class ConstantSums:
     """Ones at the unknown cells of each sum."""
     combination: sparse.csr_array = field(repr=False)
     """The multiple of each of the system's equations that gives the sum; all zero where only the null space told."""
+    matrix: sparse.csr_array = field(repr=False)
+    """The system's equations over the cells that are not fixed."""
     fixed: Mask = field(repr=False)
     """Unknown cells that have one possible value only, and are therefore no part of any sum."""
     cut: bool = False
@@ -72,9 +77,25 @@ class ConstantSums:
         out[alone] = self.combination.indices[self.combination.indptr[:-1][alone]]
         return out
 
-    def take(self, some: NDArray[Any]) -> Self:
-        """Some of the sums."""
-        return type(self)(self.cells[some], self.combination[some], self.fixed, self.cut)
+    def combination_of(self, number: int) -> dict[int, Fraction]:
+        """The multiples of the system's equations that add up to a sum, fixed cells apart; empty if none was found.
+
+        What the null space told needs a search: as little of as few equations as possible, in growing neighbourhoods.
+        """
+        span = slice(self.combination.indptr[number], self.combination.indptr[number + 1])
+        if span.start < span.stop:
+            used = zip(self.combination.indices[span].tolist(), self.combination.data[span].tolist(), strict=True)
+            return {row: Fraction(size) for row, size in used}
+        cells = self.cells.indices[self.cells.indptr[number] : self.cells.indptr[number + 1]]
+        by_cell = self.matrix.tocsc()
+        near, before = np.unique(by_cell[:, cells].indices), 0
+        while len(near) > before:
+            found = _lightest(self.matrix[near], cells)
+            if found is not None:
+                return {int(near[row]): size for row, size in found.items()}
+            before = len(near)
+            near = np.unique(by_cell[:, np.unique(self.matrix[near].indices)].indices)
+        return {}
 
 
 def constant_sums(
@@ -98,18 +119,35 @@ def constant_sums(
     told = _null_space_sums(matrix, marks, fixed, search)
     skipped = _sizes_of_components(matrix, fixed).max(initial=0) > search.max_component
     found = _stacked([remainders, chains, told])
-    return ConstantSums(found[0], found[1], fixed, cut or bool(skipped))
-
-
-def combination_of(system: System, found: ConstantSums, number: int) -> dict[int, Fraction]:
-    """The multiples of the system's equations that add up to a sum, fixed cells apart; empty if none was found."""
-    span = slice(found.combination.indptr[number], found.combination.indptr[number + 1])
-    rows, sizes = found.combination.indices[span], found.combination.data[span]
-    return {int(row): Fraction(int(size)) for row, size in zip(rows, sizes, strict=True)}
+    return ConstantSums(found[0], found[1], matrix, fixed, cut or bool(skipped))
 
 
 Found = tuple[sparse.csr_array, sparse.csr_array]
 """Sums and the combinations that give them."""
+
+
+def _lightest(rows: sparse.csr_array, cells: NDArray[Any]) -> dict[int, Fraction] | None:
+    """Multiples of the rows that add up to the sum of the cells, with the least total size; None if there are none."""
+    touched, where = np.unique(np.concatenate([rows.indices, cells]), return_inverse=True)
+    own = sparse.csr_array((rows.data, where[: rows.nnz], rows.indptr), shape=(rows.shape[0], len(touched)))
+    goal = sparse.coo_array((-np.ones(len(cells)), (where[rows.nnz :], np.zeros(len(cells), int))), (len(touched), 1))
+    balance = sparse.csc_array(sparse.hstack([own.T, -own.T, goal]))
+    count = rows.shape[0]
+    cost, lower, upper = np.ones(2 * count + 1), np.zeros(2 * count + 1), np.full(2 * count + 1, np.inf)
+    cost[-1], lower[-1], upper[-1] = 0.0, 1.0, 1.0
+    columns = columns_of(balance.indptr, balance.indices, balance.data, len(touched))
+    answer = SmallSolver().minimise(cost, lower, upper, columns)
+    if answer is None:
+        return None
+    sizes = [
+        Fraction(float(size)).limit_denominator(_LARGEST_DENOMINATOR) for size in answer.x[:count] - answer.x[count:-1]
+    ]
+    weights = np.array(sizes, dtype=object)
+    common = lcm(1, *(size.denominator for size in sizes))
+    total = own.T.astype(np.int64) @ (weights * common).astype(np.int64)
+    wanted = np.zeros(len(touched), dtype=np.int64)
+    wanted[where[rows.nnz :]] = common
+    return {row: size for row, size in enumerate(sizes) if size} if bool((total == wanted).all()) else None
 
 
 def _without(matrix: sparse.csr_array, fixed: Mask) -> sparse.csr_array:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.audit.merging import Groups, counts_add_up, merged
-from tablesafe.audit.sums import ConstantSums, SumSearch, combination_of, constant_sums
+from tablesafe.audit.sums import ConstantSums, SumSearch, constant_sums
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Mask
 from tablesafe.problem import Problem
@@ -233,7 +233,7 @@ def _told(system: System, found: ConstantSums, judged: _Judged, number: int) -> 
     span = slice(found.cells.indptr[number], found.cells.indptr[number + 1])
     cells = tuple(sorted(system.cells[found.cells.indices[span]].tolist()))
     certain = bool(judged.certain.mask[number])
-    weights = {int(system.rows[row]): weight for row, weight in combination_of(system, found, number).items()}
+    weights = {int(system.rows[row]): weight for row, weight in found.combination_of(number).items()}
     return Union(
         cells,
         float(judged.known.value[number]),

@@ -31,6 +31,7 @@ app = App(
     help_epilogue=EXIT_HELP,
     version=tablesafe.__version__,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,
     default_parameter=Parameter(negative=()),
 )
 

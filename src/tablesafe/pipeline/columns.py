@@ -29,27 +29,32 @@ COLUMN_KEYS = (
 """Keys of [source] that name columns."""
 COSTS = ("value", "count", "unit", "log")
 """What a cost may be besides a column."""
+COST_WORDS = ("problem", "constant", "inverse", "log_over_value")
+"""What the cost option of a method may be as well."""
 
 
 def extra_columns(job: Job) -> list[str]:
     """Columns that a rule or an option of the problem names; the request column is read in another way."""
     options = job.problem
     named = [options.lower, options.upper, options.frozen, options.suppressed, options.withheld, options.waived]
-    cost = [] if options.cost in COSTS else [options.cost]
-    columns = [*(name for name in named if isinstance(name, str)), *cost, *_of_rules(job.rules)]
+    costs = [cost for cost in (options.cost, *_column_options(job.method)) if cost not in (*COSTS, *COST_WORDS)]
+    columns = [*(name for name in named if isinstance(name, str)), *costs, *_of_rules(job.rules)]
     return [name for name in dict.fromkeys(columns) if name != job.source.request]
 
 
 def _of_rules(rules: tuple[Rule, ...]) -> Iterator[str]:
-    """Options of rules that may be an array or, as text, the name of a column."""
     for rule in rules:
-        hints = get_type_hints(type(rule))
-        specs: Any = dataclasses.fields(rule) if dataclasses.is_dataclass(rule) else ()
-        for spec in specs:
-            value = getattr(rule, spec.name)
-            if isinstance(value, str) and any(get_origin(kind) is np.ndarray for kind in get_args(hints[spec.name])):
-                yield value
+        yield from _column_options(rule)
         yield from _of_rules(inner_rules(rule))
+
+
+def _column_options(value: Any) -> Iterator[str]:
+    """Options of a rule or method that may be an array or, as text, the name of a column."""
+    hints = get_type_hints(type(value))
+    for spec in dataclasses.fields(value) if dataclasses.is_dataclass(value) else ():
+        text = getattr(value, spec.name)
+        if isinstance(text, str) and any(get_origin(kind) is np.ndarray for kind in get_args(hints[spec.name])):
+            yield text
 
 
 def inner_rules(rule: Rule) -> tuple[Rule, ...]:

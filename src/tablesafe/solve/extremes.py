@@ -68,7 +68,7 @@ def _from_the_truth(polytope: Polytope, ranges: Ranges, part: Integers, sides: I
     """Search from the truth for as long as it pays; returns the sides still open."""
     search, proof = Search.over(polytope), Proof.over(polytope)
     size = np.bincount(part)
-    budget = 200_000.0 + 100.0 * size[part[sides // 2]]
+    budget = 100_000.0 + 2.0 * size[part[sides // 2]]
     first = 0
     while first < len(sides):
         stop = min(first + STRIDE, len(sides))

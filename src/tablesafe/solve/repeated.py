@@ -1,7 +1,7 @@
-"""One linear program, asked again and again: for other columns, or with other bounds on a few of them.
+"""One linear program around the origin, asked again and again: for other columns, with other bounds on a few of them.
 
-In both cases the solver goes on from where it stood. When only the objective changes the last point stays feasible, and
-the primal simplex needs a few pivots. When bounds change too, it repairs the last basis first.
+The solver goes on from where it stood. When only the objective changes the last point stays feasible, and the primal
+simplex needs a few pivots; when bounds change too, it repairs the last basis first.
 """
 
 from __future__ import annotations
@@ -20,27 +20,17 @@ _DUAL, _PRIMAL = 1, 4
 
 
 class RepeatedProgram:
-    """`matrix @ x = 0` and `lower <= x <= upper`, with an objective and some bounds that vary.
+    """`matrix @ x = 0` and `lower <= x <= upper`, which the origin satisfies; the objective and some bounds vary.
 
     `scale` divides the bounds: the solver's tolerances are absolute, and made for numbers between 1 and a million.
     """
 
-    def __init__(
-        self,
-        matrix: sparse.csr_array,
-        lower: Floats,
-        upper: Floats,
-        *,
-        cost: Floats | None = None,
-        scale: float = 1.0,
-    ) -> None:
+    def __init__(self, matrix: sparse.csr_array, lower: Floats, upper: Floats, *, scale: float = 1.0) -> None:
         self._lower, self._upper, self._scale = lower / scale, upper / scale, scale
-        self._cost = np.zeros(len(lower)) if cost is None else cost
         self._solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self._set_options(output_flag=False, threads=1, presolve="off", solver="simplex", simplex_strategy=_DUAL)
         self._solver.passModel(self._model(sparse.csr_array(matrix)))
         self._asked = 0
-        self.solved = 0
 
     def _set_options(self, **options: bool | int | str) -> None:
         for name, value in options.items():
@@ -51,7 +41,7 @@ class RepeatedProgram:
         rows, columns = matrix.shape
         model: Any = highspy.HighsLp()
         model.num_col_, model.num_row_ = columns, rows
-        model.col_cost_, model.col_lower_, model.col_upper_ = self._cost, self._lower, self._upper
+        model.col_cost_, model.col_lower_, model.col_upper_ = np.zeros(columns), self._lower, self._upper
         model.row_lower_ = model.row_upper_ = np.zeros(rows)
         model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         model.a_matrix_.start_ = matrix.indptr
@@ -59,35 +49,21 @@ class RepeatedProgram:
         model.a_matrix_.value_ = matrix.data.astype(np.float64)
         return model
 
-    def minimise(self, columns: NDArray[np.intp], lower: Floats, upper: Floats) -> Floats | None:
-        """The point of least cost with other bounds on some columns, from scratch; None when there is no point."""
-        self._solver.clearSolver()
-        return self._answer(columns, lower, upper)
-
-    def furthest(self, column: int, up: bool, columns: NDArray[np.intp], lower: Floats, upper: Floats) -> Floats | None:
+    def furthest(self, column: int, up: bool, columns: NDArray[np.intp], lower: Floats, upper: Floats) -> Floats:
         """A point in which one column is as large, or as small, as it can be, with other bounds on some columns."""
         self._solver.changeColCost(self._asked, 0.0)
         self._solver.changeColCost(column, -1.0 if up else 1.0)
         self._asked = column
-        answer = self._answer(columns, lower, upper)
-        self._set_options(simplex_strategy=_PRIMAL)
-        return answer
-
-    def _answer(self, columns: NDArray[np.intp], lower: Floats, upper: Floats) -> Floats | None:
-        """Solve, and put the bounds back."""
         self._set_bounds(columns, lower / self._scale, upper / self._scale)
-        self.solved += 1
         self._solver.run()
-        status = self._solver.getModelStatus()
-        if status not in {highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible}:
+        if self._solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # the origin is a point, so there is one
             self._solver.clearSolver()
             self._set_options(simplex_strategy=_DUAL)
             self._solver.run()
-            status = self._solver.getModelStatus()
+        status = self._solver.getModelStatus()
         answer = np.array(self._solver.getSolution().col_value) * self._scale
         self._set_bounds(columns, self._lower[columns], self._upper[columns])
-        if status == highspy.HighsModelStatus.kInfeasible:
-            return None
+        self._set_options(simplex_strategy=_PRIMAL)
         if status != highspy.HighsModelStatus.kOptimal:
             raise SolverFailure(f"The solver stopped without an answer ({self._solver.modelStatusToString(status)}).")
         return answer

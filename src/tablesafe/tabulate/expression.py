@@ -24,7 +24,7 @@ from tablesafe.tabulate.axes import Axis
 from tablesafe.tabulate.columns import MOST_DECIMALS, NO_DECIMALS, NOISE, Extent, Scale
 from tablesafe.tabulate.leaves import Leaves, cell_sql, number_leaves
 from tablesafe.tabulate.plan import DROP, ERROR, Measure, Plan
-from tablesafe.tabulate.sources import Connection
+from tablesafe.tabulate.sources import Connection, first_line
 from tablesafe.tabulate.survey import LARGEST_REQUEST, Survey
 
 SOURCE = "the Ibis table"
@@ -39,9 +39,12 @@ def as_ibis(source: Any) -> ir.Table:
             raise InvalidOption(f"engine='ibis' reads Parquet files, frames and Ibis tables, not {str(source)!r}.")
         return ibis.duckdb.connect().read_parquet(str(source))
     try:
-        return ibis.memtable(source if hasattr(source, "iloc") else pa.table(source))
-    except Exception as error:
+        table = pa.Table.from_pandas(source, preserve_index=False) if hasattr(source, "iloc") else pa.table(source)
+    except (TypeError, ValueError, pa.ArrowException) as error:
         raise InvalidInput(f"Cannot read a {type(source).__name__} as an Ibis table.") from error
+    backend = ibis.duckdb.connect()
+    backend.con.register("records", table)
+    return backend.table("records")
 
 
 def survey(records: ir.Table, plan: Plan) -> Survey:
@@ -60,7 +63,7 @@ def survey(records: ir.Table, plan: Plan) -> Survey:
         asked[f"empty {column}"] = value.isnull().sum()
         asked[f"huge {column}"] = (~fit | value.isnan()).sum()
         asked[f"negative {column}"] = (value < 0).sum()
-        asked[f"whole {column}"] = (value != value.floor()).sum()
+        asked[f"whole {column}"] = (value != value.round(0)).sum()
         asked[f"largest {column}"] = value.abs().max()
         asked[f"decimals {column}"] = _decimals(value).max()
         asked[f"total {column}"] = value.abs().sum()
@@ -206,7 +209,13 @@ def _prepared(records: ir.Table, plan: Plan) -> ir.Table:
     """The records that count: codes as d0, d1, …, numbers as n0, n1, …, who and whose."""
     where = plan.where
     if isinstance(where, str):
-        records = records.alias("tablesafe_records").sql(f"SELECT * FROM tablesafe_records WHERE ({where})")
+        try:
+            records = records.alias("tablesafe_records").sql(f"SELECT * FROM tablesafe_records WHERE ({where}\n)")
+        except Exception as error:
+            raise InvalidOption(
+                f"The filter {where!r} cannot be used on {SOURCE}: {first_line(error)}\n\n"
+                f"Hint: pass a function instead: where=lambda t: t.year == 2024"
+            ) from error
     elif isinstance(where, Mapping):
         for column, codes in where.items():
             wanted = [codes] if isinstance(codes, str) else [str(code) for code in codes]
@@ -226,7 +235,7 @@ def _prepared(records: ir.Table, plan: Plan) -> ir.Table:
 def _text(column: ir.Value, empty: Sequence[str]) -> Any:
     kind = column.type()
     if isinstance(kind, dt.Floating):
-        whole = (column == column.floor()) & (column.abs() < 1e15)
+        whole = (column == column.round(0)) & (column.abs() < 1e15)
         text = ibis.cases(
             (column.isnan(), ibis.null("string")),
             (whole, column.cast("int64").cast("string")),

@@ -129,10 +129,12 @@ def _exposed(connection: Connection, records: Records, named: Sequence[str], emp
         for i, column in enumerate(texts):
             types[column] = "BIGINT" if answer[2 * i] and answer[2 * i + 1] else "DOUBLE" if answer[2 * i] else ""
     out = []
-    for column in named:
-        raw = records.columns[column].sql
-        value = raw if not types[column] else f"CAST({number(records.columns[column], empty)} AS {types[column]})"
-        out.append(f"{value} AS {identifier(column)}")
+    for given in named:
+        column = records.columns[given]
+        value = column.sql
+        if given in texts:
+            value = f"CAST({number(column, empty)} AS {types[given]})" if types[given] else code(column, empty)
+        out.append(f"{value} AS {identifier(given)}")
     return tuple(out)
 
 
@@ -141,7 +143,9 @@ def _filter_message(where: str, error: Exception, records: Records) -> str:
     strange = sorted(words(where) - {column.casefold() for column in have})
     near = [hint for hint in (did_you_mean(word, have) for word in strange) if hint]
     if "VARCHAR" in str(error):
-        hint = "a column that is compared with numbers must hold nothing else: TRY_CAST(x AS DOUBLE) > 5 skips the rest."
+        hint = (
+            "a column that is compared with numbers must hold nothing else: TRY_CAST(x AS DOUBLE) > 5 skips the rest."
+        )
     elif near and "not found" in str(error):
         hint = near[0]
     else:
@@ -168,6 +172,9 @@ def reading(scan: Scan) -> Iterator[None]:
             f"Hint: does every line have as many entries as the header, and are quotes closed?"
         ) from error
     except duckdb.ConversionException as error:
-        raise InvalidOption(f"The filter {scan.plan.where!r} cannot be used: {first_line(error)}") from error
+        raise InvalidOption(
+            f"The filter {scan.plan.where!r} cannot be used on {scan.records.name}: {first_line(error)}\n\n"
+            f"Hint: compare numbers with numbers and text with 'text'; what is missing is NULL (x IS NOT NULL)."
+        ) from error
     except duckdb.IOException as error:
         raise InvalidFile(f"{scan.records.name} cannot be read: {first_line(error)}") from error

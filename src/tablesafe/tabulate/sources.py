@@ -243,6 +243,8 @@ def _title(paths: Sequence[Path], name: str | None = None) -> str:
 
 def _open_frame(connection: Connection, source: Any, wanted: Callable[[str], bool]) -> Records:
     table, names, available = _arrow(source, wanted)
+    if not names:
+        return Records("the frame", "(SELECT 1)", {}, (Part("(SELECT 1)", "the frame"),), available=available)
     connection.register("records", table)
     shape = connection.sql("FROM records LIMIT 0")
     inner = [identifier(name) for name in shape.columns]
@@ -281,5 +283,6 @@ def _from_pandas(frame: Any, wanted: Callable[[str], bool]) -> Any:
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except pa.ArrowException:  # a column of mixed objects: numbers among text, as spreadsheets have them
-        mixed = {name: frame[name].map(str, na_action="ignore") for name in frame.select_dtypes("object").columns}
+        objects = [name for name in frame.columns if frame[name].dtype == object]
+        mixed = {name: frame[name].map(str, na_action="ignore") for name in objects}
         return pa.Table.from_pandas(frame.assign(**mixed), preserve_index=False)

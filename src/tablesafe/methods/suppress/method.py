@@ -84,7 +84,7 @@ class Suppress:
         )
 
     def _search(self, search: Search) -> None:
-        patience = 200 + 2 * len(search.instance.level)
+        patience = 160 + 2 * len(search.instance.level)
         witnesses = search.build()
         if not len(witnesses.complementary):
             search.offer(witnesses)
@@ -94,8 +94,10 @@ class Suppress:
         if self.algorithm == "sequential" or (self.algorithm == "auto" and large):
             search.polish(witnesses, patience=patience)
             return
-        search.polish(witnesses, patience=patience // 4, seconds=self.time_limit_s / 6)
+        search.polish(witnesses, patience=patience // 8, seconds=self.time_limit_s / 6)
         optimise(search, patience=patience)
+        if not search.closed():
+            search.polish(search.build(search.best), patience=patience)
 
 
 def _silent(cost: float, bound: float) -> None:

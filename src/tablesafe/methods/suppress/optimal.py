@@ -76,7 +76,7 @@ class Search:
         """Whether the best pattern is proven to be the least costly."""
         return self.best is not None and self.best_cost <= self.bound * (1 + 1e-9) + 1e-9
 
-    def build(self, guide: Floats | None = None) -> Witnesses:
+    def build(self, guide: Floats | Mask | None = None) -> Witnesses:
         """A safe pattern, one sensitive cell after another; `guide` are shares that a cell should cost less for."""
         cost = self.instance.cost
         if guide is not None:
@@ -106,7 +106,7 @@ def optimise(search: Search, *, patience: int) -> None:
     share = _relaxed(search, covering, separation, candidates)
     if search.late():
         return
-    search.polish(search.build(share), patience=patience)
+    search.polish(search.build(share), patience=patience // 8)
     while not (search.late() or search.closed()):
         choice = covering.choose(
             time_limit_s=search.deadline - monotonic(), start=_start(search, candidates), gap=_gap(search)
@@ -122,7 +122,7 @@ def optimise(search: Search, *, patience: int) -> None:
         repaired = search.build(share)
         search.offer(repaired)
         if repaired.cost <= search.best_cost * 1.03:
-            search.polish(repaired, patience=patience // 4)
+            search.polish(repaired, patience=patience // 8)
         if not left_open and choice.proved:
             search.prove(choice.objective)
             return

@@ -1,0 +1,39 @@
+"""One linear program, asked once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+from tablesafe.equations import Floats
+from tablesafe.errors import SolverFailure
+
+
+def least(cost: Floats, matrix: sparse.csr_array, lower: Floats, upper: Floats) -> Floats | None:
+    """The point of least cost with `lower <= matrix @ x <= upper` and `x >= 0`; None when there is no point.
+
+    Costs must not be negative, so that there is a least. Numbers should be around 1: tolerances are absolute.
+    """
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, value in (("output_flag", False), ("threads", 1)):
+        if solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
+            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
+    model: Any = highspy.HighsLp()
+    model.num_row_, model.num_col_ = matrix.shape
+    model.col_cost_, model.col_lower_ = cost, np.zeros(len(cost))
+    model.col_upper_ = np.full(len(cost), np.inf)
+    model.row_lower_, model.row_upper_ = lower, upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_, model.a_matrix_.index_ = matrix.indptr, matrix.indices
+    model.a_matrix_.value_ = matrix.data.astype(np.float64)
+    solver.passModel(model)
+    solver.run()
+    status = solver.getModelStatus()
+    if status == highspy.HighsModelStatus.kInfeasible:
+        return None
+    if status != highspy.HighsModelStatus.kOptimal:
+        raise SolverFailure(f"The solver stopped without an answer ({solver.modelStatusToString(status)}).")
+    return np.array(solver.getSolution().col_value)

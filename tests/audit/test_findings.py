@@ -163,7 +163,7 @@ def test_a_sensitive_cell_left_in_the_open_is_open() -> None:
     findings = audit(problem, Release.from_suppression(problem, np.zeros(len(table), dtype=np.bool_)))
     assert [(opening.how, opening.short) for opening in findings.open] == [(How.PUBLISHED, 1.0)]
     assert findings.disclosed_exactly.size == 0
-    assert "is published" in findings.text()
+    assert "(row=1, column=1): published" in findings.text()
 
 
 def test_everything_withheld_is_safe_even_with_huge_levels() -> None:
@@ -354,3 +354,71 @@ def test_insiders_and_sums_make_a_release_unsafe_that_outsiders_cannot_break(tmp
     assert verified.protected == verified.cells == 2
     assert len(verified.others) == 3
     assert not verified.safe
+
+
+# -- whole numbers -----------------------------------------------------------------------------------------------------
+
+CORNERS = np.array(list(product(range(4), repeat=8))).reshape(-1, 2, 2, 2)
+
+
+def whole_cubes(cube: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """All 3 × 3 × 3 tables of whole numbers with the same two-way margins: one corner decides the rest."""
+    tables = np.zeros((len(CORNERS), 3, 3, 3), dtype=np.int64)
+    tables[:, :2, :2, :2] = CORNERS
+    tables[:, 2, :2, :2] = cube.sum(axis=0)[:2, :2] - tables[:, :2, :2, :2].sum(axis=1)
+    tables[:, :, 2, :2] = cube.sum(axis=1)[:, :2] - tables[:, :, :2, :2].sum(axis=2)
+    tables[:, :, :, 2] = cube.sum(axis=2) - tables[:, :, :, :2].sum(axis=3)
+    return tables[(tables >= 0).all(axis=(1, 2, 3))]
+
+
+def cube_problem(cube: np.ndarray[Any, Any], level: float) -> tuple[Problem, Release]:
+    codes = list(product("123", repeat=3))
+    frame = pl.DataFrame(
+        {d: [c[i] for c in codes] for i, d in enumerate("xyz")} | {"value": cube.ravel().astype(float)}
+    )
+    table = Table.from_cells(frame, dimensions=list("xyz"), missing_totals="compute")
+    mask = ~table.is_total
+    problem = Problem(table, sensitivity=Sensitivity.of(mask, np.minimum(table.value, level), level))
+    return problem, Release.from_suppression(problem, mask)
+
+
+def test_an_attacker_who_knows_whole_numbers_learns_what_enumeration_shows(tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    for _ in range(12):
+        cube = (random.random((3, 3, 3)) < 0.45).astype(np.int64)
+        problem, release = cube_problem(cube, 0.5)
+        findings = audit(problem, release, integers=True)
+        possible = whole_cubes(cube)
+        place = {findings.problem.table.index(x=x, y=y, z=z): (int(x) - 1, int(y) - 1, int(z) - 1)
+                 for x, y, z in product("123", repeat=3)}  # fmt: skip
+        low = [possible[:, *place[cell]].min() for cell in findings.cells.tolist()]
+        high = [possible[:, *place[cell]].max() for cell in findings.cells.tolist()]
+        assert findings.lower.tolist() == low
+        assert findings.upper.tolist() == high
+        value = findings.value
+        assert findings.protected.tolist() == [
+            a <= max(v - 0.5, 0) and b >= v + 0.5 for a, b, v in zip(low, high, value, strict=True)
+        ]
+        assert findings.certificate is not None
+        findings.certificate.save(tmp_path / "certificate.json")
+        assert verify(tmp_path / "certificate.json").protected == int(findings.protected.sum())
+
+
+@pytest.mark.parametrize(("integers", "interval"), [(False, (0.0, 1.0)), (True, (1.0, 1.0))])
+def test_whole_numbers_give_away_what_fractions_hide(integers: bool, interval: tuple[float, float]) -> None:
+    """An odd cycle: x = y = z = 1/2 and w = 0 is possible, but the only whole table has w = 1."""
+    table = Table.from_equations(
+        ["p = x + y", "q = y + z", "r = z + x + w"], {"x": 0, "y": 1, "z": 0, "w": 1, "p": 1, "q": 1, "r": 1}
+    )
+    hidden = np.array([True] * 4 + [False] * 3)
+    problem = Problem(table, sensitivity=Sensitivity.of(np.arange(7) == 3, 1.0, 0.0))
+    findings = audit(problem, Release.from_suppression(problem, hidden), integers=integers)
+    assert (findings.lower[0], findings.upper[0]) == interval
+    assert findings.safe is not integers
+
+
+def test_values_with_decimals_are_not_whole_numbers() -> None:
+    table = table_of([[1.5, 2], [3, 4]])
+    problem = Problem(table)
+    with pytest.raises(InvalidOption, match="1 decimals"):
+        audit(problem, Release.from_suppression(problem, table.value > 100), integers=True)

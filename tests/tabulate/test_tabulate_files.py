@@ -247,8 +247,9 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
 def test_broken_files(kind: str, tmp_path: Path) -> None:
     name, content, message = BROKEN[kind]
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(InvalidFile, match=message):
-        tabulate(tmp_path / name, dimensions=["region"], value="v")
+    for where in (None, "v > 0"):
+        with pytest.raises(InvalidFile, match=message):
+            tabulate(tmp_path / name, dimensions=["region"], value="v", where=where)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:

@@ -117,7 +117,9 @@ def test_filters_by_codes() -> None:
 
 
 def test_text_of_a_csv_file_counts_as_numbers_in_a_filter_if_all_of_it_is(tmp_path: Path) -> None:
-    (tmp_path / "r.csv").write_text("x;n;code;v\nA;9;07;1,5\nB;10;11;2,5\n\nC;;12;4,0\n")
+    (tmp_path / "r.csv").write_text(
+        "x;n;code;long;v\nA;9;07;123456789012345678;1,5\nB;10;11;123456789012345679;2,5\n\nC;;12;;4,0\n"
+    )
 
     def total(where: str) -> float:
         table = tabulate(tmp_path / "r.csv", dimensions=["x"], value="v", where=where)
@@ -125,6 +127,7 @@ def test_text_of_a_csv_file_counts_as_numbers_in_a_filter_if_all_of_it_is(tmp_pa
 
     assert total("n > 9.5") == 2.5, "as text, 10 comes before 9"
     assert total("n IS NULL") == 4.0
+    assert total("long = 123456789012345678") == 1.5
     assert total("v >= 2.5") == 6.5, "with decimal commas"
     assert total("code LIKE '0%'") == 1.5, "a code with a leading zero is no number"
     assert total("code = '07' OR N = 10") == 4.0

@@ -305,19 +305,19 @@ class Findings:
 
     def _lines(self, opening: Opening) -> list[str]:
         show = self._show
-        interval = f"derives [{show(opening.lower)}, {show(opening.upper)}]"
+        interval = f"{opening.attacker} derives [{show(opening.lower)}, {show(opening.upper)}]"
         what = {
-            How.PUBLISHED: "is published",
-            How.EXACT: "is given away exactly",
+            How.PUBLISHED: "published",
+            How.EXACT: f"given away exactly to {opening.attacker}",
             How.LOWER: f"{interval}, but it must reach down to {show(opening.lower - opening.short)}",
             How.UPPER: f"{interval}, but it must reach up to {show(opening.upper + opening.short)}",
             How.WIDTH: f"{interval}, but it must be {show(opening.upper - opening.lower + opening.short)} wide",
             How.UNPROVED: f"{interval}; nothing proves that it reaches far enough",
-            How.SUM: "can be derived",
+            How.SUM: f"derived by {opening.attacker}",
         }[opening.how]
         short = f", {show(opening.short)} short" if opening.how in {How.LOWER, How.UPPER, How.WIDTH} else ""
         because = self._explained(opening).get("because")
-        lines = [f"  {opening.name}: {what}{short} ({opening.attacker})"]
+        lines = [f"  {opening.name}: {what}{short}"]
         return [*lines, f"    because {because}"] if because else lines
 
     def _show(self, number: float) -> str:

@@ -68,7 +68,7 @@ def _from_the_truth(polytope: Polytope, ranges: Ranges, part: Integers, sides: I
     """Search from the truth for as long as it pays; returns the sides still open."""
     search, proof = Search.over(polytope), Proof.over(polytope)
     size = np.bincount(part)
-    budget = 100_000.0 + 2.0 * size[part[sides // 2]]
+    budget = 100_000.0 + 50.0 * size[part[sides // 2]]
     first = 0
     while first < len(sides):
         stop = min(first + STRIDE, len(sides))
@@ -150,7 +150,9 @@ class _Hard:
         columns = np.flatnonzero(answer.point)
         self.proof.columns[: len(columns)], self.proof.values[: len(columns)] = columns, answer.point[columns]
         rows = np.flatnonzero(np.abs(answer.prices) > 1e-9) if prices else self.rows[:0]
-        judge(self.p, self.proof, self.ranges, len(columns), rows, answer.prices[rows], len(rows), side)
+        judge(
+            self.p, self.proof, self.ranges, len(columns), rows, answer.prices[rows], len(rows) if prices else -1, side
+        )
 
     def _without_end(self, objective: Floats, side: int) -> None:
         """Look for a direction without end, in the polytope of all directions."""

@@ -47,13 +47,13 @@ class Search(NamedTuple):
     basic: Integers
     active: Integers
     inverse: Floats
+    """One row per active row, one column per basic column."""
     dual: Floats
     """The price of each active row."""
     step: Floats
     """How the basic columns move."""
     entering: Floats
     leaving: Floats
-    norm: Floats
     slope: Floats
     """While pricing, the gradient along each column; while moving, how fast each row moves."""
     listed: Integers
@@ -71,7 +71,7 @@ class Search(NamedTuple):
         m, s = forms - k, min(capacity, forms - k, k) + 1
         return cls(
             np.zeros(forms), np.full(forms, -1), np.zeros(m, np.bool_), np.zeros(s, np.int64), np.zeros(s, np.int64),
-            np.zeros((s, s)), np.zeros(s), np.zeros(s), np.zeros(s), np.zeros(s), np.zeros(s),
+            np.zeros((s, s)), np.zeros(s), np.zeros(s), np.zeros(s), np.zeros(s),
             np.zeros(forms), np.zeros(forms, np.int64), np.zeros(forms, np.bool_),
             np.zeros(forms, np.int64), np.zeros(forms, np.bool_), np.zeros(6, np.int64),
         )  # fmt: skip
@@ -94,6 +94,7 @@ def maximise(p: Polytope, s: Search, form: int, sign: float, enough: float, budg
         if column < 0 and row < 0:
             return OPTIMAL
         sense = _direct(p, s, column, row)
+        _spread(p, s, column, sense)
         length, leaving, upward = _ratio(p, s, column, row, sense)
         if leaving == _NOTHING:
             s.count[_MOVER], s.count[_SENSE] = column, np.int64(sense)
@@ -136,41 +137,36 @@ def ray(s: Search, columns: Integers, values: Floats) -> int:
 @njit(cache=True)
 def _price(p: Polytope, s: Search, form: int, sign: float) -> None:
     """Prices of the active rows, and the gradient along every column that has one."""
-    k, size = len(p.column_start) - 1, s.count[_ACTIVE]
-    s.count[_LISTED] = 0
+    k, size, n = len(p.column_start) - 1, s.count[_ACTIVE], 0
+    slope, listed, is_listed, dual, inverse = s.slope, s.listed, s.is_listed, s.dual, s.inverse
     for j in range(size):
-        s.dual[j] = 0.0
-    if form < k:
-        _price_term(s, form, sign, size)
-    else:
-        for z in range(p.row_start[form - k], p.row_start[form - k + 1]):
-            _price_term(s, p.row_column[z], sign * p.row_value[z], size)
+        dual[j] = 0.0
+    begin, end = (0, 1) if form < k else (p.row_start[form - k], p.row_start[form - k + 1])
+    for z in range(begin, end):
+        column, cost = (form, sign) if form < k else (p.row_column[z], sign * p.row_value[z])
+        n = _add_slope(slope, listed, is_listed, n, column, cost)
+        at = s.place[column]
+        if at >= 0:
+            for j in range(size):
+                dual[j] += cost * inverse[j, at]
     for j in range(size):
-        y = s.dual[j]
+        y = dual[j]
         if y != 0.0:
-            row = s.active[j]
-            for z in range(p.row_start[row], p.row_start[row + 1]):
-                _add_slope(s, p.row_column[z], -y * p.row_value[z])
+            for z in range(p.row_start[s.active[j]], p.row_start[s.active[j] + 1]):
+                n = _add_slope(slope, listed, is_listed, n, p.row_column[z], -y * p.row_value[z])
+    s.count[_LISTED] = n
 
 
 @njit(cache=True)
-def _price_term(s: Search, column: int, cost: float, size: int) -> None:
-    """Add one term of the objective to the prices and the gradient."""
-    _add_slope(s, column, cost)
-    at = s.place[column]
-    if at >= 0:
-        for j in range(size):
-            s.dual[j] += cost * s.inverse[at, j]
-
-
-@njit(cache=True)
-def _add_slope(s: Search, form: int, by: float) -> None:
-    if not s.is_listed[form]:
-        s.is_listed[form] = True
-        s.slope[form] = 0.0
-        s.listed[s.count[_LISTED]] = form
-        s.count[_LISTED] += 1
-    s.slope[form] += by
+def _add_slope(slope: Floats, listed: Integers, is_listed: Mask, n: int, form: int, by: float) -> int:
+    """Add to the slope of one form; returns how many are listed. Takes arrays, not the search: it must be inlined."""
+    if not is_listed[form]:
+        is_listed[form] = True
+        slope[form] = 0.0
+        listed[n] = form
+        n += 1
+    slope[form] += by
+    return n
 
 
 @njit(cache=True)
@@ -188,25 +184,22 @@ def _choose(p: Polytope, s: Search) -> tuple[int, int]:
                 column, best = q, score
     if least_index and column >= 0:
         return column, -1
-    size = s.count[_ACTIVE]
-    _norms(s, size)
-    for j in range(size):
+    for j in range(s.count[_ACTIVE]):
         y = s.dual[j]
         if (y < -_COST) if s.at_upper[s.active[j]] else (y > _COST):
-            score = abs(y) / np.sqrt(s.norm[j])
+            score = abs(y) / _norm(s, j)
             if (least_index and (row < 0 or s.active[j] < s.active[row])) or (not least_index and score > best):
                 column, row, best = -1, j, score
     return column, row
 
 
 @njit(cache=True)
-def _norms(s: Search, size: int) -> None:
-    """How far the basic columns move when an active row does: makes rows comparable with columns."""
-    for j in range(size):
-        s.norm[j] = 1.0
-    for i in range(size):
-        for j in range(size):
-            s.norm[j] += s.inverse[i, j] * s.inverse[i, j]
+def _norm(s: Search, row: int) -> float:
+    """How far everything moves when an active row moves by 1: makes rows comparable with columns."""
+    total = 1.0
+    for i in range(s.count[_ACTIVE]):
+        total += s.inverse[row, i] * s.inverse[row, i]
+    return np.sqrt(total)
 
 
 @njit(cache=True)
@@ -216,105 +209,87 @@ def _direct(p: Polytope, s: Search, column: int, row: int) -> float:
     if column < 0:
         sense = -1.0 if s.at_upper[s.active[row]] else 1.0
         for i in range(size):
-            s.step[i] = sense * s.inverse[i, row]
+            s.step[i] = sense * s.inverse[row, i]
         return sense
     sense = 1.0 if s.slope[column] > 0.0 else -1.0
     k = len(p.column_start) - 1
-    for j in range(size):
-        s.leaving[j] = 0.0
+    for i in range(size):
+        s.entering[i] = 0.0
     for z in range(p.column_start[column], p.column_start[column + 1]):
         at = s.place[k + p.column_row[z]]
         if at >= 0:
-            s.leaving[at] = p.column_value[z]
+            for i in range(size):
+                s.entering[i] += p.column_value[z] * s.inverse[at, i]
     for i in range(size):
-        x = 0.0
-        for j in range(size):
-            x += s.inverse[i, j] * s.leaving[j]
-        s.entering[i] = x
-        s.step[i] = -sense * x
+        s.step[i] = -sense * s.entering[i]
     return sense
 
 
 @njit(cache=True)
+def _spread(p: Polytope, s: Search, column: int, sense: float) -> None:
+    """How fast every row moves."""
+    k, n = len(p.column_start) - 1, 0
+    slope, listed, is_listed = s.slope, s.listed, s.is_listed
+    for i in range(-1, s.count[_ACTIVE]):
+        q, by = (column, sense) if i < 0 else (s.basic[i], s.step[i])
+        if q >= 0 and abs(by) > _ZERO:
+            for z in range(p.column_start[q], p.column_start[q + 1]):
+                n = _add_slope(slope, listed, is_listed, n, k + p.column_row[z], by * p.column_value[z])
+    for i in range(n):
+        is_listed[listed[i]] = False
+    s.count[_LISTED] = n
+
+
+@njit(cache=True)
 def _ratio(p: Polytope, s: Search, column: int, row: int, sense: float) -> tuple[float, int, bool]:
-    """How far the move can go, what stops it (a form, the mover itself, nothing), and at which bound."""
+    """How far the move can go, what stops it (a form, the mover itself, nothing), and at which bound.
+
+    Among equal limits the largest pivot wins, or, against cycling, the least index.
+    """
     k, size = len(p.column_start) - 1, s.count[_ACTIVE]
+    value, lower, upper, place = s.value, p.lower, p.upper, s.place
     least_index = s.count[_STALL] > STALLED
-    s.count[_LISTED] = 0
     if column >= 0:
-        length = p.upper[column] - s.value[column] if sense > 0.0 else s.value[column] - p.lower[column]
-        _add_column(p, s, column, sense)
+        length = upper[column] - value[column] if sense > 0.0 else value[column] - lower[column]
     else:
-        form = k + s.active[row]
-        length = p.upper[form] - p.lower[form]
+        length = upper[k + s.active[row]] - lower[k + s.active[row]]
     leaving = _ITSELF if length < np.inf else _NOTHING
     upward, pivot = sense > 0.0, np.inf
-    for i in range(size):
-        if abs(s.step[i]) > _ZERO:
-            form = s.basic[i]
-            _add_column(p, s, form, s.step[i])
-            length, leaving, upward, pivot = _tighter(
-                p, s, form, s.step[i], length, leaving, upward, pivot, least_index
-            )
-    for i in range(s.count[_LISTED]):
-        form = s.listed[i]
-        s.is_listed[form] = False
-        if s.place[form] < 0 and abs(s.slope[form]) > _ZERO:
-            length, leaving, upward, pivot = _tighter(
-                p, s, form, s.slope[form], length, leaving, upward, pivot, least_index
-            )
+    for i in range(size + s.count[_LISTED]):
+        form = s.basic[i] if i < size else s.listed[i - size]
+        speed = s.step[i] if i < size else s.slope[form]
+        if abs(speed) <= _ZERO or (i >= size and place[form] >= 0):
+            continue
+        limit = (upper[form] - value[form] if speed > 0.0 else value[form] - lower[form]) / abs(speed)
+        slack = _TIE * max(1.0, abs(length)) if length < np.inf else 0.0
+        better = limit < length - slack
+        if not better and limit <= length + slack and leaving >= 0:
+            better = form < leaving if least_index else abs(speed) > pivot
+        if better:
+            length, leaving, upward, pivot = limit, form, speed > 0.0, abs(speed)
     return max(length, 0.0), leaving, upward
-
-
-@njit(cache=True)
-def _add_column(p: Polytope, s: Search, column: int, by: float) -> None:
-    """Add what a moving column does to the rows."""
-    k = len(p.column_start) - 1
-    for z in range(p.column_start[column], p.column_start[column + 1]):
-        _add_slope(s, k + p.column_row[z], by * p.column_value[z])
-
-
-@njit(cache=True)
-def _tighter(
-    p: Polytope, s: Search, form: int, speed: float,
-    length: float, leaving: int, upward: bool, pivot: float, least_index: bool,
-) -> tuple[float, int, bool, float]:  # fmt: skip
-    """The stricter of the limit so far and that of one more form; ties go to the larger pivot, or the lesser index."""
-    room = p.upper[form] - s.value[form] if speed > 0.0 else s.value[form] - p.lower[form]
-    limit = room / abs(speed)
-    slack = _TIE * max(1.0, abs(length)) if length < np.inf else 0.0
-    better = limit < length - slack
-    if not better and limit <= length + slack and leaving >= 0:
-        better = form < leaving if least_index else abs(speed) > pivot
-    if better:
-        return limit, form, speed > 0.0, abs(speed)
-    return length, leaving, upward, pivot
 
 
 @njit(cache=True)
 def _move(p: Polytope, s: Search, column: int, row: int, sense: float, length: float) -> None:
     """Go there."""
-    k = len(p.column_start) - 1
-    if column >= 0:
-        _shift(s, column, sense * length)
-    else:
-        _shift(s, k + s.active[row], sense * length)
-    for i in range(s.count[_ACTIVE]):
-        if abs(s.step[i]) > _ZERO:
-            _shift(s, s.basic[i], s.step[i] * length)
-    for i in range(s.count[_LISTED]):
-        form = s.listed[i]
-        if s.place[form] < 0 and abs(s.slope[form]) > _ZERO:
-            _shift(s, form, s.slope[form] * length)
-
-
-@njit(cache=True)
-def _shift(s: Search, form: int, by: float) -> None:
-    if not s.is_touched[form]:
-        s.is_touched[form] = True
-        s.touched[s.count[_TOUCHED]] = form
-        s.count[_TOUCHED] += 1
-    s.value[form] += by
+    k, size, n = len(p.column_start) - 1, s.count[_ACTIVE], s.count[_TOUCHED]
+    value, touched, is_touched, place = s.value, s.touched, s.is_touched, s.place
+    for i in range(-1, size + s.count[_LISTED]):
+        if i < 0:
+            form, speed = column if column >= 0 else k + s.active[row], sense
+        elif i < size:
+            form, speed = s.basic[i], s.step[i]
+        else:
+            form = s.listed[i - size]
+            speed = s.slope[form] if place[form] < 0 else 0.0
+        if abs(speed) > _ZERO:
+            if not is_touched[form]:
+                is_touched[form] = True
+                touched[n] = form
+                n += 1
+            value[form] += speed * length
+    s.count[_TOUCHED] = n
 
 
 @njit(cache=True)
@@ -358,7 +333,7 @@ def _read_row(p: Polytope, s: Search, row: int, column: int) -> float:
             x = p.row_value[z]
             pivot -= x * s.entering[at]
             for j in range(size):
-                s.leaving[j] += x * s.inverse[at, j]
+                s.leaving[j] += x * s.inverse[j, at]
         elif q == column:
             pivot += p.row_value[z]
     return pivot
@@ -370,14 +345,14 @@ def _grow(s: Search, column: int, form: int, pivot: float, k: int) -> bool:
     size = s.count[_ACTIVE]
     if size >= len(s.basic) - 1:
         return False
-    for i in range(size):
-        f = s.entering[i] / pivot
-        if f != 0.0:
-            for j in range(size):
-                s.inverse[i, j] += f * s.leaving[j]
-        s.inverse[i, size] = -f
     for j in range(size):
-        s.inverse[size, j] = -s.leaving[j] / pivot
+        f = s.leaving[j] / pivot
+        if f != 0.0:
+            for i in range(size):
+                s.inverse[j, i] += f * s.entering[i]
+        s.inverse[j, size] = -f
+    for i in range(size):
+        s.inverse[size, i] = -s.entering[i] / pivot
     s.inverse[size, size] = 1.0 / pivot
     s.basic[size], s.place[column] = column, size
     s.active[size], s.place[form] = form - k, size
@@ -390,12 +365,12 @@ def _replace_row(s: Search, row: int, form: int, k: int) -> None:
     """One row becomes active instead of another."""
     size, pivot = s.count[_ACTIVE], s.leaving[row]
     for i in range(size):
-        x = s.inverse[i, row] / pivot
-        s.inverse[i, row] = x
-        if x != 0.0:
-            for j in range(size):
-                if j != row:
-                    s.inverse[i, j] -= s.leaving[j] * x
+        s.inverse[row, i] /= pivot
+    for j in range(size):
+        x = s.leaving[j]
+        if j != row and x != 0.0:
+            for i in range(size):
+                s.inverse[j, i] -= x * s.inverse[row, i]
     s.place[k + s.active[row]] = -1
     s.active[row], s.place[form] = form - k, row
 
@@ -405,12 +380,11 @@ def _replace_column(s: Search, at: int, column: int) -> None:
     """One column becomes basic instead of another."""
     size, pivot = s.count[_ACTIVE], s.entering[at]
     for j in range(size):
-        s.inverse[at, j] /= pivot
-    for i in range(size):
-        x = s.entering[i]
-        if i != at and x != 0.0:
-            for j in range(size):
-                s.inverse[i, j] -= x * s.inverse[at, j]
+        x = s.inverse[j, at] / pivot
+        if x != 0.0:
+            for i in range(size):
+                s.inverse[j, i] -= x * s.entering[i]
+            s.inverse[j, at] = x
     s.place[s.basic[at]] = -1
     s.basic[at], s.place[column] = column, at
 
@@ -418,26 +392,25 @@ def _replace_column(s: Search, at: int, column: int) -> None:
 @njit(cache=True)
 def _shrink(s: Search, at: int, row: int, k: int) -> None:
     """A basic column stops at its bound and an active row is let go: both leave the inverse."""
-    size, pivot = s.count[_ACTIVE], s.inverse[at, row]
-    for i in range(size):
-        x = s.inverse[i, row] / pivot
-        if i != at and x != 0.0:
-            for j in range(size):
-                if j != row:
-                    s.inverse[i, j] -= x * s.inverse[at, j]
+    size, pivot = s.count[_ACTIVE], s.inverse[row, at]
+    for j in range(size):
+        x = s.inverse[j, at] / pivot
+        if j != row and x != 0.0:
+            for i in range(size):
+                s.inverse[j, i] -= x * s.inverse[row, i]
     last = size - 1
     s.place[s.basic[at]] = -1
     s.place[k + s.active[row]] = -1
-    if at != last:
-        s.basic[at] = s.basic[last]
-        s.place[s.basic[at]] = at
-        for j in range(size):
-            s.inverse[at, j] = s.inverse[last, j]
     if row != last:
         s.active[row] = s.active[last]
         s.place[k + s.active[row]] = row
         for i in range(size):
-            s.inverse[i, row] = s.inverse[i, last]
+            s.inverse[row, i] = s.inverse[last, i]
+    if at != last:
+        s.basic[at] = s.basic[last]
+        s.place[s.basic[at]] = at
+        for j in range(size):
+            s.inverse[j, at] = s.inverse[j, last]
     s.count[_ACTIVE] = last
 
 

@@ -34,6 +34,8 @@ class Polytope(NamedTuple):
     """How far a unit step along a column moves everything, inverted: makes columns comparable."""
     reach: float
     """The largest sum of absolute coefficients of a row."""
+    extent: float
+    """The largest bound that is not infinite."""
 
     @classmethod
     def of(cls, rows: sparse.csr_array, lower: Floats, upper: Floats) -> Polytope:
@@ -42,11 +44,13 @@ class Polytope(NamedTuple):
         by_column = by_row.tocsc()
         square = np.bincount(by_row.indices, weights=by_row.data.astype(np.float64) ** 2, minlength=by_row.shape[1])
         absolute = np.abs(by_row).sum(axis=1)
+        bounds = np.abs(np.concatenate([lower, upper]))
         return cls(
             by_row.indptr.astype(np.int64), by_row.indices.astype(np.int64), by_row.data.astype(np.float64),
             by_column.indptr.astype(np.int64), by_column.indices.astype(np.int64), by_column.data.astype(np.float64),
             np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64),
             1.0 / np.sqrt(1.0 + square), float(np.max(absolute, initial=1)),
+            float(np.max(bounds[np.isfinite(bounds)], initial=1.0)),
         )  # fmt: skip
 
     @property

@@ -7,7 +7,10 @@ prices that prove it optimal. Multiplied out, everything is an integer, and both
 * by weak duality, prices `y` prove that no point exceeds `sum(max(r·lower, r·upper))` over all forms, where `r` is `y` for a
   row and `objective − rowsᵀ y` for a column.
 
-When both numbers are equal, the optimum is known exactly. Every integer here stays below 2^62, or the proof fails.
+When both numbers are equal, the optimum is known exactly. A vertex of a large part may have a denominator too large for
+that. Then the point is drawn towards the truth by a hair and put on a fine grid, and so are the prices: both proofs hold
+as before, and the optimum is known to lie between two numbers that agree to eight digits. Every integer stays below 2^62,
+or the proof fails.
 """
 
 from __future__ import annotations
@@ -24,9 +27,13 @@ from tablesafe.solve.polytope import Polytope
 ROOM = 2.0**62
 LARGEST_DENOMINATOR = 1 << 20
 LARGEST_PRICE = 2.0**50
+FINEST = 2.0**40
+"""The finest grid."""
+HAIR = 1e-9
+"""The least share of the way that an inexact point is drawn towards the truth."""
 _TRIED = 4096
 _NEAR = 1e-6
-_LISTED, _REDUCED = range(2)
+_LISTED = 0
 
 
 class Proof(NamedTuple):
@@ -50,7 +57,7 @@ class Proof(NamedTuple):
         return cls(
             np.zeros(forms, np.int64), np.zeros(forms, np.int64), np.zeros(forms, np.bool_),
             np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.bool_),
-            np.zeros(k, np.int64), np.zeros(k), np.zeros(2, np.int64),
+            np.zeros(k, np.int64), np.zeros(k), np.zeros(1, np.int64),
         )  # fmt: skip
 
 
@@ -75,32 +82,51 @@ def common_denominator(values: Floats, count: int) -> int:
 
 
 @njit(cache=True)
-def locate(p: Polytope, w: Proof, count: int) -> int:
-    """Make the point given by `w.columns` and `w.values` exact, and list every form that is not zero there.
+def grid(p: Polytope, size: float) -> int:
+    """A power of two by which numbers up to `size` can be multiplied and added up along a row."""
+    return np.int64(2.0 ** np.floor(np.log2(min(FINEST, ROOM / 4.0 / max(1.0, size * p.reach)))))
 
-    Returns its common denominator, or 0 when there is no small one. Call `forget` before the next point.
+
+@njit(cache=True)
+def locate(p: Polytope, w: Proof, count: int, exact: bool) -> int:
+    """Put the point given by `w.columns` and `w.values` on a grid, and list every form that is not zero there.
+
+    The grid is that of its common denominator, or, if not `exact`, a fine one, with the point drawn towards the truth.
+    Returns the denominator, or 0 when there is no small one. Call `forget` before the next point.
     """
-    k = len(p.column_start) - 1
-    common = common_denominator(w.values, count)
+    common, share = common_denominator(w.values, count), 1.0
+    if not exact:
+        largest = 0.0
+        for i in range(count):
+            largest = max(largest, abs(w.values[i]))
+        common = grid(p, largest)
+        share = 1.0 - max(HAIR, 2.0 * p.reach / common)
+    k, n = len(p.column_start) - 1, 0
+    numerator, listed, is_listed = w.numerator, w.listed, w.is_listed
     for i in range(count):
-        x = np.rint(w.values[i] * common)
+        x = np.rint(w.values[i] * share * common)
         if common == 0 or abs(x) * p.reach >= ROOM:
+            w.count[_LISTED] = n
             return 0
         if x != 0.0:
             q = w.columns[i]
-            _list(w, q, np.int64(x))
+            n = _collect(numerator, listed, is_listed, n, q, np.int64(x))
             for z in range(p.column_start[q], p.column_start[q + 1]):
-                _list(w, k + p.column_row[z], np.int64(p.column_value[z]) * np.int64(x))
+                by = np.int64(p.column_value[z]) * np.int64(x)
+                n = _collect(numerator, listed, is_listed, n, k + p.column_row[z], by)
+    w.count[_LISTED] = n
     return common
 
 
 @njit(cache=True)
-def _list(w: Proof, form: int, by: int) -> None:
-    if not w.is_listed[form]:
-        w.is_listed[form] = True
-        w.listed[w.count[_LISTED]] = form
-        w.count[_LISTED] += 1
-    w.numerator[form] += by
+def _collect(numbers: Integers, listed: Integers, is_listed: Mask, n: int, at: int, by: int) -> int:
+    """Add to one number; returns how many are listed. Takes arrays, not the scratch space: it must be inlined."""
+    if not is_listed[at]:
+        is_listed[at] = True
+        listed[n] = at
+        n += 1
+    numbers[at] += by
+    return n
 
 
 @njit(cache=True)
@@ -141,48 +167,42 @@ def endless(p: Polytope, w: Proof, form: int, sign: int) -> bool:
 
 
 @njit(cache=True)
-def limit(p: Polytope, w: Proof, rows: Integers, prices: Floats, count: int, form: int, sign: int) -> tuple[int, int]:
-    """What the prices of some rows prove: no point has `sign * form` above this fraction. Denominator 0: nothing."""
-    common = common_denominator(prices, count)
+def limit(
+    p: Polytope, w: Proof, rows: Integers, prices: Floats, count: int, form: int, sign: int, exact: bool
+) -> tuple[int, int]:
+    """What the prices of some rows prove: no point has `sign * form` above this fraction. Denominator 0: nothing.
+
+    The prices are taken at their common denominator, or, if not `exact`, on a fine grid.
+    """
+    common = common_denominator(prices, count) if exact else grid(p, p.extent)
     if common == 0:
         return 0, 0
-    k, total, size = len(p.column_start) - 1, 0, 0.0
-    if form < k:
-        _reduce(w, form, sign * common)
-    else:
-        for z in range(p.row_start[form - k], p.row_start[form - k + 1]):
-            _reduce(w, p.row_column[z], sign * common * np.int64(p.row_value[z]))
+    k, total, size, n = len(p.column_start) - 1, 0, 0.0, 0
+    reduced, listed, is_listed = w.reduced, w.reduced_list, w.in_reduced
+    begin, end = (0, 1) if form < k else (p.row_start[form - k], p.row_start[form - k + 1])
+    for z in range(begin, end):
+        column, cost = (form, sign) if form < k else (p.row_column[z], sign * np.int64(p.row_value[z]))
+        n = _collect(reduced, listed, is_listed, n, column, cost * common)
     for i in range(count):
         y = np.int64(np.rint(prices[i] * common))
         if abs(prices[i]) * common * p.reach >= LARGEST_PRICE:
             size = np.inf
         elif y != 0:
             for z in range(p.row_start[rows[i]], p.row_start[rows[i] + 1]):
-                _reduce(w, p.row_column[z], -y * np.int64(p.row_value[z]))
-            total, size = _add(p, k + rows[i], y, total, size)
-    for i in range(w.count[_REDUCED]):
-        q = w.reduced_list[i]
-        if w.reduced[q] != 0:
-            total, size = _add(p, q, w.reduced[q], total, size)
-        w.reduced[q] = 0
-        w.in_reduced[q] = False
-    w.count[_REDUCED] = 0
+                n = _collect(reduced, listed, is_listed, n, p.row_column[z], -y * np.int64(p.row_value[z]))
+            total, size = _add(p.lower, p.upper, k + rows[i], y, total, size)
+    for i in range(n):
+        q = listed[i]
+        if reduced[q] != 0:
+            total, size = _add(p.lower, p.upper, q, reduced[q], total, size)
+        reduced[q], is_listed[q] = 0, False
     return (total, common) if size < ROOM else (0, 0)
 
 
 @njit(cache=True)
-def _reduce(w: Proof, column: int, by: int) -> None:
-    if not w.in_reduced[column]:
-        w.in_reduced[column] = True
-        w.reduced_list[w.count[_REDUCED]] = column
-        w.count[_REDUCED] += 1
-    w.reduced[column] += by
-
-
-@njit(cache=True)
-def _add(p: Polytope, form: int, r: int, total: int, size: float) -> tuple[int, float]:
+def _add(lower: Floats, upper: Floats, form: int, r: int, total: int, size: float) -> tuple[int, float]:
     """Add the most that `r * form` can be; an unbounded form makes the size infinite."""
-    bound = p.upper[form] if r > 0 else p.lower[form]
+    bound = upper[form] if r > 0 else lower[form]
     size += abs(r * bound)
     if size < ROOM:
         total += r * np.int64(bound)

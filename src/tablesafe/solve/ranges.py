@@ -13,6 +13,8 @@ from tablesafe.solve.local import OPTIMAL, UNBOUNDED, Search
 from tablesafe.solve.polytope import Polytope
 from tablesafe.solve.proof import Proof, endless, equal, forget, inside, limit, locate
 
+AGREE = 1e-8
+"""How well a point and a limit must agree, relative to their size, where exact fractions are out of reach."""
 _ACTIVE = 0
 
 
@@ -49,12 +51,6 @@ class Ranges(NamedTuple):
 
 
 @njit(cache=True)
-def room(p: Polytope, side: int) -> float:
-    """The bound on a side, turned so that it asks "how far up?"."""
-    return p.upper[side // 2] if side % 2 == 0 else -p.lower[side // 2]
-
-
-@njit(cache=True)
 def close(ranges: Ranges, side: int, numerator: int, denominator: int) -> None:
     """The end is known."""
     ranges.closed[side] = True
@@ -63,45 +59,71 @@ def close(ranges: Ranges, side: int, numerator: int, denominator: int) -> None:
 
 @njit(cache=True)
 def note(p: Polytope, w: Proof, ranges: Ranges, denominator: int) -> None:
-    """A point was proved to lie inside: it shows how far every form can go at least, and closes what it takes to its bound."""
+    """A point was proved to lie inside: every form can go at least so far; what it takes to its bound, it closes."""
+    closed, top, bottom, lower, upper = ranges.closed, ranges.numerator, ranges.denominator, p.lower, p.upper
     for i in range(w.count[0]):
         form = w.listed[i]
         x = w.numerator[form]
         side = 2 * form if x > 0 else 2 * form + 1
+        bound = upper[form] if x > 0 else -lower[form]
         x = abs(x)
-        if x == 0 or ranges.closed[side]:
+        if x == 0 or closed[side]:
             continue
-        bound = room(p, side)
         if bound < np.inf and x == np.int64(bound) * denominator:
-            close(ranges, side, np.int64(bound), 1)
-        elif float(x) / denominator > ranges.numerator[side] / ranges.denominator[side]:
-            ranges.numerator[side], ranges.denominator[side] = x, denominator
+            closed[side], top[side], bottom[side] = True, np.int64(bound), 1
+        elif float(x) / denominator > top[side] / bottom[side]:
+            top[side], bottom[side] = x, denominator
 
 
 @njit(cache=True)
-def judge(p: Polytope, w: Proof, ranges: Ranges, count: int, rows: Integers, prices: Floats, priced: int, side: int) -> bool:
-    """Try to prove that the point in `w.columns`, `w.values` is inside and that the prices let nothing lie beyond it.
+def judge(
+    p: Polytope, w: Proof, ranges: Ranges, count: int, rows: Integers, prices: Floats, priced: int, side: int
+) -> None:
+    """Learn what can be proved of a point, in `w.columns` and `w.values`, and of prices that should make it optimal.
 
-    Returns whether the point was proved to be inside. Closes the side when the prices are proved too.
+    If `priced` is negative there are no prices.
     """
     form, sign = side // 2, 1 - 2 * (side % 2)
-    denominator = locate(p, w, count)
-    good = denominator > 0 and inside(p, w, denominator)
-    if good:
+    denominator, exact = _prove_point(p, w, count)
+    if denominator > 0:
         note(p, w, ranges, denominator)
-        if not ranges.closed[side]:
-            top, bottom = limit(p, w, rows, prices, priced, form, sign)
+        if priced >= 0 and not ranges.closed[side]:
             x = sign * w.numerator[form]
+            top, bottom = limit(p, w, rows, prices, priced, form, sign, True)
             if bottom > 0 and equal(x, denominator, top, bottom):
                 close(ranges, side, x, denominator)
+            elif not exact and _agree(x, denominator, top, bottom):
+                close(ranges, side, top, bottom)
+            else:
+                top, bottom = limit(p, w, rows, prices, priced, form, sign, False)
+                if _agree(x, denominator, top, bottom):
+                    close(ranges, side, top, bottom)
     forget(w)
-    return good
+
+
+@njit(cache=True)
+def _prove_point(p: Polytope, w: Proof, count: int) -> tuple[int, bool]:
+    """Locate a point that is inside, exactly or nearly; returns its denominator (0 when both fail) and which it was."""
+    exact = True
+    for _ in range(2):
+        denominator = locate(p, w, count, exact)
+        if denominator > 0 and inside(p, w, denominator):
+            return denominator, exact
+        forget(w)
+        exact = False
+    return 0, False
+
+
+@njit(cache=True)
+def _agree(a: int, b: int, c: int, d: int) -> bool:
+    """Whether `a / b`, which is reached, and `c / d`, which nothing exceeds, are as good as equal."""
+    return d > 0 and c / d - a / b <= AGREE * max(1.0, abs(c / d))
 
 
 @njit(cache=True)
 def run_away(p: Polytope, w: Proof, ranges: Ranges, count: int, side: int) -> None:
     """Try to prove that the direction in `w.columns`, `w.values` has no end; whatever it takes along is unbounded."""
-    if locate(p, w, count) > 0 and endless(p, w, side // 2, 1 - 2 * (side % 2)):
+    if locate(p, w, count, True) > 0 and endless(p, w, side // 2, 1 - 2 * (side % 2)):
         for i in range(w.count[0]):
             x = w.numerator[w.listed[i]]
             if x != 0:
@@ -125,7 +147,7 @@ def sweep(
         form, sign = side // 2, 1.0 - 2.0 * (side % 2)
         ended = local.maximise(p, s, form, sign, np.inf, budget[i])
         count = local.here(p, s, w.columns, w.values)
-        judge(p, w, ranges, count, s.active, s.dual, s.count[_ACTIVE] if ended == OPTIMAL else 0, side)
+        judge(p, w, ranges, count, s.active, s.dual, s.count[_ACTIVE] if ended == OPTIMAL else -1, side)
         if ended == UNBOUNDED:
             run_away(p, w, ranges, local.ray(s, w.columns, w.values), side)
         local.clear(p, s)

@@ -24,7 +24,7 @@ from tablesafe.tabulate.axes import Axis
 from tablesafe.tabulate.columns import MOST_DECIMALS, NO_DECIMALS, NOISE, Extent, Scale
 from tablesafe.tabulate.leaves import Leaves, cell_sql, number_leaves
 from tablesafe.tabulate.plan import DROP, ERROR, Measure, Plan
-from tablesafe.tabulate.sources import Connection, first_line
+from tablesafe.tabulate.sources import Connection
 from tablesafe.tabulate.survey import LARGEST_REQUEST, Survey
 
 SOURCE = "the Ibis table"
@@ -62,6 +62,7 @@ def survey(records: ir.Table, plan: Plan) -> Survey:
         fit = value.abs() < LARGEST_EXACT
         asked[f"empty {column}"] = value.isnull().sum()
         asked[f"huge {column}"] = (~fit | value.isnan()).sum()
+        value = ibis.ifelse(fit, value, 0.0)
         asked[f"negative {column}"] = (value < 0).sum()
         asked[f"whole {column}"] = (value != value.round(0)).sum()
         asked[f"largest {column}"] = value.abs().max()
@@ -209,14 +210,11 @@ def _prepared(records: ir.Table, plan: Plan) -> ir.Table:
     """The records that count: codes as d0, d1, …, numbers as n0, n1, …, who and whose."""
     where = plan.where
     if isinstance(where, str):
-        try:
-            records = records.alias("tablesafe_records").sql(f"SELECT * FROM tablesafe_records WHERE ({where}\n)")
-        except Exception as error:
-            raise InvalidOption(
-                f"The filter {where!r} cannot be used on {SOURCE}: {first_line(error)}\n\n"
-                f"Hint: pass a function instead: where=lambda t: t.year == 2024"
-            ) from error
-    elif isinstance(where, Mapping):
+        raise InvalidOption(
+            f"The filter {where!r} is SQL, of which every engine has its own.\n\n"
+            f"Hint: for an Ibis table pass a function, where=lambda t: t.year == 2024, or filter the table itself."
+        )
+    if isinstance(where, Mapping):
         for column, codes in where.items():
             wanted = [codes] if isinstance(codes, str) else [str(code) for code in codes]
             records = records.filter(_text(records[column], plan.empty).strip().isin([code.strip() for code in wanted]))
@@ -235,10 +233,10 @@ def _prepared(records: ir.Table, plan: Plan) -> ir.Table:
 def _text(column: ir.Value, empty: Sequence[str]) -> Any:
     kind = column.type()
     if isinstance(kind, dt.Floating):
-        whole = (column == column.round(0)) & (column.abs() < 1e15)
+        small = ibis.ifelse(column.abs() < 1e15, column, 0.5)
         text = ibis.cases(
             (column.isnan(), ibis.null("string")),
-            (whole, column.cast("int64").cast("string")),
+            (small == small.round(0), small.round(0).cast("int64").cast("string")),
             else_=column.cast("string"),
         )
     else:

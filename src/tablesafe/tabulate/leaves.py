@@ -153,9 +153,9 @@ def _whole_contributors(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFram
     waiting: list[pl.DataFrame] = []
     for batch in batches:
         who = batch["contributor"].to_numpy()
-        first = int(np.argmax(who != who[-1])) if who[0] != who[-1] else -1
-        if first >= 0:
-            cut = len(who) - int(np.argmax(who[::-1] != who[-1]))
+        others = np.flatnonzero(who != who[-1])
+        if others.size:
+            cut = int(others[-1]) + 1
             yield pl.concat([*waiting, batch[:cut]])
             waiting = [batch[cut:]]
         else:
@@ -202,7 +202,7 @@ def aggregate(scan: Scan, axes: Sequence[Axis], units: Mapping[Measure, Scale]) 
         added = "".join(f", {sql} AS m{i}" for i, sql in enumerate(sums))
         tail = f"CAST(1 AS BIGINT) AS respondents, CAST(1 AS BIGINT) AS holders, {request} AS request{added}"
         grouping = ""
-    with reading(scan):
+    with reading(scan.records, scan.plan.where):
         scan.connection.execute(
             f"CREATE TEMP TABLE leaf AS SELECT {key} AS cell, {name} AS name, {alone} AS alone, "
             f"{respondent} AS respondent, {tail} FROM {records} r{joins}{grouping}"

@@ -70,7 +70,8 @@ def tabulate(
     none; the table's column of that name holds that of each cell's largest contributor.
 
     `where` keeps some records: an SQL condition (`"year = 2024"`), codes by column (`{"region": ["NO", "SE"]}`), or,
-    for an Ibis table, a function of it. Text of a CSV file counts as numbers there if every entry of the column is one.
+    for an Ibis table, a function of it (and no SQL). Text of a CSV file counts as numbers there if every entry of the
+    column is one.
     """
     plan = make_plan(
         dimensions=dimensions, column_of=column_of, value=value, equations=equations, respondent=respondent,

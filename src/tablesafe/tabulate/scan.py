@@ -14,7 +14,7 @@ import duckdb
 from tablesafe.errors import InvalidFile, InvalidOption
 from tablesafe.files import did_you_mean
 from tablesafe.tabulate.columns import code, entry, is_text, name, number
-from tablesafe.tabulate.plan import Plan
+from tablesafe.tabulate.plan import Plan, Where
 from tablesafe.tabulate.sources import Connection, Part, Records, first_line, identifier, one_row, quoted
 
 _WORD = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"|([^\W\d]\w*)")
@@ -116,26 +116,35 @@ def _one_of(records: Records, column: str, codes: str | Sequence[str], empty: Se
 
 def _exposed(connection: Connection, records: Records, named: Sequence[str], empty: Sequence[str]) -> tuple[str, ...]:
     """The columns a filter names; text of which every entry is a number counts as numbers, as the user sees it."""
-    texts = [column for column in named if is_text(records.columns[column]) and records.parts[0].file is not None]
-    types = dict.fromkeys(named, "")
-    if texts:
-        tests = []
-        for column in texts:
-            text, value = entry(records.columns[column], empty), number(records.columns[column], empty)
-            coded = f"regexp_matches({text}, '^[+-]?0[0-9]')"
-            tests.append(f"bool_and({value} IS NOT NULL AND NOT {coded}) FILTER ({text} IS NOT NULL)")
-            tests.append(f"bool_and(regexp_full_match({text}, '[+-]?[0-9]{{1,18}}')) FILTER ({text} IS NOT NULL)")
-        answer = one_row(connection, f"SELECT {', '.join(tests)} FROM {records.relation}")
-        for i, column in enumerate(texts):
-            types[column] = "BIGINT" if answer[2 * i] and answer[2 * i + 1] else "DOUBLE" if answer[2 * i] else ""
+    texts = [given for given in named if is_text(records.columns[given]) and records.parts[0].file is not None]
+    types = _types(connection, records, texts, empty)
     out = []
     for given in named:
         column = records.columns[given]
-        value = column.sql
-        if given in texts:
-            value = f"CAST({number(column, empty)} AS {types[given]})" if types[given] else code(column, empty)
+        value = {
+            "BIGINT": f"CAST({entry(column, empty)} AS BIGINT)",
+            "DOUBLE": number(column, empty),
+            "VARCHAR": code(column, empty),
+            "NULL": "NULL",
+        }.get(types.get(given, ""), column.sql)
         out.append(f"{value} AS {identifier(given)}")
     return tuple(out)
+
+
+def _types(connection: Connection, records: Records, texts: Sequence[str], empty: Sequence[str]) -> dict[str, str]:
+    """What columns of text hold: whole numbers, numbers, text, or nothing. A number with a leading zero is a code."""
+    if not texts:
+        return {}
+    tests = []
+    for given in texts:
+        text, value = entry(records.columns[given], empty), number(records.columns[given], empty)
+        coded = f"regexp_matches({text}, '^[+-]?0[0-9]')"
+        tests.append(f"bool_and({value} IS NOT NULL AND NOT {coded}) FILTER ({text} IS NOT NULL)")
+        tests.append(f"bool_and(regexp_full_match({text}, '[+-]?[0-9]{{1,18}}')) FILTER ({text} IS NOT NULL)")
+    with reading(records):
+        answer = one_row(connection, f"SELECT {', '.join(tests)} FROM {records.relation}")
+    kinds = {(None, None): "NULL", (True, True): "BIGINT", (True, False): "DOUBLE"}
+    return {given: kinds.get(answer[2 * i : 2 * i + 2], "VARCHAR") for i, given in enumerate(texts)}
 
 
 def _filter_message(where: str, error: Exception, records: Records) -> str:
@@ -154,7 +163,7 @@ def _filter_message(where: str, error: Exception, records: Records) -> str:
 
 
 @contextmanager
-def reading(scan: Scan) -> Iterator[None]:
+def reading(records: Records, where: Where = None) -> Iterator[None]:
     """Turn what DuckDB says about a file into the user's terms."""
     try:
         yield
@@ -165,16 +174,16 @@ def reading(scan: Scan) -> Iterator[None]:
         if found is None:
             raise
         about = [line for line in str(error).splitlines()[1:] if line and not line.startswith(("Original", "Possible"))]
-        files = [part.name for part in scan.records.parts if part.file and str(part.file.path) in str(error)]
+        files = [part.name for part in records.parts if part.file and str(part.file.path) in str(error)]
         raise InvalidFile(
-            f"{files[0] if files else scan.records.name}, line {found[1]}, cannot be read: "
+            f"{files[0] if files else records.name}, line {found[1]}, cannot be read: "
             f"{about[0] if about else first_line(error)}\n\n"
             f"Hint: does every line have as many entries as the header, and are quotes closed?"
         ) from error
     except duckdb.ConversionException as error:
         raise InvalidOption(
-            f"The filter {scan.plan.where!r} cannot be used on {scan.records.name}: {first_line(error)}\n\n"
+            f"The filter {where!r} cannot be used on {records.name}: {first_line(error)}\n\n"
             f"Hint: compare numbers with numbers and text with 'text'; what is missing is NULL (x IS NOT NULL)."
         ) from error
     except duckdb.IOException as error:
-        raise InvalidFile(f"{scan.records.name} cannot be read: {first_line(error)}") from error
+        raise InvalidFile(f"{records.name} cannot be read: {first_line(error)}") from error

@@ -53,7 +53,7 @@ def survey(scan: Scan) -> Survey:
         asked[f"equation {equation}"] = f"count(*) FILTER ({condition})"
     if plan.respondent is not None:
         asked["nobody"] = "count(*) FILTER (respondent IS NULL)"
-    with reading(scan):
+    with reading(scan.records, scan.plan.where):
         found = one_row(scan.connection, f"SELECT {', '.join(asked.values())} FROM {_counted(scan)}")
         answer = dict(zip(asked, found, strict=True))
     if answer["records"] == 0:

@@ -23,6 +23,7 @@ from tablesafe.solve.covering import Covering
 from tablesafe.solve.small import SmallSolver
 
 STALLED = 4
+WIDEST = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +146,16 @@ def _start(search: Search, candidates: Integers) -> Floats | None:
 
 
 def _relaxed(search: Search, covering: Covering, separation: Separation, candidates: Integers) -> Floats:
-    """Cut until the relaxation no longer rises; returns its fractional pattern."""
+    """Cut until the relaxation no longer rises, then look wider and cut again; returns its fractional pattern."""
     share = search.instance.forced.astype(np.float64)
     stalled = 0
-    while stalled < STALLED and not search.late():
+    while not search.late():
         cuts, _ = separation.violated(share, whole=False, stop=search.late)
-        if not covering.add(cuts):
-            break
+        if not covering.add(cuts) or stalled >= STALLED:
+            if separation.effort == WIDEST:
+                break
+            separation.effort, stalled = separation.effort + 1, 0
+            continue
         before = search.bound
         bound, x = covering.relax()
         search.prove(bound)

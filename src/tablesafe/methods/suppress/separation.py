@@ -31,6 +31,8 @@ class Separation:
         self._solver = solver
         self._variable = variable
         self._known: dict[int, tuple[Integers, Floats]] = {}
+        self.effort = 0
+        """How wide to look for a cut: the more cells are looked at, the fewer a cut has to name."""
 
     def violated(self, share: Floats, *, whole: bool, stop: object = None) -> tuple[list[Cut], list[int]]:
         """Cuts that the pattern violates, and the targets it leaves open.
@@ -77,7 +79,7 @@ class Separation:
 
     def _cut(self, target: int, share: Floats, part: _Parts, *, whole: bool) -> Cut | None:
         cell = int(self._instance.cell[target])
-        near = self._neighbourhoods.near(cell, effort=0)
+        near = self._neighbourhoods.near(cell, effort=self.effort)
         own = part.of(cell)
         cells = np.union1d(near, own if len(own) < LARGE else near)
         attempts = [(cells, 1.0, LEAST), (cells, FAR, LEAST)]

@@ -1,0 +1,75 @@
+"""A point as far inside as can be: every cell at least `reach · weight` from either end of its interval."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from tablesafe.attack.view import Room
+from tablesafe.equations import Floats
+from tablesafe.solve.vertex import vertex
+
+BLOCK = 256
+"""Right-hand sides solved at once."""
+
+
+def deep_point(room: Room, weight: Floats) -> Floats:
+    """The additive point with the largest reach, component by component, all in one linear program.
+
+    The unknowns are the distances from each cell's anchor and one reach per component.
+    """
+    n, parts = len(room), room.components
+    below, above = room.lower - room.anchor, room.upper - room.anchor
+    low, high = np.flatnonzero(np.isfinite(below)), np.flatnonzero(np.isfinite(above))
+    rhs = room.rhs - np.asarray(room.matrix @ room.anchor)
+    none = sparse.csr_array((room.matrix.shape[0], parts))
+    matrix = sparse.vstack(
+        [
+            sparse.hstack([room.matrix, none]),
+            _side(room, low, -weight),
+            _side(room, high, weight),
+        ],
+        format="csr",
+    )
+    row_lower = np.concatenate([rhs, below[low], np.full(len(high), -np.inf)])
+    row_upper = np.concatenate([rhs, np.full(len(low), np.inf), above[high]])
+    column_lower, column_upper = np.full(n + parts, -np.inf), np.full(n + parts, np.inf)
+    column_lower[n:], column_upper[n:] = 0.0, _most_reach(room, weight)
+    cost = np.concatenate([np.zeros(n), -np.ones(parts)])
+    found = vertex(cost, sparse.csr_array(matrix), row_lower, row_upper, column_lower, column_upper)
+    return room.anchor + found[:n]
+
+
+def _side(room: Room, cells: np.ndarray[tuple[int], np.dtype[np.intp]], weight: Floats) -> sparse.csr_array:
+    """`x + weight · reach`, one row per cell."""
+    n, k = len(room), len(cells)
+    row = np.arange(k)
+    data = np.concatenate([np.ones(k), weight[cells]])
+    column = np.concatenate([cells, n + room.component[cells]])
+    return sparse.csr_array((data, (np.concatenate([row, row]), column)), shape=(k, n + room.components))
+
+
+def _most_reach(room: Room, weight: Floats) -> Floats:
+    """No reach exceeds half of the narrowest interval; 1 where all intervals are endless."""
+    most = np.full(room.components, np.inf)
+    np.minimum.at(most, room.component, (room.upper - room.lower) / (2 * weight))
+    return np.where(np.isfinite(most), most, 1.0)
+
+
+def steepness(room: Room) -> Floats:
+    """How far each cell changes along a unit step straight towards its bound, within the equations.
+
+    The length of the unit vector of a cell after projection on the directions that keep every sum: the norm that makes
+    `reach` the radius of a ball in the polytope's own dimension.
+    """
+    m, n = room.matrix.shape
+    if m == 0:
+        return np.ones(n)
+    factors = splu(sparse.csc_array(room.matrix @ room.matrix.T))
+    columns = room.matrix.tocsc()
+    taken = np.empty(n)
+    for start in range(0, n, BLOCK):
+        part = columns[:, start : start + BLOCK].toarray()
+        taken[start : start + BLOCK] = np.einsum("ij,ij->j", part, factors.solve(part))
+    return np.sqrt(np.clip(1.0 - taken, 1e-12, 1.0))

@@ -1,0 +1,256 @@
+"""The search for directions: repair what is infeasible, flip what is dear, free a few at a time, and prove a bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from time import monotonic
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tablesafe.equations import Floats, Mask
+from tablesafe.methods.adjust.instance import Instance, Way
+from tablesafe.solve.adjustment import Box, Change, Directions, LeastChange, Scale
+from tablesafe.solve.program import SolveStatus
+
+WRONG_SIDE = 1e3
+"""What a unit on the wrong side costs in a repair, beside the dearest cell."""
+ROUNDS = 25
+"""Rounds of a repair before a mixed-integer program decides."""
+TOLERANCE = 1e-6
+BLOCK = 24
+"""Targets whose directions are chosen together."""
+BLOCK_SECONDS = 4.0
+REACH = 16.0
+"""How far a cell without bounds may move in the search for any feasible directions, beside the sum of all levels."""
+
+
+class NoChange(Exception):
+    """No directions let every target move far enough; says which stay behind."""
+
+    def __init__(self, targets: NDArray[np.intp], *, proved: bool) -> None:
+        super().__init__("no directions are feasible")
+        self.targets = targets
+        self.proved = proved
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Feasible directions and the least change that follows them."""
+
+    way: Way
+    change: Change
+
+
+@dataclass(eq=False)
+class Search:
+    """One problem, its best answer so far, and the best proven bound."""
+
+    instance: Instance
+    deadline: float
+    random: np.random.Generator
+    best: Found | None = None
+    bound: float = 0.0
+    lean: Floats | None = None
+    _program: LeastChange = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        i = self.instance
+        self._program = LeastChange(i.matrix, i.cost, i.cost, i.scale())
+
+    @property
+    def cost(self) -> float:
+        """What the best answer costs."""
+        return np.inf if self.best is None else self.best.change.cost
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.deadline - monotonic()
+
+    def closed(self) -> bool:
+        """Whether the best answer is proved to be the best there is."""
+        return self.cost <= self.bound * (1 + TOLERANCE) + 1e-12
+
+    def offer(self, way: Way) -> None:
+        """Solve for these directions, repaired if need be, and keep them if they are better."""
+        change = self._program.solve(self.instance.box(way))
+        if change is None:
+            way = self.repaired(way)
+            change = self._program.solve(self.instance.box(way))
+            if change is None:  # feasible only within the solver's tolerance
+                raise NoChange(np.arange(len(way)), proved=False)
+        if change.cost < self.cost:
+            self.best = Found(way, change)
+
+    # -- repair ----------------------------------------------------------------------------------------------------
+
+    def repaired(self, way: Way) -> Way:
+        """Feasible directions near these: a target may stay behind at a high cost, and is turned round if it does."""
+        i, turned = self.instance, np.zeros(len(way), np.int64)
+        both = i.can_rise & i.can_fall
+        behind = np.ones(len(way), np.bool_)
+        for _ in range(ROUNDS):
+            behind, nearer = self._behind(way)
+            if not behind.any():
+                return way
+            flip = behind & both & nearer & (turned < 2)
+            if not flip.any():
+                candidates = np.flatnonzero(behind & both & (turned < 3))
+                if not candidates.size:
+                    break
+                flip[self.random.choice(candidates)] = True
+            turned += flip
+            way = np.where(flip, -way, way).astype(np.int8)
+        return self._by_choice(np.flatnonzero(behind))
+
+    def _behind(self, way: Way) -> tuple[Mask, Mask]:
+        """Which targets stay behind when that is merely dear, and which of them are nearer to the other side."""
+        i = self.instance
+        box, rise, fall = elastic(i, way)
+        scale = Scale.of(np.concatenate([rise, fall]), np.concatenate([i.above, i.below]))
+        change = LeastChange(i.matrix, rise, fall, scale).solve(box)
+        if change is None:
+            return np.ones(len(way), np.bool_), np.zeros(len(way), np.bool_)
+        moved = change.moves[i.targets]
+        short = np.where(way > 0, i.above - moved, i.below + moved)
+        return short > 1e-6 * np.maximum(1.0, i.above), moved * way < (way * (i.above - i.below)) / 2
+
+    def _by_choice(self, behind: NDArray[np.intp]) -> Way:
+        """Let a mixed-integer program find any feasible directions, or prove that there are none."""
+        i = self.instance
+        reach = REACH * float(i.above.sum() + i.below.sum())
+        near = replace(i, up=np.minimum(i.up, reach), down=np.minimum(i.down, reach))
+        open = near.can_rise & near.can_fall
+        way = near.allowed(np.ones(len(open), np.int8))
+        program = Directions(i.matrix, i.cost, near.box(way, open=open), i.switches(open), i.scale())
+        choice = program.choose(time_limit_s=max(self.left, 5.0), first=True)
+        if choice.rise is None:
+            raise NoChange(behind, proved=choice.status == SolveStatus.INFEASIBLE)
+        way[open] = np.where(choice.rise, 1, -1)
+        return way
+
+    # -- local search ----------------------------------------------------------------------------------------------
+
+    def flip(self) -> None:
+        """Turn targets round one at a time, each by a linear program that starts from the last answer.
+
+        The least cost is convex in how far a target must move, so its price bounds what turning it round can save:
+        most need not be tried at all.
+        """
+        assert self.best is not None
+        i, both = self.instance, self.instance.can_rise & self.instance.can_fall
+        tried = np.zeros(len(both), np.bool_)
+        while self.left > 0:
+            way, change = self.best.way, self.best.change
+            saving = np.where(both & ~tried, self._saving(way, change), 0.0)
+            target = int(np.argmax(saving)) if saving.size else 0
+            if not saving.size or saving[target] <= TOLERANCE * change.cost:
+                return
+            tried[target] = True
+            other = way.copy()
+            other[target] = -other[target]
+            better = self._program.solve(i.box(other), better_than=change.cost)
+            if better is not None and better.cost < change.cost * (1 - TOLERANCE):
+                self.best = Found(other, better)
+                tried[:] = False
+                tried[target] = True
+
+    def _saving(self, way: Way, change: Change) -> Floats:
+        """The most that turning each target round can save."""
+        i = self.instance
+        worth = (i.matrix.T @ change.prices)[i.targets]
+        price = i.cost[i.targets] - way * worth
+        return price * (i.above + i.below)
+
+    def free_blocks(self, *, patience: int) -> None:
+        """Choose the directions of a few neighbouring targets together, exactly; then of others, while it helps."""
+        assert self.best is not None
+        i = self.instance
+        both = np.flatnonzero(i.can_rise & i.can_fall)
+        near = sparse.csr_array(i.matrix[:, i.targets[both]])
+        near = sparse.csr_array(abs(near).T @ abs(near))
+        idle = 0
+        while self.left > 0.2 and idle < patience and both.size > 1:
+            open = np.zeros(len(i.targets), np.bool_)
+            open[both[self._neighbours(near, int(self.random.integers(both.size)))]] = True
+            idle = 0 if self._improve(open) else idle + 1
+
+    def _neighbours(self, near: sparse.csr_array, seed: int) -> NDArray[np.intp]:
+        """A target, those that share equations with it, those that share equations with them, until there are enough."""
+        chosen = np.array([seed])
+        while len(chosen) < min(BLOCK, near.shape[0]):
+            ring = np.setdiff1d(near[chosen].indices, chosen)
+            if not ring.size:
+                ring = np.setdiff1d(np.arange(near.shape[0]), chosen)
+            room = BLOCK - len(chosen)
+            chosen = np.concatenate([chosen, self.random.permutation(ring)[:room]])
+        return chosen
+
+    def _improve(self, open: Mask) -> bool:
+        assert self.best is not None
+        choice = self._choose(open, time_limit_s=min(BLOCK_SECONDS, self.left))
+        if choice is None or (choice == self.best.way).all():
+            return False
+        before = self.cost
+        change = self._program.solve(self.instance.box(choice))
+        if change is not None and change.cost < before * (1 - TOLERANCE):
+            self.best = Found(choice, change)
+            return True
+        return False
+
+    def _choose(self, open: Mask, *, time_limit_s: float) -> Way | None:
+        """The best directions of the open targets when the others keep theirs."""
+        assert self.best is not None
+        program = self._directions(open)
+        start = (self.best.change.moves, self.best.way[open] > 0)
+        choice = program.choose(time_limit_s=time_limit_s, start=start)
+        if open.all() or (open | ~(self.instance.can_rise & self.instance.can_fall)).all():
+            self.bound = max(self.bound, min(choice.bound, self.cost))
+        if choice.rise is None:
+            return None
+        way = self.best.way.copy()
+        way[open] = np.where(choice.rise, 1, -1)
+        return way
+
+    def _directions(self, open: Mask) -> Directions:
+        assert self.best is not None
+        tight = self.instance.cheaper_than(self.cost)
+        kept = np.maximum(self.best.change.moves, 0.0), np.maximum(-self.best.change.moves, 0.0)
+        box = tight.box(self.best.way, open=open)
+        box = Box(box.rise_least, np.maximum(box.rise_most, np.where(box.rise_most > 0, kept[0], 0.0)),
+                  box.fall_least, np.maximum(box.fall_most, np.where(box.fall_most > 0, kept[1], 0.0)))  # fmt: skip
+        return Directions(tight.matrix, tight.cost, box, tight.switches(open), tight.scale(self.cost))
+
+    # -- bounds ----------------------------------------------------------------------------------------------------
+
+    def relax(self) -> None:
+        """Prove a bound by the relaxation, and see where each target leans."""
+        i = self.instance
+        open = i.can_rise & i.can_fall
+        bound, lean = self._directions(open).relaxed()
+        self.bound = max(self.bound, min(bound, self.cost))
+        self.lean = np.where(i.can_rise, 1.0, 0.0)
+        self.lean[open] = lean
+
+    def optimise(self) -> None:
+        """Choose all directions together, from the best known, with what time is left."""
+        open = self.instance.can_rise & self.instance.can_fall
+        way = self._choose(open, time_limit_s=self.left)
+        if way is not None:
+            change = self._program.solve(self.instance.box(way))
+            if change is not None and change.cost < self.cost:
+                self.best = Found(way, change)
+
+
+def elastic(instance: Instance, way: Way) -> tuple[Box, Floats, Floats]:
+    """Bounds and costs under which targets may stay behind, at a high cost a unit: feasible whenever anything is."""
+    box, i = instance.box(way), instance
+    rise = i.cost / float(i.cost.max(initial=0.0) or 1.0)
+    fall = rise.copy()
+    up, down = i.targets[way > 0], i.targets[way < 0]
+    fall[up], rise[down] = WRONG_SIDE, WRONG_SIDE
+    box.fall_most[up] = i.above[way > 0] + i.down[up]
+    box.rise_most[down] = i.below[way < 0] + i.up[down]
+    return box, rise, fall

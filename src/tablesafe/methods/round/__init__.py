@@ -1,0 +1,1 @@
+"""Rounding to a base: controlled, random, conventional."""

@@ -1,0 +1,92 @@
+"""What every kind of rounding needs first: whole counts, and which cells keep the value they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+
+from tablesafe.equations import Integers, Mask
+from tablesafe.errors import InvalidProblem, InvalidTable
+from tablesafe.problem import Problem
+from tablesafe.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Counts to be rounded to a base: the multiple at or below each, and how far above it the count lies."""
+
+    table: Table = field(repr=False)
+    base: int
+    value: Integers = field(repr=False)
+    frozen: Mask = field(repr=False)
+    """Cells that are published as they are."""
+    hidden: Mask = field(repr=False)
+    """Cells that are not published at all."""
+
+    @classmethod
+    def of(cls, problem: Problem, base: int) -> Self:
+        """The counts of a problem; refuses negative numbers and fractions."""
+        table, value = problem.table, problem.table.integers
+        negative = np.flatnonzero(value < 0)
+        if negative.size:
+            raise InvalidTable(
+                f"Rounding is for counts, but cell {table.describe(int(negative[0]))} is negative"
+                f"{_more(negative.size)}.\n\nHint: use Suppress or Adjust for tables with negative values."
+            )
+        if table.decimals:
+            parts = np.flatnonzero(value % 10**table.decimals)
+            raise InvalidTable(
+                f"Rounding is for counts, but cell {table.describe(int(parts[0]))} is not a whole number"
+                f"{_more(parts.size)}.\n\nHint: take the unweighted counts, or express the values in a smaller unit."
+            )
+        return cls(table, base, value, problem.frozen, problem.suppressed | problem.withheld)
+
+    @property
+    def floor(self) -> Integers:
+        """The multiple of the base at or below each count."""
+        return self.value - self.above
+
+    @property
+    def above(self) -> Integers:
+        """How far each count lies above that multiple; 0 for a multiple."""
+        return self.value % self.base
+
+    def require_multiples_where_frozen(self) -> None:
+        """Refuse frozen cells that cannot stand in a rounded table that adds up."""
+        wrong = np.flatnonzero(self.frozen & (self.above > 0))
+        if wrong.size:
+            raise InvalidProblem(
+                f"Cell {self.table.describe(int(wrong[0]))} is frozen to be published as it is, but is no multiple of "
+                f"{self.base}{_more(wrong.size)}: a rounded table could not add up.\n\n"
+                f"Hint: unfreeze it, or choose another base."
+            )
+
+
+def summed_up(table: Table, values: Integers, *, absolute: bool = False) -> Integers | None:
+    """Every total as the sum of its parts, from the inner cells up; None when the inner cells do not determine it.
+
+    With `absolute` parts that are subtracted are added too: how far the parts' errors can add up.
+    """
+    rows = np.arange(len(table.totals))[::-1]
+    first = np.full(len(table), -1, dtype=np.int64)
+    first[table.totals[rows]] = rows
+    totals = np.flatnonzero(first >= 0)
+    chosen = sparse.csr_array(table.equations[first[totals]]).astype(np.int64)
+    own = sparse.csr_array((np.ones(len(totals), np.int64), (np.arange(len(totals)), totals)), shape=chosen.shape)
+    parts = abs(chosen + own) if absolute else chosen + own
+    sums = values.copy()
+    for _ in range(len(table)):
+        new = np.asarray(parts @ sums)
+        if (new == sums[totals]).all():
+            break
+        sums[totals] = new
+    if absolute:
+        return sums
+    return None if np.asarray(table.equations.astype(np.int64) @ sums).any() else sums
+
+
+def _more(size: int) -> str:
+    return f" (and {size - 1:,} more)" if size > 1 else ""

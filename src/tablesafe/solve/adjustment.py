@@ -1,0 +1,332 @@
+"""Least changes of a table that keep it adding up: programs over the rise and the fall of each cell.
+
+Every program has two columns per cell, how far it rises and how far it falls; the equations hold for the difference.
+Amounts are in units of the table, costs per unit. Inside, both are scaled to about 1: a solver's tolerances are
+absolute, and costs such as 1/value would drown in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.errors import SolverFailure
+from tablesafe.solve.program import SolveStatus
+
+TIGHT = 1e-10
+"""The smallest tolerance that HiGHS takes: costs five orders below the middle one still count."""
+WORTH = 1e3
+"""What an objective should be at least, so that absolute tolerances are small beside it."""
+GAP = 1e-7
+HAS_POINT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """How far each cell may, and must, rise and fall."""
+
+    rise_least: Floats
+    rise_most: Floats
+    fall_least: Floats
+    fall_most: Floats
+
+    @classmethod
+    def free(cls, up: Floats, down: Floats) -> Self:
+        """Nothing must move; everything may, this far."""
+        return cls(np.zeros(len(up)), up.copy(), np.zeros(len(down)), down.copy())
+
+    @property
+    def least(self) -> Floats:
+        """Lower bounds of the columns: rises, then falls."""
+        return np.concatenate([self.rise_least, self.fall_least])
+
+    @property
+    def most(self) -> Floats:
+        """Upper bounds of the columns: rises, then falls."""
+        return np.concatenate([self.rise_most, self.fall_most])
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """`step` units of the table are 1 in the solver, and cost 1 is `price` there."""
+
+    step: float
+    price: float
+
+    @classmethod
+    def of(cls, cost: Floats, amounts: Floats, *, objective: float | None = None) -> Self:
+        """The middle amount becomes about 1, and so does the middle, in orders of magnitude, of the costs.
+
+        With a known `objective` costs are scaled up further where it would be small.
+        """
+        typical = float(np.median(amounts)) if amounts.size else 1.0
+        step = 2.0 ** np.round(np.log2(max(typical, 1.0)))
+        positive = cost[cost > 0]
+        middle = float(np.sqrt(positive.min()) * np.sqrt(positive.max())) if positive.size else 1.0
+        price = 1.0 / middle
+        if objective is not None and objective > 0:
+            price = max(price, WORTH * step / objective)
+        return cls(step, float(2.0 ** np.round(np.log2(price))))
+
+    def original(self, objective: float) -> float:
+        """An objective of the solver in costs and units of the table."""
+        return objective * self.step / self.price
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How every cell moves at least cost, what that costs, and what each equation's last unit is worth."""
+
+    moves: Floats
+    cost: float
+    prices: Floats
+
+
+class LeastChange:
+    """The least change within a box; only the box varies from call to call, so each starts from the last answer."""
+
+    def __init__(self, matrix: sparse.csc_array, rise_cost: Floats, fall_cost: Floats, scale: Scale) -> None:
+        self._scale, self._cells = scale, matrix.shape[1]
+        self._matrix = matrix
+        self._cost = np.concatenate([rise_cost, fall_cost])
+        self._columns = np.arange(2 * self._cells, dtype=np.int32)
+        self._solver = _solver(solver="simplex", simplex_strategy=1, **_TOLERANCES)
+        self._least = self._most = np.zeros(0)
+
+    def solve(self, box: Box, *, better_than: float | None = None) -> Change | None:
+        """The least change, or None when there is none, or none `better_than` a cost."""
+        least, most = box.least / self._scale.step, box.most / self._scale.step
+        if self._least.size:
+            changed = np.flatnonzero((least != self._least) | (most != self._most)).astype(np.int32)
+            self._solver.changeColsBounds(len(changed), changed, least[changed], most[changed])
+        else:
+            both = sparse.hstack([self._matrix, -self._matrix], format="csc")
+            rows = np.zeros(both.shape[0])
+            self._solver.passModel(_program(both, self._cost * self._scale.price, least, most, rows, rows))
+        self._least, self._most = least, most
+        _set(self._solver, objective_bound=self._worth(better_than))
+        return self._answer()
+
+    def _worth(self, cost: float | None) -> float:
+        return np.inf if cost is None else cost * self._scale.price / self._scale.step
+
+    def _answer(self) -> Change | None:
+        self._solver.run()
+        _set(self._solver, presolve="off")
+        status = self._solver.getModelStatus()
+        if status in _NO_ANSWER:
+            return None
+        if status != highspy.HighsModelStatus.kOptimal:
+            self._solver.clearSolver()
+            _set(self._solver, presolve="on", objective_bound=np.inf)
+            self._solver.run()
+            _set(self._solver, presolve="off")
+            status = self._solver.getModelStatus()
+            if status in _NO_ANSWER:
+                return None
+            if status != highspy.HighsModelStatus.kOptimal:
+                raise SolverFailure(
+                    f"The solver stopped without an answer ({self._solver.modelStatusToString(status)})."
+                )
+        solution = self._solver.getSolution()
+        amounts = np.array(solution.col_value) * self._scale.step
+        prices = np.array(solution.row_dual) / self._scale.price
+        moves = amounts[: self._cells] - amounts[self._cells :]
+        return Change(moves, float(self._cost @ amounts), prices)
+
+
+@dataclass(frozen=True, eq=False)
+class Switches:
+    """Cells that must either rise by `above` or fall by `below`, or more."""
+
+    cells: NDArray[np.intp]
+    above: Floats
+    below: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What a mixed-integer program found: a point or none, and a cost that no point undercuts."""
+
+    status: SolveStatus
+    bound: float
+    moves: Floats | None = None
+    rise: Mask | None = None
+    """Per switch, whether the cell rises."""
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The least change when the direction of some cells is open: a binary per switch.
+
+    `rise ≤ most · b`, `rise ≥ above · b`, and the same for the fall with 1 − b: for one cell this is the convex hull,
+    and it is the tighter the smaller `most` is. So the box should hold proven bounds.
+    """
+
+    matrix: sparse.csc_array = field(repr=False)
+    cost: Floats = field(repr=False)
+    box: Box = field(repr=False)
+    switches: Switches = field(repr=False)
+    scale: Scale
+
+    def relaxed(self) -> tuple[float, Floats]:
+        """A proven bound on the cost of every choice, and how much each switch leans to rising (0 to 1)."""
+        model = self._model()
+        solver = _solver(solver="simplex", **_TOLERANCES)
+        solver.passModel(_program(*model))
+        solver.run()
+        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return 0.0, np.full(len(self.switches.cells), 0.5)
+        solution = solver.getSolution()
+        bound = self.scale.original(_lagrangian(model, np.array(solution.row_dual)))
+        return bound, np.array(solution.col_value)[2 * len(self.cost) :]
+
+    def choose(
+        self, *, time_limit_s: float, start: tuple[Floats, Mask] | None = None, whole: bool = False, first: bool = False
+    ) -> Choice:
+        """The best directions found in the time; `start` is an answer known already, as moves and rises.
+
+        With `whole` every move is a whole number; with `first` the first answer will do.
+        """
+        program = self if not whole else replace(self, scale=replace(self.scale, step=1.0))
+        cells, switched = len(self.cost), len(self.switches.cells)
+        model = program._model()
+        solver = _solver(
+            time_limit=max(time_limit_s, 0.1), mip_rel_gap=GAP, mip_abs_gap=0.0, mip_feasibility_tolerance=1e-9,
+            mip_max_improving_sols=1 if first else highspy.kHighsIInf,
+        )  # fmt: skip
+        kinds = np.zeros(2 * cells + switched, dtype=np.uint8)
+        kinds[2 * cells :] = 1
+        kinds[: 2 * cells] = int(whole)
+        solver.passModel(_program(*model))
+        solver.changeColsIntegrality(len(kinds), np.arange(len(kinds), dtype=np.int32), kinds)
+        if start is not None:
+            _begin_at(solver, np.concatenate([_sides(start[0]) / program.scale.step, start[1].astype(np.float64)]))
+        solver.run()
+        return program._choice(solver)
+
+    def _choice(self, solver: Any) -> Choice:
+        cells, status, info = len(self.cost), solver.getModelStatus(), solver.getInfo()
+        if status in _NO_ANSWER:
+            return Choice(SolveStatus.INFEASIBLE, np.inf)
+        bound = float(info.mip_dual_bound)
+        bound = self.scale.original(bound) if np.isfinite(bound) and bound > 0 else 0.0
+        if info.primal_solution_status != HAS_POINT:
+            return Choice(SolveStatus.FAILED, bound)
+        x = np.array(solver.getSolution().col_value)
+        moves = (x[:cells] - x[cells : 2 * cells]) * self.scale.step
+        optimal = status == highspy.HighsModelStatus.kOptimal
+        return Choice(
+            SolveStatus.OPTIMAL if optimal else SolveStatus.FEASIBLE, bound, moves, x[2 * cells :] > 0.5
+        )
+
+    def _model(self) -> Model:
+        """Columns: rises, falls, switches. Rows: the equations, then four per switch."""
+        step, cells, s = self.scale.step, len(self.cost), self.switches
+        count, box = len(s.cells), self.box
+        pick = sparse.csc_array((np.ones(count), (np.arange(count), s.cells)), shape=(count, cells))
+        most_rise, most_fall = box.rise_most[s.cells] / step, box.fall_most[s.cells] / step
+        above, below = s.above / step, s.below / step
+        matrix = sparse.block_array(
+            [
+                [self.matrix, -self.matrix, None],
+                [pick, None, -sparse.diags_array(most_rise)],
+                [pick, None, -sparse.diags_array(above)],
+                [None, pick, sparse.diags_array(most_fall)],
+                [None, pick, sparse.diags_array(below)],
+            ],
+            format="csc",
+        ) if count else sparse.hstack([self.matrix, -self.matrix], format="csc")  # fmt: skip
+        zero, free = np.zeros(count), np.full(count, np.inf)
+        equations = np.zeros(self.matrix.shape[0])
+        return (
+            sparse.csc_array(matrix),
+            np.concatenate([self.cost, self.cost, zero]) * np.r_[np.full(2 * cells, self.scale.price), zero],
+            np.concatenate([box.least / step, zero]),
+            np.concatenate([box.most / step, np.ones(count)]),
+            np.concatenate([equations, -free, zero, -free, below]),
+            np.concatenate([equations, zero, free, most_fall, free]),
+        )
+
+
+def whole_moves(
+    matrix: sparse.csc_array, target: Integers, cost: Floats, lower: Floats, upper: Floats, *, time_limit_s: float
+) -> Integers | None:
+    """Whole numbers x of little cost with `matrix @ x = target` and `lower ≤ x ≤ upper`, checked; None without any."""
+    largest = float(np.abs(cost).max(initial=0.0))
+    scaled = cost / largest * WORTH if largest > 0 else cost
+    solver = _solver(time_limit=max(time_limit_s, 0.1), mip_rel_gap=1e-4, mip_feasibility_tolerance=1e-9)
+    rows, columns = target.astype(np.float64), matrix.shape[1]
+    solver.passModel(_program(matrix, scaled, lower, upper, rows, rows))
+    solver.changeColsIntegrality(columns, np.arange(columns, dtype=np.int32), np.ones(columns, dtype=np.uint8))
+    solver.run()
+    if solver.getInfo().primal_solution_status != HAS_POINT:
+        return None
+    x = np.rint(np.array(solver.getSolution().col_value)).astype(np.int64)
+    good = not np.asarray(matrix.astype(np.int64) @ x - target).any() and bool(((x >= lower) & (x <= upper)).all())
+    return x if good else None
+
+
+Model = tuple[sparse.csc_array, Floats, Floats, Floats, Floats, Floats]
+"""Matrix, costs, bounds of the columns, bounds of the rows."""
+
+_TOLERANCES = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": TIGHT}
+
+_NO_ANSWER = {
+    highspy.HighsModelStatus.kInfeasible,
+    highspy.HighsModelStatus.kUnboundedOrInfeasible,
+    highspy.HighsModelStatus.kObjectiveBound,
+}
+
+
+def _solver(**options: Any) -> Any:
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    _set(solver, output_flag=False, threads=1, random_seed=0, **options)
+    return solver
+
+
+def _set(solver: Any, **options: Any) -> None:
+    for option, value in options.items():
+        if solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
+            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
+
+
+def _program(
+    matrix: sparse.csc_array, cost: Floats, least: Floats, most: Floats, row_least: Floats, row_most: Floats
+) -> Any:
+    program: Any = highspy.HighsLp()
+    program.num_row_, program.num_col_ = matrix.shape
+    program.col_cost_, program.col_lower_, program.col_upper_ = cost, least, most
+    program.row_lower_, program.row_upper_ = row_least, row_most
+    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    program.a_matrix_.start_, program.a_matrix_.index_ = matrix.indptr, matrix.indices
+    program.a_matrix_.value_ = matrix.data.astype(np.float64)
+    return program
+
+
+def _begin_at(solver: Any, point: Floats) -> None:
+    solution = highspy.HighsSolution()
+    solution.col_value = point.tolist()
+    solution.value_valid = True
+    solver.setSolution(solution)
+
+
+def _sides(moves: Floats) -> Floats:
+    return np.concatenate([np.maximum(moves, 0.0), np.maximum(-moves, 0.0)])
+
+
+def _lagrangian(model: Model, prices: Floats) -> float:
+    """What the prices prove: no point within the bounds costs less, whatever the solver's tolerances were."""
+    matrix, cost, least, most, row_least, row_most = model
+    prices = np.where((prices > 0) & np.isinf(row_least) | (prices < 0) & np.isinf(row_most), 0.0, prices)
+    reduced = cost - matrix.T @ prices
+    with np.errstate(invalid="ignore"):
+        rows = np.where(prices > 0, prices * row_least, np.where(prices < 0, prices * row_most, 0.0))
+        columns = np.where(reduced > 0, reduced * least, np.where(reduced < 0, reduced * most, 0.0))
+    return max(float(rows.sum() + columns.sum()), 0.0)

@@ -1,0 +1,51 @@
+"""A vertex of a polyhedron, by the simplex method: one linear program, asked once, with bounds on rows and columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+from tablesafe.equations import Floats
+from tablesafe.errors import SolverFailure
+
+TOLERANCE = 1e-9
+COMFORTABLE = 2.0**24
+"""HiGHS's tolerances are absolute: larger bounds are scaled down to about this, by a power of two."""
+
+
+def vertex(
+    cost: Floats, matrix: sparse.csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats
+) -> Floats:
+    """A vertex of least cost with `row_lower <= matrix @ x <= row_upper` and `lower <= x <= upper`.
+
+    There must be a point and a least cost; anything else is a failure of the solver.
+    """
+    scale = _scale(row_lower, row_upper, lower, upper)
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, value in (
+        ("output_flag", False), ("threads", 1), ("random_seed", 0), ("solver", "simplex"),
+        ("primal_feasibility_tolerance", TOLERANCE), ("dual_feasibility_tolerance", TOLERANCE),
+    ):  # fmt: skip
+        if solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
+            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
+    model: Any = highspy.HighsLp()
+    model.num_row_, model.num_col_ = matrix.shape
+    model.col_cost_, model.col_lower_, model.col_upper_ = cost, lower / scale, upper / scale
+    model.row_lower_, model.row_upper_ = row_lower / scale, row_upper / scale
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_, model.a_matrix_.index_ = matrix.indptr, matrix.indices
+    model.a_matrix_.value_ = matrix.data.astype(np.float64)
+    solver.passModel(model)
+    solver.run()
+    status = solver.getModelStatus()
+    if status != highspy.HighsModelStatus.kOptimal:
+        raise SolverFailure(f"The solver stopped without an answer ({solver.modelStatusToString(status)}).")
+    return np.array(solver.getSolution().col_value) * scale
+
+
+def _scale(*bounds: Floats) -> float:
+    largest = max((float(np.max(np.abs(b[np.isfinite(b)]), initial=1.0)) for b in bounds), default=1.0)
+    return float(2.0 ** np.ceil(np.log2(max(largest / COMFORTABLE, 1.0))))

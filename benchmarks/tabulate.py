@@ -96,7 +96,7 @@ def with_polars(path: Path) -> dict[str, Any]:
         .agg(pl.col("cents").sum())
         .collect()
     )
-    seen = dict.fromkeys(("cells", "value", "count", "holdings", "largest"), 0)
+    tables = []
     for margin in margins():
         keys: list[Any] = margin or [pl.lit(0).alias("all")]
         merged = leaf.group_by(*keys, "who").agg(pl.col("cents").sum())
@@ -108,13 +108,15 @@ def with_polars(path: Path) -> dict[str, Any]:
             pl.col("who").top_k_by("cents", LARGEST),
         )
         counts = leaf.group_by(keys).agg(pl.col("firm").n_unique().alias("count"))
-        table = cells.join(counts, on=names)
-        seen["cells"] += table.height
-        seen["value"] += table["value"].sum()
-        seen["count"] += table["count"].sum()
-        seen["holdings"] += table["holdings"].sum()
-        seen["largest"] += table["largest"].list.sum().sum()
-    return {**seen, "value": seen["value"] / 100, "largest": seen["largest"] / 100}
+        tables.append(cells.join(counts, on=names))
+    whole = pl.concat(tables, how="diagonal")
+    return {
+        "cells": whole.height,
+        "value": whole["value"].sum() / 100,
+        "count": whole["count"].sum(),
+        "holdings": whole["holdings"].sum(),
+        "largest": whole["largest"].list.sum().sum() / 100,
+    }
 
 
 def with_pandas(path: Path) -> dict[str, Any]:
@@ -131,19 +133,23 @@ def with_pandas(path: Path) -> dict[str, Any]:
     leaf = records.groupby([*LEVELS, *groups, "who", "firm"], sort=False)["cents"].sum().reset_index()
     del records
     leaf["all"] = 0
-    seen = dict.fromkeys(("cells", "value", "count", "holdings", "largest"), 0)
+    tables, tops = [], []
     for margin in margins():
         names = margin or ["all"]
         merged = leaf.groupby([*names, "who"], sort=False)["cents"].sum().reset_index()
         cells = merged.groupby(names, sort=False)["cents"].agg(["sum", "count"])
         largest = merged.sort_values("cents", ascending=False).groupby(names, sort=False).head(LARGEST)
         counts = leaf.groupby(names, sort=False)["firm"].nunique()
-        seen["cells"] += len(cells)
-        seen["value"] += int(cells["sum"].sum())
-        seen["count"] += int(counts.sum())
-        seen["holdings"] += int(cells["count"].sum())
-        seen["largest"] += int(largest["cents"].sum())
-    return {**seen, "value": seen["value"] / 100, "largest": seen["largest"] / 100}
+        tables.append(cells.join(counts).reset_index())
+        tops.append(largest)
+    whole, top = pd.concat(tables), pd.concat(tops)
+    return {
+        "cells": len(whole),
+        "value": int(whole["sum"].sum()) / 100,
+        "count": int(whole["firm"].sum()),
+        "holdings": int(whole["count"].sum()),
+        "largest": int(top["cents"].sum()) / 100,
+    }
 
 
 WAYS: dict[str, Callable[[Path], dict[str, Any]]] = {

@@ -25,11 +25,11 @@ LEAVES = ("a", "b", "c", "d", "e")
 STRUCTURES: dict[str, tuple[Callable[[], Hierarchy | None], dict[str, str]]] = {
     "flat": (lambda: None, {"Total": "abcde"}),
     "tree": (
-        lambda: Hierarchy.from_pairs([("Total", "X"), ("Total", "Y"), ("X", "a"), ("X", "b"), ("Y", "c"), ("Y", "Z"), ("Z", "d"), ("Z", "e")]),
+        lambda: Hierarchy.from_equations("Total = X + Y; X = a + b; Y = c + Z; Z = d + e"),
         {"Total": "abcde", "X": "ab", "Y": "cde", "Z": "de"},
     ),
     "one child": (
-        lambda: Hierarchy.from_pairs([("Total", "X"), ("Total", "b"), ("Total", "Y"), ("X", "a"), ("Y", "c"), ("Y", "d"), ("Y", "e")]),
+        lambda: Hierarchy.from_equations("Total = X + b + Y; X = a; Y = c + d + e"),
         {"Total": "abcde", "Y": "cde"},
     ),
     "two trees": (
@@ -64,7 +64,12 @@ class Microdata:
 
     @property
     def frame(self) -> pl.DataFrame:
-        types = {"firm": pl.String, "group": pl.String, "value": pl.Decimal(12, 2), "weight": pl.Decimal(12, 1)}
+        types: dict[str, Any] = {
+            "firm": pl.String,
+            "group": pl.String,
+            "value": pl.Decimal(12, 2),
+            "weight": pl.Decimal(12, 1),
+        }
         return pl.DataFrame(self.records, schema_overrides=types, infer_schema_length=None)
 
     @property

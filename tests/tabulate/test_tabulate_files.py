@@ -23,7 +23,7 @@ from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
 
 REGIONS = Hierarchy.from_pairs([("Total", "Öst"), ("Total", "Väst"), ("Öst", "01"), ("Öst", "02"), ("Väst", "03")])
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {
         "region": random.Random(i).choice(["01", "02", "03"]),
         "size": random.Random(-i).choice(["1", "2", "10"]),

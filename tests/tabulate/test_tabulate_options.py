@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -41,6 +42,7 @@ def test_the_example_of_the_design(tmp_path: Path) -> None:
     assert table.count is not None
     assert table.holdings is not None
     assert table.contributors is not None
+    assert table.contributors.names is not None
     assert (table.count[top], table.holdings[top]) == (3, 2)
     assert table.largest(3)[top].tolist() == [47, 35, 0]
     assert [str(table.contributors.names[i]) for i in table.contributors.identity[top][:2]] == ["b", "g"]
@@ -106,7 +108,8 @@ WHERE = {
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ""])
 def test_filters(kind: str, suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"r{suffix}"
-    {".csv": FIRMS.write_csv, ".parquet": FIRMS.write_parquet}.get(suffix, lambda _: None)(path)
+    if suffix:
+        FIRMS.write_csv(path) if suffix == ".csv" else FIRMS.write_parquet(path)
     source = path if suffix else FIRMS
     assert tabulate(source, dimensions=["region"], value="turnover", where=WHERE[kind]).value.tolist() == [82, 70, 12]
 
@@ -183,6 +186,7 @@ def test_shadow_cost_and_further_columns() -> None:
     rule = PPercent(p=10)
     assert rule(shadowed(table)).mask.tolist() == rule(plain).mask.tolist()
     assert rule(shadowed(table)).upper.tolist() == rule(plain).upper.tolist()
+    assert rule(table).mask.tolist() == rule(plain).mask.tolist(), "rules look at the shadow variable by themselves"
     assert shadowed(plain) is plain
 
 
@@ -249,7 +253,7 @@ def test_several_responses_without_equations() -> None:
 
 def test_a_total_among_the_values_or_computed() -> None:
     frame = FIRMS.with_columns(all=pl.col("turnover") + pl.col("staff"))
-    options = {"dimensions": ["region"], "equations": "all = turnover + staff", "respondent": "firm"}
+    options: dict[str, Any] = {"dimensions": ["region"], "equations": "all = turnover + staff", "respondent": "firm"}
     listed = tabulate(frame, value=["all", "turnover", "staff"], **options)
     computed = tabulate(frame, value=["turnover", "staff"], **options)
     assert listed.value.tolist() == computed.value.tolist()

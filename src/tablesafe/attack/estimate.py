@@ -98,8 +98,8 @@ class Estimate:
         return pl.DataFrame(codes | scores)[order.astype(np.uint32)]
 
     def __str__(self) -> str:
-        known = int(self.exactly.sum())
+        known, disclosed = int(self.exactly.sum()), int(self.disclosed.sum())
         return (
-            f"An intruder using the {self.attack} lands within the protection interval of {int(self.disclosed.sum()):,} "
-            f"of {len(self.cells):,} sensitive cells" + (f" ({known:,} are known exactly)." if known else ".")
+            f"An intruder using the {self.attack} lands within the protection interval of {disclosed:,} of "
+            f"{len(self.cells):,} sensitive cells" + (f" ({known:,} are known exactly)." if known else ".")
         )

@@ -8,7 +8,7 @@ from scipy.sparse.linalg import splu
 
 from tablesafe.attack.view import Room
 from tablesafe.equations import Floats
-from tablesafe.solve.vertex import vertex
+from tablesafe.solve.vertex import amid
 
 BLOCK = 256
 """Right-hand sides solved at once."""
@@ -37,7 +37,7 @@ def deep_point(room: Room, weight: Floats) -> Floats:
     column_lower, column_upper = np.full(n + parts, -np.inf), np.full(n + parts, np.inf)
     column_lower[n:], column_upper[n:] = 0.0, _most_reach(room, weight)
     cost = np.concatenate([np.zeros(n), -np.ones(parts)])
-    found = vertex(cost, sparse.csr_array(matrix), row_lower, row_upper, column_lower, column_upper)
+    found = amid(cost, sparse.csr_array(matrix), row_lower, row_upper, column_lower, column_upper)
     return room.anchor + found[:n]
 
 

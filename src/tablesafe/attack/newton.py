@@ -61,7 +61,9 @@ class Barrier:
 
     def slope(self, x: Floats) -> Floats:
         """The first derivatives; infinite bounds drop out by themselves."""
-        return 1.0 / (x - self.lower) - 1.0 / (self.upper - x) - np.where(self.endless, x - self.rest, 0) * self.stiffness
+        return (
+            1.0 / (x - self.lower) - 1.0 / (self.upper - x) - np.where(self.endless, x - self.rest, 0) * self.stiffness
+        )
 
     def curvature(self, x: Floats) -> Floats:
         """The second derivatives, with the sign that makes them positive."""

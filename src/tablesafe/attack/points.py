@@ -84,8 +84,8 @@ class SimplexVertex:
 class ChebyshevCentre:
     """Guess the centre of a largest ball that fits between the bounds, in the dimension that the equations leave.
 
-    Each component has its ball. A component with one tight cell may hold many balls of the same size: the guess is the
-    centre of one of them. Cells without a largest value get no guess.
+    Each component has its ball. A component with one tight cell may hold many balls of the same size: the guess is a
+    centre amid theirs. Cells without a largest value get no guess.
     """
 
     name: ClassVar[str] = "chebyshev centre"

@@ -7,6 +7,7 @@ numbers proves that the witness is additive too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd, lcm
@@ -18,15 +19,19 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from tablesafe.equations import Floats
+from tablesafe.files import LARGEST_EXACT
+from tablesafe.solve.nullspace import NullSpace
 
-SMALL_DENOMINATORS = (1, 2, 3, 4, 5, 6, 8, 12)
+SMALL_DENOMINATORS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
 """Vertices of tables are whole or have denominators like these, with few exceptions."""
 NEAR = 1e-3
-"""A value is tried as a whole number when it is this near to one; the check that follows is exact."""
+"""A value is tried as a whole number when it is this near to one, or as near as floats get; the check is exact."""
 AT_LIMIT = (1e-12, 1e-9, 1e-6)
 """How near to its limit, relative to the move, a cell counts as at it: tried in turn."""
 ROOM = 2**62
 """Whole numbers up to here are held in 64 bits, larger ones as Python's own."""
+FINE_DENOMINATORS = (1, 10**3, 10**9)
+"""What coordinates are rounded to where a table is no vertex."""
 STEP_BITS = 24
 """Precision gained by one step of refinement."""
 STEPS = 24
@@ -111,7 +116,7 @@ def exact_moves(matrix: sparse.csr_array, moves: Floats, limits: Limits) -> list
     and solving for the vertex in exact arithmetic. What comes back satisfies every equation and limit, exactly.
     """
     found: list[Move | None] = [None] * len(moves)
-    todo = np.flatnonzero(np.isfinite(moves).all(axis=1))
+    todo = np.flatnonzero((np.abs(moves) < LARGEST_EXACT).all(axis=1))
     for denominator in sorted({limits.scale * small for small in SMALL_DENOMINATORS}):
         if not todo.size:
             break
@@ -128,8 +133,9 @@ def exact_moves(matrix: sparse.csr_array, moves: Floats, limits: Limits) -> list
 
 def _rounded(matrix: sparse.csr_array, move: Floats, denominator: int, limits: Limits) -> Move | None:
     scaled = move * denominator
-    nearest = np.rint(scaled)
-    if float(np.abs(scaled - nearest).max(initial=0.0)) > NEAR or float(np.abs(nearest).max(initial=0.0)) > 2**53:
+    nearest, largest = np.rint(scaled), float(np.abs(scaled).max(initial=0.0))
+    near = min(NEAR + 8 * np.spacing(largest), 0.25)
+    if float(np.abs(scaled - nearest).max(initial=0.0)) > near or largest > LARGEST_EXACT:
         return None
     numerators = nearest.astype(np.int64)
     return _checked(matrix, numerators, denominator, limits)
@@ -195,6 +201,34 @@ def _vertex(matrix: sparse.csr_array, move: Floats, limits: Limits, nearness: fl
     whole = times(fixed, denominator).astype(object)
     whole[between] = numerators
     return _checked(matrix, narrowed(whole), denominator * limits.scale, limits)
+
+
+def exact_inside(space: NullSpace, matrix: sparse.csr_array, move: Floats, limits: Limits) -> Iterator[Move]:
+    """Exact moves near any solver's answer, vertex or not, coarse ones first: only its coordinates are rounded.
+
+    `space` describes all solutions of the equations by coordinates, so whatever these are, the equations hold. What
+    rounding takes beyond a limit is shortened.
+    """
+    moves = np.flatnonzero(space.form >= 0)
+    _, first = np.unique(space.form[moves], return_index=True)
+    own = moves[first[: space.dimension]]  # the first forms are the coordinates, each with a cell of its own
+    coordinates = move[own] * space.divisor[own]
+    common = lcm(1, *np.unique(np.abs(space.divisor[moves])).tolist())
+    for fine in FINE_DENOMINATORS:
+        denominator = fine * limits.scale
+        if not float(np.abs(coordinates).max(initial=0.0)) * denominator < 1e300:
+            return
+        rounded = narrowed(_objects([int(c) for c in np.rint(coordinates * denominator).tolist()]))
+        forms = row_sums(space.forms, rounded)
+        numerators = np.zeros(len(move), dtype=forms.dtype)
+        numerators[moves] = forms[space.form[moves]]
+        if common > 1:
+            numerators = narrowed(
+                _objects([int(n) * (common // int(d)) for n, d in zip(numerators, space.divisor, strict=True)])
+            )
+        found = _checked(matrix, numerators, denominator * common, limits)
+        if found is not None:
+            yield found
 
 
 def _at_limit(move: Floats, limits: Limits, nearness: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -20,6 +20,7 @@ from scipy import sparse
 
 from tablesafe.audit.exact import Limits
 from tablesafe.audit.system import System
+from tablesafe.errors import SolverFailure
 from tablesafe.solve.least import least
 from tablesafe.table import Table
 
@@ -249,17 +250,20 @@ def _lightest(
     low = np.where(own.low_free, np.inf, -own.low.astype(np.float64) / own.scale)
     if side == "lower":
         high, low = low, high
-    most = np.inf if target > 1e-6 else 1e-9
-    use_high, use_low = np.flatnonzero((high < np.inf) & (high <= most)), np.flatnonzero((low < np.inf) & (low <= most))
+    most = target * LARGEST_DENOMINATOR if target > 1e-6 else 1e-9  # a limit further off could not be used at all
+    use_high, use_low = np.flatnonzero(high <= most), np.flatnonzero(low <= most)
     identity = sparse.eye_array(len(cells), format="csc")
     balance = sparse.hstack([columns, -columns, identity[:, use_high], -identity[:, use_low]], format="csr")
-    scale = max(target, 1.0)
+    scale = target if target > 1e-6 else 1.0
     price = np.concatenate([np.zeros(2 * len(rows)), high[use_high], low[use_low]]) / scale
     goal = (cells == at).astype(np.float64)
     weight = np.concatenate([np.ones(2 * len(rows)), np.full(len(use_high) + len(use_low), 0.1)])
     constraints = sparse.vstack([balance, sparse.csr_array(price[None])], format="csr")
     budget = target / scale + 1e-7
-    answer = least(weight, constraints, np.append(goal, -np.inf), np.append(goal, budget))
+    try:
+        answer = least(weight, constraints, np.append(goal, -np.inf), np.append(goal, budget))
+    except SolverFailure:  # an explanation is a service: better none than no findings
+        return None
     if answer is None:
         return None
     multipliers = answer[: len(rows)] - answer[len(rows) : 2 * len(rows)]

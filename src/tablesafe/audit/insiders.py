@@ -97,8 +97,8 @@ def insiders(
     """Find, for each sensitive cell, the respondent or coalition that learns most about the others in it.
 
     `wanted` are positions among the unknown cells of the system, by default all that are sensitive. A cell that is open
-    to the outsider is open to everyone and not looked at again. `max_coalitions` limits how many coalitions of two or
-    more are tried for one cell.
+    to the outsider is open to everyone and not looked at again; nor are coalitions of which a part learns too much
+    already. `max_coalitions` limits how many coalitions of two or more are tried for one cell.
     """
     if coalition < 1:
         raise InvalidOption(f"insiders' coalition must be at least 1, got {coalition!r}.")
@@ -172,7 +172,7 @@ class _Opening:
 
     @property
     def exact(self) -> bool:
-        return self.upper - self.lower <= 1e-9 * max(1.0, abs(self.upper))
+        return np.isfinite(self.upper) and self.upper - self.lower <= 1e-9 * max(1.0, abs(self.upper))
 
 
 class _Search:
@@ -228,7 +228,7 @@ class _Search:
         self, target: int, members: Members, moved: list[Move] | None, cautious: bool, tried: set[Members]
     ) -> None:
         """Look at every coalition with one member more that can rule the witnesses out."""
-        for one in self._doubters(target, moved).tolist():
+        for one in self._doubters(target, members, moved).tolist():
             more = tuple(sorted({*members, one}))
             if more in tried or self._covers(target, more):
                 continue
@@ -257,18 +257,22 @@ class _Search:
         possible = None if witnesses is not None else self._opening(target, members, certain=False)
         if possible is None:
             return witnesses or moved
-        witnesses = self._witnesses(target, members, self.plain, listed)
+        witnesses = self._witnesses(target, members, self.plain, listed, certain=True)
         certain = None if witnesses is not None else self._opening(target, members, certain=True)
         self._note(target, certain or possible)
         return witnesses
 
-    def _doubters(self, target: int, moved: list[Move] | None) -> NDArray[np.int64]:
-        """Contributors listed in cells where the witnesses go against what some coalition knows.
+    def _doubters(self, target: int, members: Members, moved: list[Move] | None) -> NDArray[np.int64]:
+        """Contributors who, joining a coalition, may make it learn too much.
 
-        Any coalition that can rule a witness out has a member that is listed in one of those cells. Of single insiders
-        only those count who can do so themselves. Without witnesses everyone in the component counts.
+        Any coalition that can rule a witness out has a member that is listed in a cell where the witness goes against
+        what some coalition knows. Of single insiders only those count who can do so themselves. Without witnesses
+        everyone in the component counts. From a coalition that nothing must be hidden from, something must be only
+        when another contributor of the cell joins it.
         """
         known = self.knowledge
+        if self._need(target, members).nothing:
+            return known.who[target][known.who[target] >= 0]
         if moved is None:
             cells = np.flatnonzero(self.components == self.components[target])
             return np.unique(known.who[cells][known.who[cells] >= 0])
@@ -290,12 +294,14 @@ class _Search:
 
     # -- witnesses -----------------------------------------------------------------------------------------------------
 
-    def _witnesses(self, target: int, members: Members, room: Room, limits: Limits) -> list[Move] | None:
+    def _witnesses(
+        self, target: int, members: Members, room: Room, limits: Limits, *, certain: bool = False
+    ) -> list[Move] | None:
         """Moves of a cell down and up as far as it needs, that a coalition cannot rule out; None if there are none.
 
         Directions in which nobody at all can rule a move out need none.
         """
-        for down, up in self._need(target, members).ways():
+        for down, up in self._need(target, members, certain=certain).ways():
             moved: list[Move] = []
             for by in (-down, up):
                 if by == 0 or (not members and self.settled[int(np.sign(by))][target]):
@@ -361,7 +367,7 @@ class _Search:
             self.intervals += 1
             interval = exact_intervals(_part(system, keep, lower, upper), np.array([at]))
             low, high = float(interval.lower[0]), float(interval.upper[0])
-        value, need = float(system.truth[target]), self._need(target, members)
+        value, need = float(system.truth[target]), self._need(target, members, certain=certain)
         if lower[target] > system.lower[target] and not need.bare:
             need = replace(need, lower=min(need.lower, value - float(lower[target])))
         short = need.short(value, low, high)
@@ -369,13 +375,21 @@ class _Search:
 
     # -- what must hold ------------------------------------------------------------------------------------------------
 
-    def _need(self, target: int, members: Members) -> _Need:
-        """How far a cell must be hidden from a coalition, in units (see the module's text)."""
+    def _need(self, target: int, members: Members, *, certain: bool = False) -> _Need:
+        """How far a cell must be hidden from a coalition, in units (see the module's text).
+
+        Where contributors are not listed, it is as far as it may have to be; with `certain`, as it has to be.
+        """
         need, known = self.needs[target], self.knowledge
         if need.bare or known.lists.negative or not members:
             return need
         inside = np.isin(known.who[target], members) & (known.who[target] >= 0)
-        return _for_members(need, float(self.system.truth[target]), known.own[target], inside, known.who[target] >= 0)
+        value, own, listed = float(self.system.truth[target]), known.own[target], known.who[target] >= 0
+        left = max(value - float(own.sum()), 0.0)
+        unlisted = left / max(int(known.everyone[target]) - int(listed.sum()), 1)
+        if not certain:
+            unlisted = min(float(own[-1]), left) if listed.all() else 0.0
+        return _for_members(need, value, own, inside, listed, unlisted)
 
     # -- what is told --------------------------------------------------------------------------------------------------
 
@@ -423,17 +437,18 @@ def _levels(problem: Problem, cell: int) -> _Need:
     return _Need(lower, upper, sliding, lower == upper == sliding == 0)
 
 
-def _for_members(need: _Need, value: float, own: Floats, inside: Mask, listed: Mask) -> _Need:
-    """The need against some of the contributors: where the largest is among them, the largest other must be hidden."""
+def _for_members(need: _Need, value: float, own: Floats, inside: Mask, listed: Mask, unlisted: float) -> _Need:
+    """The need against some of the contributors: where the largest is among them, the largest other must be hidden.
+
+    `unlisted` is what the largest of those has who are not listed.
+    """
     order = np.argsort(-own, kind="stable")
     own, inside, listed = own[order], inside[order], listed[order]
     if not inside[0] or own[0] <= 0:
         return replace(need, lower=min(need.lower, value - float(own[inside].sum())))
-    left = max(value - float(own.sum()), 0.0)
-    smallest = min(float(own[-1]), left) if listed.all() else 0.0
-    second = float(own[1]) if len(own) > 1 else smallest
+    second = float(own[1]) if len(own) > 1 else unlisted
     others = own[~inside & listed]
-    target = float(others[0]) if others.size else smallest
+    target = float(others[0]) if others.size else unlisted
     rest = max(value - float(own[0]) - second, 0.0)
     hidden_by = max(value - float(own[inside].sum()) - target, 0.0)
     lower, upper = (

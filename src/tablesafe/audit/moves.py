@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tablesafe.audit.exact import SMALL_DENOMINATORS
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats
+from tablesafe.equations import Floats, Integers
 from tablesafe.solve import local
 from tablesafe.solve.nullspace import every_unknown, null_space
 from tablesafe.solve.polytope import Polytope
-from tablesafe.solve.proof import Proof, forget, inside, locate
 from tablesafe.solve.repeated import RepeatedProgram
 
 _BUDGET = 200_000.0
@@ -73,13 +73,15 @@ class Moves:
             self._rows, self._extra = sparse.csr_array(system.matrix), system.matrix.shape[0]
         else:
             self._rows, self._extra = sparse.csr_array(space.forms[space.dimension :]), 0
+        own = sparse.eye_array(self._rows.shape[1], dtype=np.int64)
+        self._forms = sparse.csc_array(sparse.vstack([own, self._rows.astype(np.int64)]))
         self._form, self._divisor = space.form, space.divisor
         order = np.argsort(space.form, kind="stable")
         self._order = order[np.searchsorted(space.form[order], 0) :]
         self._start = np.searchsorted(space.form[self._order], np.arange(space.forms.shape[0] + 1))
         self.solved = 0
         self._component = components(system.matrix)
-        self._shared: tuple[local.Search, Proof] | None = None
+        self._shared: local.Search | None = None
 
     def room(self, down: Floats, up: Floats) -> Room:
         """The room given by limits for every cell; they are rounded inwards to whole units."""
@@ -93,10 +95,10 @@ class Moves:
         polytope = Polytope.of(self._rows, np.concatenate([lower, zero]), np.concatenate([upper, zero]))
         return Room(down, up, polytope)
 
-    def _scratch(self, polytope: Polytope) -> tuple[local.Search, Proof]:
-        """Space for a search and its proof; all rooms have the same shape."""
+    def _search(self, polytope: Polytope) -> local.Search:
+        """Space for a search; all rooms have the same shape."""
         if self._shared is None:
-            self._shared = local.Search.over(polytope), Proof.over(polytope)
+            self._shared = local.Search.over(polytope)
         return self._shared
 
     def _in_forms(self, cells: NDArray[np.intp], down: Floats, up: Floats) -> tuple[Floats, Floats]:
@@ -116,13 +118,13 @@ class Moves:
             return None
         wanted = abs(by)
         move = self._from_the_truth(room, form, cell, by, other)
-        if isinstance(move, Move) or move == local.OPTIMAL:
-            return move if isinstance(move, Move) and abs(move.at(cell)) >= wanted else None
-        return self._by_program(room, cell, by, other)
+        if isinstance(move, Move) and abs(move.at(cell)) >= wanted:
+            return move
+        return None if move == local.OPTIMAL else self._by_program(room, cell, by, other)
 
     def _from_the_truth(self, room: Room, form: int, cell: int, by: float, other: Limits) -> Move | int:
         """Search near the truth: the move, or how the search ended without one."""
-        p, s, w = room.polytope, *self._scratch(room.polytope)
+        p, s = room.polytope, self._search(room.polytope)
         keep = (self._form[other.cells] >= 0) & (other.cells != cell)
         forms = self._form[other.cells[keep]]
         changed = np.unique(np.append(forms, form))
@@ -136,14 +138,12 @@ class Moves:
         self.solved += 1
         reachable = (p.upper[form] if sign > 0 else -p.lower[form]) >= enough
         ended = local.maximise(p, s, form, sign, enough, _BUDGET) if reachable else local.OPTIMAL
-        found: Move | int = ended
-        if ended == local.REACHED:
-            denominator = locate(p, w, local.here(p, s, w.columns, w.values))
-            found = self._move(w, denominator) if denominator > 0 and inside(p, w, denominator) else local.GAVE_UP
-            forget(w)
+        columns, values = np.zeros(p.columns, np.int64), np.zeros(p.columns)
+        count = local.here(p, s, columns, values)
         local.clear(p, s)
+        found = self._move(p, columns[:count], values[:count]) if ended == local.REACHED else None
         p.lower[changed], p.upper[changed] = before
-        return found
+        return ended if ended == local.OPTIMAL else found or local.GAVE_UP
 
     def _own_bounds(self, room: Room, form: int, cell: int, by: float) -> tuple[float, float]:
         """The bounds of a form by all its cells, where one of them may move as far as it is asked to."""
@@ -154,15 +154,27 @@ class Moves:
         low, high = self._in_forms(cells, down, up)
         return float(low.max()), float(high.min())
 
-    def _move(self, w: Proof, denominator: int) -> Move:
-        """The point that was checked, as a move of cells."""
-        forms = w.listed[: w.count[0]]
-        forms = forms[(w.numerator[forms] != 0) & (forms < len(self._start) - 1)]
+    def _move(self, p: Polytope, columns: Integers, values: Floats) -> Move | None:
+        """A point of the polytope as a move of cells, in exact fractions, if it is inside in whole numbers too."""
+        for parts in SMALL_DENOMINATORS:
+            near = np.rint(values * parts)
+            if bool((np.abs(values * parts - near) > 1e-6 * np.maximum(1.0, np.abs(near))).any()):
+                continue
+            start, stop = self._forms.indptr[columns], self._forms.indptr[columns + 1]
+            entry = _ranges(start, stop - start)
+            forms, where = np.unique(self._forms.indices[entry], return_inverse=True)
+            total = np.zeros(len(forms), dtype=np.int64)
+            np.add.at(total, where, self._forms.data[entry] * np.repeat(near.astype(np.int64), stop - start))
+            if bool(((total <= p.upper[forms] * parts) & (total >= p.lower[forms] * parts)).all()):
+                return self._of_cells(forms, total / parts)
+        return None
+
+    def _of_cells(self, forms: NDArray[np.intp], by: Floats) -> Move:
+        moved = (by != 0) & (forms < len(self._start) - 1)
+        forms, by = forms[moved], by[moved]
         length = self._start[forms + 1] - self._start[forms]
-        offset = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
-        cells = self._order[np.repeat(self._start[forms], length) + offset]
-        by = np.repeat(w.numerator[forms] / denominator, length) / self._divisor[cells]
-        return Move(cells, by)
+        cells = self._order[_ranges(self._start[forms], length)]
+        return Move(cells, np.repeat(by, length) / self._divisor[cells])
 
     def _by_program(self, room: Room, cell: int, by: float, other: Limits) -> Move | None:
         """Ask a solver, over the whole component."""
@@ -185,3 +197,8 @@ class Moves:
             return None
         moved = np.flatnonzero(np.abs(nearest) > 1e-9)
         return Move(cells[moved], nearest[moved])
+
+
+def _ranges(start: NDArray[np.intp], length: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The numbers from each start on, so many of each, one after the other."""
+    return np.repeat(start - (np.cumsum(length) - length), length) + np.arange(int(length.sum()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from math import lcm
 from time import perf_counter
 from typing import Self
@@ -22,12 +23,14 @@ from tablesafe.audit.exact import (
     Move,
     Wholes,
     exact_in_units,
+    exact_inside,
     exact_moves,
     exact_vertex,
     times,
     whole_multiples,
 )
 from tablesafe.equations import Floats, Mask
+from tablesafe.solve.nullspace import NullSpace, null_space
 from tablesafe.solve.whole import WholeProgram
 
 TIE = 1e-6
@@ -222,14 +225,22 @@ class _Search:
             self.low[low], self.high[high] = index, index
 
     def _exact(self, suggestion: int) -> Iterator[tuple[Move, Reach]]:
-        rounded = exact_moves(self.matrix, self.moves[[suggestion]], self.limits)[0]
-        if rounded is not None and not (self.whole and rounded.denominator > 1):
-            yield rounded, Reach(rounded.at(self.columns), rounded.denominator)
-        if self.whole:
-            return
-        vertex = exact_vertex(self.matrix, self.moves[suggestion], self.limits)
-        if vertex is not None:
-            yield vertex, Reach(vertex.at(self.columns), vertex.denominator)
+        """Exact tables near a suggestion: rounded, its vertex, or with rounded coordinates."""
+        for move in self._near(self.moves[suggestion]):
+            if move is not None and not (self.whole and move.denominator > 1):
+                yield move, Reach(move.at(self.columns), move.denominator)
+
+    def _near(self, suggested: Floats) -> Iterator[Move | None]:
+        yield exact_moves(self.matrix, suggested[None], self.limits)[0]
+        if not self.whole:
+            yield exact_vertex(self.matrix, suggested, self.limits)
+        if self.space is not None:
+            yield from exact_inside(self.space, self.matrix, suggested, self.limits)
+
+    @cached_property
+    def space(self) -> NullSpace | None:
+        """All moves that the equations allow; None where they have no simple description."""
+        return null_space(self.matrix)
 
     def _keep(self, move: Move, reach: Reach) -> int:
         self.found.append(move)

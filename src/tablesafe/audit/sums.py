@@ -109,7 +109,8 @@ def constant_sums(
     search = search or SumSearch()
     lower = system.lower if lower is None else lower
     upper = system.upper if upper is None else upper
-    fixed = upper - lower <= 1e-9 * np.maximum(1.0, np.abs(lower))
+    with np.errstate(invalid="ignore"):
+        fixed = np.isfinite(lower) & (upper - lower <= 1e-9 * np.maximum(1.0, np.abs(lower)))
     matrix = _without(system.matrix, fixed)
     marks = _null_vectors(matrix, ~fixed)
     fixed = fixed | (np.abs(marks) <= _EQUAL).all(axis=1)

@@ -48,6 +48,8 @@ class Union:
     """The table's equations that are combined; empty where only the null space told."""
     text: str
     """The sum spelled out in the user's codes, and the known cells that it follows from."""
+    level: float = 0.0
+    """How far the rules ask the sum to be hidden."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +245,7 @@ def _told(system: System, found: ConstantSums, judged: _Judged, number: int) -> 
         certain,
         tuple(weights),
         spelled_out(system.table, cells, weights),
+        float((judged.certain if certain else judged.possible).upper[number]),
     )
 
 

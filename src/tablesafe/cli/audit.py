@@ -18,6 +18,10 @@ def audit(
     *,
     pattern: Annotated[Path | None, Parameter(help="file that says which cells are withheld")] = None,
     cells: Annotated[Literal["sensitive", "all"], Parameter(help="which cells to bound exactly")] = "sensitive",
+    fast: Annotated[bool, Parameter(help="only decide what is protected; intervals are then not exact")] = False,
+    outsiders_only: Annotated[bool, Parameter(help="do not ask what respondents learn about each other")] = False,
+    coalition: Annotated[int, Parameter(help="how many respondents may put together what they know")] = 1,
+    integers: Annotated[bool, Parameter(help="the attacker knows that values are whole numbers")] = False,
     certificate: Annotated[Path | None, Parameter(help="write the proof here; it is an internal document")] = None,
     output: Annotated[Path | None, Parameter(alias="-o", help="write the findings here: .csv, .xlsx or .json")] = None,
     tolerance: Tolerance = 0.0,
@@ -52,7 +56,10 @@ def audit(
             given,
             release,
             cells=cells,
-            certify=certificate is not None or not json,
+            exact=not fast,
+            insiders=not outsiders_only,
+            coalition=coalition,
+            integers=True if integers else None,
             progress=lambda done: listen(Event("audit", "Attacking the release", round(100 * done), 100)),
         )
     if certificate is not None and findings.certificate is not None:

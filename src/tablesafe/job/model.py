@@ -171,9 +171,15 @@ class AuditOptions:
     insiders: bool = _key("attack also as respondents, who know their own contributions", True)
     coalition: int = _key("how many respondents may put together what they know", 1)
     unions: bool = _key("judge also sums of withheld cells that the release gives away", True)
+    integers: bool | None = _key(
+        "the attacker knows that values are whole numbers; when not given, it does if they are counts", example=True
+    )
     certificate: bool = _key("write the proof that the release is safe", True)
+    time_limit_s: float | None = _key("for integers: cells left unproved after so many seconds are open", example=600.0)
 
     def __post_init__(self) -> None:
+        if self.time_limit_s is not None and not self.time_limit_s > 0:
+            raise InvalidOption(f"'time_limit_s' must be above 0, got {self.time_limit_s}.")
         if self.coalition < 1:
             raise InvalidOption(f"'coalition' must be 1 or more, got {self.coalition}.")
 
@@ -192,6 +198,7 @@ class Output:
         example="internal",
     )
     labels: bool = _key("write the labels of codes beside them", True)
+    intervals: bool = _key("write the interval that the release announces for each changed value", False)
     force: bool = _key("write the release even when its audit finds it open", False)
 
 

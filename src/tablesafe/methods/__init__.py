@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from tablesafe.methods.adjust.method import Adjust
 from tablesafe.methods.given import Pattern, PublishAll, Withhold
+from tablesafe.methods.round.method import Round
+from tablesafe.methods.suppress.method import Suppress
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 
-__all__ = ["METHODS", "Method", "Pattern", "PublishAll", "Withhold", "protect"]
+__all__ = ["METHODS", "Adjust", "Method", "Pattern", "PublishAll", "Round", "Suppress", "Withhold", "protect"]
 
 
 class Method(Protocol):
@@ -19,7 +22,9 @@ class Method(Protocol):
     def protect(self, problem: Problem) -> Release: ...
 
 
-METHODS: dict[str, type[Method]] = {method.name: method for method in (PublishAll, Withhold, Pattern)}
+METHODS: dict[str, type[Method]] = {
+    method.name: method for method in (PublishAll, Withhold, Pattern, Suppress, Adjust, Round)
+}
 """Every method by the name that a job file calls it."""
 
 

@@ -120,9 +120,11 @@ def _audited(job: Job, problem: Problem, release: Release, listen: Listener) -> 
             insiders=options.insiders,
             coalition=options.coalition,
             unions=options.unions,
+            integers=options.integers,
             certify=options.certificate,
             executor=executor,
             progress=progress,
+            time_limit_s=options.time_limit_s,
         )
 
 
@@ -153,7 +155,8 @@ def _write(job: Job, problem: Problem, release: Release, findings: Findings, *, 
     with together() as outputs:
         if published:
             for name in job.output.release:
-                write_release(release, outputs.place(job.resolve(name)), labels=job.output.labels)
+                target = outputs.place(job.resolve(name))
+                write_release(release, target, labels=job.output.labels, intervals=job.output.intervals)
             if job.output.report is not None:
                 page = render(summarise(problem, release, findings, origin=origin, internal=False))
                 outputs.place(job.resolve(job.output.report)).write_text(page, encoding="utf-8")

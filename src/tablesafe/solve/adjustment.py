@@ -7,6 +7,7 @@ absolute, and costs such as 1/value would drown in them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -66,13 +67,13 @@ class Scale:
         With a known `objective` costs are scaled up further where it would be small.
         """
         typical = float(np.median(amounts)) if amounts.size else 1.0
-        step = 2.0 ** np.round(np.log2(max(typical, 1.0)))
+        step = _power_of_two(max(typical, 1.0))
         positive = cost[cost > 0]
         middle = float(np.sqrt(positive.min()) * np.sqrt(positive.max())) if positive.size else 1.0
         price = 1.0 / middle
         if objective is not None and objective > 0:
             price = max(price, WORTH * step / objective)
-        return cls(step, float(2.0 ** np.round(np.log2(price))))
+        return cls(step, _power_of_two(price))
 
     def original(self, objective: float) -> float:
         """An objective of the solver in costs and units of the table."""
@@ -222,9 +223,7 @@ class Directions:
         x = np.array(solver.getSolution().col_value)
         moves = (x[:cells] - x[cells : 2 * cells]) * self.scale.step
         optimal = status == highspy.HighsModelStatus.kOptimal
-        return Choice(
-            SolveStatus.OPTIMAL if optimal else SolveStatus.FEASIBLE, bound, moves, x[2 * cells :] > 0.5
-        )
+        return Choice(SolveStatus.OPTIMAL if optimal else SolveStatus.FEASIBLE, bound, moves, x[2 * cells :] > 0.5)
 
     def _model(self) -> Model:
         """Columns: rises, falls, switches. Rows: the equations, then four per switch."""
@@ -285,15 +284,20 @@ _NO_ANSWER = {
 }
 
 
+def _power_of_two(number: float) -> float:
+    """The nearest power of two: scaling by it loses nothing."""
+    return math.ldexp(1.0, round(math.log2(number)))
+
+
 def _solver(**options: Any) -> Any:
     solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     _set(solver, output_flag=False, threads=1, random_seed=0, **options)
     return solver
 
 
-def _set(solver: Any, **options: Any) -> None:
+def _set(model: Any, /, **options: Any) -> None:
     for option, value in options.items():
-        if solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
+        if model.setOptionValue(option, value) != highspy.HighsStatus.kOk:
             raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
 
 

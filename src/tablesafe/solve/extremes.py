@@ -8,8 +8,10 @@ the bounds of the rest. Whoever finds an end, it counts only with a proof in int
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import lcm
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
 
 import numpy as np
 from scipy import sparse
@@ -24,111 +26,114 @@ from tablesafe.solve.proof import Proof
 from tablesafe.solve.propagate import propagate
 from tablesafe.solve.ranges import Ranges, close, judge, run_away, sweep
 
-Report = Callable[[int], None]
-"""Told how many of the sides asked for are finished."""
-
-STRIDE = 4_096
+STRIDE = 512
 """Sides between two reports."""
 PATIENCE = 64
 """Searches after which it is asked whether searching from the truth pays."""
 SUMS = 3
 """Rounds of maximising and minimising the sum of everything open."""
+CHUNK = 2_000
+"""Open sides of one part that are finished together."""
+COARSE = 2**10
+"""A fraction too large for 64 bits is rounded up to a multiple of one over this."""
 
 
-def find_ends(polytope: Polytope, part: Integers, sides: Integers, report: Report) -> Ranges:
-    """The ends of some sides (2f: the upper end of form f; 2f + 1: the lower). `part` numbers independent parts.
+@dataclass(frozen=True, eq=False)
+class HardPart:
+    """Sides of one independent part that need a solver for the whole part; can be sent to another process."""
 
-    Tightens the bounds of the polytope in place.
-    """
-    tighten(polytope)
-    ranges = Ranges.of(polytope)
-    left = _from_the_truth(polytope, ranges, part, sides, report)
-    for number in np.unique(part[left // 2]).tolist():
-        forms = np.flatnonzero(part == number)
-        own = np.flatnonzero(part[left // 2] == number)
-        inner = np.searchsorted(forms, left[own] // 2) * 2 + left[own] % 2
-        piece = ranges.take(forms)
-        _Hard(polytope.restricted(forms), piece, inner, report, len(sides) - len(left)).finish()
-        ranges.put(forms, piece)
-        left = left[~ranges.closed[left]]
-    return ranges
+    polytope: Polytope = field(repr=False)
+    ranges: Ranges = field(repr=False)
+    sides: Integers = field(repr=False)
+    """Numbered within the part."""
+    forms: Integers = field(repr=False)
+    """The form of the whole polytope behind each form of the part."""
+
+    @property
+    def seconds(self) -> float:
+        """Roughly how long it takes to finish."""
+        return 2.5e-6 * len(self.sides) * self.polytope.forms
 
 
 def tighten(polytope: Polytope) -> None:
     """Propagate the bounds between the forms, in place."""
-    k, forms = polytope.columns, polytope.forms
-    own = sparse.eye_array(forms - k, dtype=np.float64)
-    lower, upper = propagate(
-        sparse.hstack([polytope.rows, -own], format="csr"), polytope.lower, polytope.upper
-    )
+    own = sparse.eye_array(polytope.forms - polytope.columns, dtype=np.float64)
+    lower, upper = propagate(sparse.hstack([polytope.rows, -own], format="csr"), polytope.lower, polytope.upper)
     polytope.lower[:], polytope.upper[:] = lower, upper
 
 
-def _from_the_truth(polytope: Polytope, ranges: Ranges, part: Integers, sides: Integers, report: Report) -> Integers:
-    """Search from the truth for as long as it pays; returns the sides still open."""
-    search, proof = Search.over(polytope), Proof.over(polytope)
-    size = np.bincount(part)
-    budget = 100_000.0 + 50.0 * size[part[sides // 2]]
+def budgets(part: Integers, sides: Integers) -> Floats:
+    """How long to search from the truth for each side: about as long as a solver for its whole part would need."""
+    return np.asarray(100_000.0 + 50.0 * np.bincount(part)[part[sides // 2]])
+
+
+def easy_ends(
+    polytope: Polytope, part: Integers, sides: Integers, report: Callable[[float], None]
+) -> tuple[Ranges, Integers]:
+    """Search from the truth for as long as it pays; returns what was found, and the sides still open.
+
+    Side 2f is the upper end of form f, 2f + 1 the lower. `part` numbers the independent parts.
+    """
+    ranges = Ranges.of(polytope)
+    search, proof, budget = Search.over(polytope), Proof.over(polytope), budgets(part, sides)
     first = 0
     while first < len(sides):
         stop = min(first + STRIDE, len(sides))
         first = sweep(polytope, search, proof, ranges, sides, first, stop, budget, PATIENCE)
-        report(first)
+        report(first / len(sides))
         if first < stop:
             break
-    return sides[~ranges.closed[sides]]
+    return ranges, sides[~ranges.closed[sides]]
 
 
-class _Hard:
-    """One independent part, finished by HiGHS."""
+def hard_parts(polytope: Polytope, part: Integers, ranges: Ranges, left: Integers, chunk: int) -> Iterator[HardPart]:
+    """The open sides by part, in chunks."""
+    order = np.argsort(part, kind="stable")
+    for number in np.unique(part[left // 2]).tolist():
+        forms = order[slice(*np.searchsorted(part[order], [number, number + 1]))]
+        own = left[part[left // 2] == number]
+        sides = np.searchsorted(forms, own // 2) * 2 + own % 2
+        piece, known = polytope.restricted(forms), ranges.take(forms)
+        for first in range(0, len(sides), chunk):
+            yield HardPart(piece, known, sides[first : first + chunk], forms)
 
-    def __init__(self, polytope: Polytope, ranges: Ranges, sides: Integers, report: Report, before: int) -> None:
+
+def finish(task: HardPart) -> Ranges:
+    """Close every side of a hard part; returns the ranges of all its forms."""
+    ranges = Ranges(*(array.copy() for array in task.ranges))
+    polytope = task.polytope._replace(lower=task.polytope.lower.copy(), upper=task.polytope.upper.copy())
+    WholePart(polytope, ranges, task.sides).close_all()
+    return ranges
+
+
+def whole_fraction(value: Fraction) -> tuple[int, int]:
+    """Numerator and denominator in 64 bits; rounded up where they do not fit."""
+    if max(abs(value.numerator), value.denominator) < 2**62:
+        return value.numerator, value.denominator
+    return ceil(value * COARSE), COARSE
+
+
+class WholePart:
+    """One independent part in the hands of HiGHS."""
+
+    def __init__(self, polytope: Polytope, ranges: Ranges, sides: Integers) -> None:
         self.p, self.ranges, self.sides = polytope, ranges, sides
-        self.report, self.before = report, before
         self.proof = Proof.over(polytope)
-        self.rows = np.arange(polytope.forms - polytope.columns)
         self.model = WarmSimplex(polytope)
-        self.every = max(10, len(sides) // 100)
 
-    def finish(self) -> None:
+    def close_all(self) -> None:
         """Close every side."""
-        self._sums()
-        solved = 0
-        while (side := self._next()) is not None:
-            self._one(side)
-            solved += 1
-            if solved % self.every == 0:
-                self._learn()
-                self.report(self.before + int(self.ranges.closed[self.sides].sum()))
-
-    def _bounds(self, sides: Integers) -> Floats:
-        return np.where(sides % 2 == 0, self.p.upper[sides // 2], -self.p.lower[sides // 2])
-
-    def _open(self) -> Integers:
-        return self.sides[~self.ranges.closed[self.sides]]
-
-    def _gap(self, sides: Integers) -> Floats:
-        seen = self.ranges.numerator[sides] / self.ranges.denominator[sides]
-        return self._bounds(sides) - seen
-
-    def _next(self) -> int | None:
-        """The open side nearest to its bound."""
-        sides = self._open()
-        return int(sides[np.argmin(self._gap(sides))]) if sides.size else None
-
-    def _sums(self) -> None:
-        """Push everything open up at once, then down."""
         for turn in range(2 * SUMS):
-            sides = self._open()
-            sides = sides[(sides % 2 == turn % 2) & np.isfinite(self._bounds(sides))]
-            if sides.size > 1:
-                weight = np.zeros(self.p.forms)
-                weight[sides // 2] = 1.0 - 2.0 * (sides % 2)
-                k = self.p.columns
-                answer = self.model.maximise(weight[:k] + self.p.rows.T @ weight[k:])
-                self._judge(answer, int(sides[0]), prices=False)
+            self._push_all(turn % 2)
+        every = max(10, len(self.sides) // 100)
+        solved = 0
+        while (side := self._nearest()) is not None:
+            self.close_one(side)
+            solved += 1
+            if solved % every == 0:
+                self._learn()
 
-    def _one(self, side: int) -> None:
+    def close_one(self, side: int) -> None:
         """Close one side: by the warm model, by a fresh one in unscaled numbers, or by fractions."""
         self._try(self.model, side)
         if not self.ranges.closed[side]:
@@ -136,46 +141,68 @@ class _Hard:
         if not self.ranges.closed[side]:
             self._by_fractions(side)
 
+    def _bounds(self, sides: Integers) -> Floats:
+        return np.where(sides % 2 == 0, self.p.upper[sides // 2], -self.p.lower[sides // 2])
+
+    def _open(self) -> Integers:
+        return self.sides[~self.ranges.closed[self.sides]]
+
+    def _nearest(self) -> int | None:
+        """The open side nearest to its bound."""
+        sides = self._open()
+        if not sides.size:
+            return None
+        seen = self.ranges.numerator[sides] / self.ranges.denominator[sides]
+        return int(sides[np.argmin(self._bounds(sides) - seen)])
+
+    def _push_all(self, which: int) -> None:
+        """Push everything open up at once, or down."""
+        sides = self._open()
+        sides = sides[(sides % 2 == which) & np.isfinite(self._bounds(sides))]
+        if sides.size > 1:
+            self.judge(self.model.maximise(self.objective(sides)), int(sides[0]), prices=False)
+
+    def objective(self, sides: Integers) -> Floats:
+        """The sum of some sides, over the columns."""
+        weight = np.zeros(self.p.forms)
+        weight[sides // 2] = 1.0 - 2.0 * (sides % 2)
+        return np.asarray(weight[: self.p.columns] + self.p.rows.T @ weight[self.p.columns :])
+
     def _try(self, model: WarmSimplex, side: int) -> None:
-        columns, coefficients = self.p.objective(side // 2)
-        objective = np.zeros(self.p.columns)
-        objective[columns] = coefficients * (1 - 2 * (side % 2))
+        objective = self.objective(np.array([side]))
         answer = model.maximise(objective)
         if answer.status is SolveStatus.OPTIMAL:
-            self._judge(answer, side, prices=True)
+            self.judge(answer, side, prices=True)
         elif answer.status is SolveStatus.UNBOUNDED:
-            self._without_end(objective, side)
+            answer = WarmSimplex(self.p.directions()).maximise(objective)
+            run_away(self.p, self.proof, self.ranges, self.load(answer.point), side)
 
-    def _judge(self, answer: Answer, side: int, *, prices: bool) -> None:
-        columns = np.flatnonzero(answer.point)
-        self.proof.columns[: len(columns)], self.proof.values[: len(columns)] = columns, answer.point[columns]
-        rows = np.flatnonzero(np.abs(answer.prices) > 1e-9) if prices else self.rows[:0]
-        judge(
-            self.p, self.proof, self.ranges, len(columns), rows, answer.prices[rows], len(rows) if prices else -1, side
-        )
+    def load(self, point: Floats) -> int:
+        """Hand a point to the proof; returns how many columns are not zero in it."""
+        columns = np.flatnonzero(point)
+        self.proof.columns[: len(columns)], self.proof.values[: len(columns)] = columns, point[columns]
+        return len(columns)
 
-    def _without_end(self, objective: Floats, side: int) -> None:
-        """Look for a direction without end, in the polytope of all directions."""
-        answer = WarmSimplex(self.p.directions()).maximise(objective)
-        columns = np.flatnonzero(answer.point)
-        self.proof.columns[: len(columns)], self.proof.values[: len(columns)] = columns, answer.point[columns]
-        run_away(self.p, self.proof, self.ranges, len(columns), side)
+    def judge(self, answer: Answer, side: int, *, prices: bool) -> None:
+        """Learn from an answer what can be proved."""
+        rows, count = np.flatnonzero(np.abs(answer.prices) > 1e-9), self.load(answer.point)
+        priced = len(rows) if prices else -1
+        judge(self.p, self.proof, self.ranges, count, rows, answer.prices[rows], priced, side)
 
     def _by_fractions(self, side: int) -> None:
         found = rational.extreme(self.p, side // 2, 1 - 2 * (side % 2))
         if found.value is None:
             close(self.ranges, side, 1, 0)
         else:
-            close(self.ranges, side, found.value.numerator, found.value.denominator)
+            close(self.ranges, side, *whole_fraction(found.value))
 
     def _learn(self) -> None:
         """Tighten bounds by the ends found so far, and close what the points seen take to the new bounds."""
         sides = np.flatnonzero(self.ranges.closed & (self.ranges.denominator > 0))
         end = -(-self.ranges.numerator[sides] // self.ranges.denominator[sides]).astype(np.float64)
-        upper, lower = sides % 2 == 0, sides % 2 == 1
-        at = sides // 2
+        at, upper = sides // 2, sides % 2 == 0
         self.p.upper[at[upper]] = np.minimum(self.p.upper[at[upper]], end[upper])
-        self.p.lower[at[lower]] = np.maximum(self.p.lower[at[lower]], -end[lower])
+        self.p.lower[at[~upper]] = np.maximum(self.p.lower[at[~upper]], -end[~upper])
         tighten(self.p)
         sides = self._open()
         met = self._bounds(sides) * self.ranges.denominator[sides] == self.ranges.numerator[sides]

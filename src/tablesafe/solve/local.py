@@ -31,7 +31,7 @@ STALLED = 30
 _COST = 1e-7
 _ZERO = 1e-9
 _TIE = 1e-12
-_ACTIVE, _LISTED, _TOUCHED, _STALL, _MOVER, _SENSE = range(6)
+_ACTIVE, _PRICED, _MOVING, _TOUCHED, _STALL, _MOVER, _SENSE, _WORK = range(8)
 _ITSELF, _NOTHING = -1, -2
 
 
@@ -55,14 +55,16 @@ class Search(NamedTuple):
     entering: Floats
     leaving: Floats
     slope: Floats
-    """While pricing, the gradient along each column; while moving, how fast each row moves."""
-    listed: Integers
-    """Where the slope is not zero."""
+    """The gradient along each column, and how fast each row moves."""
+    priced: Integers
+    """Columns with a gradient."""
+    moving: Integers
+    """Rows that move."""
     is_listed: Mask
     touched: Integers
     is_touched: Mask
     count: NDArray[np.int64]
-    """Lengths of the lists above, steps of length zero in a row, and what moves without end."""
+    """Lengths of the lists above, steps of length zero in a row, what moves without end, and work done."""
 
     @classmethod
     def over(cls, polytope: Polytope, capacity: int = CAPACITY) -> Search:
@@ -72,8 +74,8 @@ class Search(NamedTuple):
         return cls(
             np.zeros(forms), np.full(forms, -1), np.zeros(m, np.bool_), np.zeros(s, np.int64), np.zeros(s, np.int64),
             np.zeros((s, s)), np.zeros(s), np.zeros(s), np.zeros(s), np.zeros(s),
-            np.zeros(forms), np.zeros(forms, np.int64), np.zeros(forms, np.bool_),
-            np.zeros(forms, np.int64), np.zeros(forms, np.bool_), np.zeros(6, np.int64),
+            np.zeros(forms), np.zeros(k, np.int64), np.zeros(m, np.int64), np.zeros(forms, np.bool_),
+            np.zeros(forms, np.int64), np.zeros(forms, np.bool_), np.zeros(8, np.int64),
         )  # fmt: skip
 
 
@@ -83,27 +85,31 @@ def maximise(p: Polytope, s: Search, form: int, sign: float, enough: float, budg
 
     `budget` bounds the work, in elementary steps. The answer stands in `s`; `clear` must follow.
     """
-    work = 0.0
+    stale = True
     while True:
         if sign * s.value[form] >= enough:
             return REACHED
-        if work > budget:
+        if s.count[_WORK] > budget:
             return GAVE_UP
-        _price(p, s, form, sign)
+        if stale:
+            _price(p, s, form, sign)
         column, row = _choose(p, s)
         if column < 0 and row < 0:
             return OPTIMAL
         sense = _direct(p, s, column, row)
         _spread(p, s, column, sense)
         length, leaving, upward = _ratio(p, s, column, row, sense)
-        if leaving == _NOTHING:
+        if leaving == _NOTHING and enough == np.inf:
             s.count[_MOVER], s.count[_SENSE] = column, np.int64(sense)
             return UNBOUNDED
+        if leaving == _NOTHING:
+            length = np.ceil((enough - sign * s.value[form]) / _speed(p, s, form, column, sense))
         _move(p, s, column, row, sense, length)
+        if leaving == _NOTHING:
+            return REACHED
         s.count[_STALL] = s.count[_STALL] + 1 if length <= 0.0 else 0
-        size = s.count[_ACTIVE]
-        work += 4.0 * size * size + 4.0 * s.count[_LISTED] + 50.0
-        if leaving == _ITSELF:
+        stale = leaving != _ITSELF  # otherwise all prices stay as they are
+        if not stale:
             _flip(p, s, column, row, sense)
         elif not _exchange(p, s, column, row, leaving, upward):
             return GAVE_UP
@@ -138,7 +144,7 @@ def ray(s: Search, columns: Integers, values: Floats) -> int:
 def _price(p: Polytope, s: Search, form: int, sign: float) -> None:
     """Prices of the active rows, and the gradient along every column that has one."""
     k, size, n = len(p.column_start) - 1, s.count[_ACTIVE], 0
-    slope, listed, is_listed, dual, inverse = s.slope, s.listed, s.is_listed, s.dual, s.inverse
+    slope, listed, is_listed, dual, inverse = s.slope, s.priced, s.is_listed, s.dual, s.inverse
     for j in range(size):
         dual[j] = 0.0
     begin, end = (0, 1) if form < k else (p.row_start[form - k], p.row_start[form - k + 1])
@@ -154,7 +160,10 @@ def _price(p: Polytope, s: Search, form: int, sign: float) -> None:
         if y != 0.0:
             for z in range(p.row_start[s.active[j]], p.row_start[s.active[j] + 1]):
                 n = _add_slope(slope, listed, is_listed, n, p.row_column[z], -y * p.row_value[z])
-    s.count[_LISTED] = n
+            s.count[_WORK] += p.row_start[s.active[j] + 1] - p.row_start[s.active[j]]
+    for i in range(n):
+        is_listed[listed[i]] = False
+    s.count[_PRICED] = n
 
 
 @njit(cache=True)
@@ -174,9 +183,8 @@ def _choose(p: Polytope, s: Search) -> tuple[int, int]:
     """What shall move: a column, or the place of an active row that leaves its bound; −1 and −1 at the optimum."""
     least_index = s.count[_STALL] > STALLED
     column, row, best = -1, -1, 0.0
-    for i in range(s.count[_LISTED]):
-        q = s.listed[i]
-        s.is_listed[q] = False
+    for i in range(s.count[_PRICED]):
+        q = s.priced[i]
         g = s.slope[q]
         if s.place[q] < 0 and ((g > _COST and s.value[q] < p.upper[q]) or (g < -_COST and s.value[q] > p.lower[q])):
             score = abs(g) * p.weight[q]
@@ -229,15 +237,18 @@ def _direct(p: Polytope, s: Search, column: int, row: int) -> float:
 def _spread(p: Polytope, s: Search, column: int, sense: float) -> None:
     """How fast every row moves."""
     k, n = len(p.column_start) - 1, 0
-    slope, listed, is_listed = s.slope, s.listed, s.is_listed
+    slope, listed, is_listed = s.slope, s.moving, s.is_listed
     for i in range(-1, s.count[_ACTIVE]):
         q, by = (column, sense) if i < 0 else (s.basic[i], s.step[i])
         if q >= 0 and abs(by) > _ZERO:
             for z in range(p.column_start[q], p.column_start[q + 1]):
                 n = _add_slope(slope, listed, is_listed, n, k + p.column_row[z], by * p.column_value[z])
+            s.count[_WORK] += p.column_start[q + 1] - p.column_start[q]
     for i in range(n):
         is_listed[listed[i]] = False
-    s.count[_LISTED] = n
+    s.count[_MOVING] = n
+    size = s.count[_ACTIVE]
+    s.count[_WORK] += size * size + s.count[_PRICED] + 2 * n + 20
 
 
 @njit(cache=True)
@@ -255,8 +266,8 @@ def _ratio(p: Polytope, s: Search, column: int, row: int, sense: float) -> tuple
         length = upper[k + s.active[row]] - lower[k + s.active[row]]
     leaving = _ITSELF if length < np.inf else _NOTHING
     upward, pivot = sense > 0.0, np.inf
-    for i in range(size + s.count[_LISTED]):
-        form = s.basic[i] if i < size else s.listed[i - size]
+    for i in range(size + s.count[_MOVING]):
+        form = s.basic[i] if i < size else s.moving[i - size]
         speed = s.step[i] if i < size else s.slope[form]
         if abs(speed) <= _ZERO or (i >= size and place[form] >= 0):
             continue
@@ -275,13 +286,13 @@ def _move(p: Polytope, s: Search, column: int, row: int, sense: float, length: f
     """Go there."""
     k, size, n = len(p.column_start) - 1, s.count[_ACTIVE], s.count[_TOUCHED]
     value, touched, is_touched, place = s.value, s.touched, s.is_touched, s.place
-    for i in range(-1, size + s.count[_LISTED]):
+    for i in range(-1, size + s.count[_MOVING]):
         if i < 0:
             form, speed = column if column >= 0 else k + s.active[row], sense
         elif i < size:
             form, speed = s.basic[i], s.step[i]
         else:
-            form = s.listed[i - size]
+            form = s.moving[i - size]
             speed = s.slope[form] if place[form] < 0 else 0.0
         if abs(speed) > _ZERO:
             if not is_touched[form]:
@@ -290,6 +301,17 @@ def _move(p: Polytope, s: Search, column: int, row: int, sense: float, length: f
                 n += 1
             value[form] += speed * length
     s.count[_TOUCHED] = n
+
+
+@njit(cache=True)
+def _speed(p: Polytope, s: Search, form: int, column: int, sense: float) -> float:
+    """How fast a form moves, in absolute value."""
+    k = len(p.column_start) - 1
+    if form == column:
+        return 1.0
+    if form < k:
+        return abs(s.step[s.place[form]])
+    return abs(s.slope[form]) if s.place[form] < 0 else 1.0
 
 
 @njit(cache=True)

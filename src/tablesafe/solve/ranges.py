@@ -15,6 +15,8 @@ from tablesafe.solve.proof import Proof, endless, equal, forget, inside, limit, 
 
 AGREE = 1e-8
 """How well a point and a limit must agree, relative to their size, where exact fractions are out of reach."""
+UNIT = 1e-2
+"""And never worse than this, in units of the data."""
 _ACTIVE = 0
 
 
@@ -43,11 +45,11 @@ class Ranges(NamedTuple):
         sides = np.column_stack([2 * forms, 2 * forms + 1]).ravel()
         return Ranges(self.closed[sides], self.numerator[sides], self.denominator[sides])
 
-    def put(self, forms: Integers, part: Ranges) -> None:
-        """Write back what was found about some forms."""
-        sides = np.column_stack([2 * forms, 2 * forms + 1]).ravel()
+    def put_sides(self, forms: Integers, part: Ranges, sides: Integers) -> None:
+        """Write back what was found about some sides of a part over these forms."""
+        at = 2 * forms[sides // 2] + sides % 2
         for whole, own in zip(self, part, strict=True):
-            whole[sides] = own
+            whole[at] = own[sides]
 
 
 @njit(cache=True)
@@ -83,26 +85,16 @@ def judge(
 
     If `priced` is negative there are no prices.
     """
-    form, sign = side // 2, 1 - 2 * (side % 2)
-    denominator, exact = _prove_point(p, w, count)
+    denominator, exact = prove_point(p, w, count)
     if denominator > 0:
         note(p, w, ranges, denominator)
-        if priced >= 0 and not ranges.closed[side]:
-            x = sign * w.numerator[form]
-            top, bottom = limit(p, w, rows, prices, priced, form, sign, True)
-            if bottom > 0 and equal(x, denominator, top, bottom):
-                close(ranges, side, x, denominator)
-            elif not exact and _agree(x, denominator, top, bottom):
-                close(ranges, side, top, bottom)
-            else:
-                top, bottom = limit(p, w, rows, prices, priced, form, sign, False)
-                if _agree(x, denominator, top, bottom):
-                    close(ranges, side, top, bottom)
+        if priced >= 0:
+            settle(p, w, ranges, denominator, exact, rows, prices, priced, side)
     forget(w)
 
 
 @njit(cache=True)
-def _prove_point(p: Polytope, w: Proof, count: int) -> tuple[int, bool]:
+def prove_point(p: Polytope, w: Proof, count: int) -> tuple[int, bool]:
     """Locate a point that is inside, exactly or nearly; returns its denominator (0 when both fail) and which it was."""
     exact = True
     for _ in range(2):
@@ -115,9 +107,30 @@ def _prove_point(p: Polytope, w: Proof, count: int) -> tuple[int, bool]:
 
 
 @njit(cache=True)
+def settle(
+    p: Polytope, w: Proof, ranges: Ranges, denominator: int, exact: bool,
+    rows: Integers, prices: Floats, priced: int, side: int,
+) -> None:  # fmt: skip
+    """Close a side if prices prove that the point located goes as far as possible."""
+    if ranges.closed[side]:
+        return
+    form, sign = side // 2, 1 - 2 * (side % 2)
+    x = sign * w.numerator[form]
+    top, bottom = limit(p, w, rows, prices, priced, form, sign, True)
+    if bottom > 0 and equal(x, denominator, top, bottom):
+        close(ranges, side, x, denominator)
+    elif not exact and _agree(x, denominator, top, bottom):
+        close(ranges, side, top, bottom)
+    else:
+        top, bottom = limit(p, w, rows, prices, priced, form, sign, False)
+        if _agree(x, denominator, top, bottom):
+            close(ranges, side, top, bottom)
+
+
+@njit(cache=True)
 def _agree(a: int, b: int, c: int, d: int) -> bool:
     """Whether `a / b`, which is reached, and `c / d`, which nothing exceeds, are as good as equal."""
-    return d > 0 and c / d - a / b <= AGREE * max(1.0, abs(c / d))
+    return d > 0 and c / d - a / b <= min(AGREE * max(1.0, abs(c / d)), UNIT)
 
 
 @njit(cache=True)

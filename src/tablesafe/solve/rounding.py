@@ -24,7 +24,7 @@ LEAST_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How many steps each column takes, and a bound that no answer's cost is below; no steps when there is no answer."""
+    """How many steps each column takes, if there is an answer, and a cost that no answer is below."""
 
     status: SolveStatus
     taken: Integers | None
@@ -97,7 +97,7 @@ class StepProgram:
         z = np.array(solver.getSolution().col_value)
         if len(z) != len(self.cost) or not solver.getSolution().value_valid:
             return None
-        taken = np.rint(z)
+        taken: Floats = np.rint(z)
         if (np.abs(z - taken) > WHOLE)[self.whole].any() or ((taken < 0) | (taken > self.most))[self.whole].any():
             return None
         missing = self.rhs - np.asarray(self.matrix @ np.where(self.whole, taken, z))

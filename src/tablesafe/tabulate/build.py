@@ -23,8 +23,10 @@ from tablesafe.tabulate.tally import Best, Tally, Totals
 MOST_CELLS = 100_000_000
 
 
-def build(leaves: Leaves, axes: Sequence[Axis], units: Mapping[Measure, Scale], name: str, progress: Progress) -> Table:
-    """Add up the leaf aggregate into every wanted cell, and make the table of it."""
+def add_up(
+    leaves: Leaves, axes: Sequence[Axis], units: Mapping[Measure, Scale], source: str, progress: Progress
+) -> Cells:
+    """Add up the leaf aggregate into every wanted cell."""
     plan = leaves.plan
     progress("Finding the cells", 0, None)
     lattice = make_lattice(axes, leaves.cells(), plan.margins)
@@ -37,14 +39,7 @@ def build(leaves: Leaves, axes: Sequence[Axis], units: Mapping[Measure, Scale], 
         known, who = _renumbered(totals.best.who)
         names = leaves.names(known)
         totals = replace(totals, best=replace(totals.best, who=who))
-    cells = _Cells(plan, axes, units, lattice.codes, totals, names)
-    if plan.zeros:
-        cells = cells.with_empty_ones()
-    progress("Building the table", 0, None)
-    tables = [cells.table(response, name) for response in plan.responses]
-    if len(tables) == 1 and not plan.equations:
-        return tables[0]
-    return link(tables, equations=[str(equation) for equation in plan.equations] or None)
+    return Cells(plan, axes, units, lattice.codes, totals, names, source)
 
 
 def _start(plan: Plan, lattice: Lattice) -> Tally:
@@ -83,7 +78,7 @@ def _renumbered(who: Integers) -> tuple[Integers, Integers]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Cells:
+class Cells:
     """Every cell of the table with its sums and its largest contributors."""
 
     plan: Plan
@@ -92,8 +87,17 @@ class _Cells:
     codes: NDArray[np.int32]
     totals: Totals
     names: NDArray[np.object_] | None
+    source: str
 
-    def with_empty_ones(self) -> _Cells:
+    def joined(self) -> Table:
+        """One table of all response variables."""
+        cells = self.with_empty_ones() if self.plan.zeros else self
+        tables = [cells.table(response) for response in self.plan.responses]
+        if len(tables) == 1 and not self.plan.equations:
+            return tables[0]
+        return link(tables, equations=[str(equation) for equation in self.plan.equations] or None)
+
+    def with_empty_ones(self) -> Cells:
         """All combinations of codes in the wanted margins, those without records as zeros."""
         sizes = [len(axis.hierarchy) for axis in self.axes]
         if np.prod([float(size) for size in sizes]) > MOST_CELLS and self.plan.margins is None:
@@ -117,7 +121,7 @@ class _Cells:
         )
         return replace(self, codes=codes, totals=totals)
 
-    def table(self, response: Response, source: str) -> Table:
+    def table(self, response: Response) -> Table:
         """The table of one response variable."""
         plan, unit = self.plan, self.units[response.value]
         made = Table.from_codes(
@@ -130,7 +134,7 @@ class _Cells:
             columns=self._columns(response),
             response=response.name,
             decimals=unit.decimals,
-            source=source,
+            source=self.source,
         )
         return replace(made, exact=unit.exact)
 

@@ -10,7 +10,7 @@ from tablesafe.errors import InvalidOption, MissingExtra
 from tablesafe.hierarchy import TOTAL, Hierarchy
 from tablesafe.table import Table
 from tablesafe.tabulate.axes import make_axes
-from tablesafe.tabulate.build import build
+from tablesafe.tabulate.build import Cells, add_up
 from tablesafe.tabulate.columns import scales
 from tablesafe.tabulate.leaves import aggregate
 from tablesafe.tabulate.plan import ERROR, Engine, Equations, Plan, Progress, Where, make_plan
@@ -83,17 +83,24 @@ def tabulate(
     report = progress or _ignore
     with session(memory_limit, threads, temporary) as (connection, private):
         if engine == "ibis" or _is_ibis(source):
-            return _through_ibis(connection, source, plan, report)
-        report("Opening the records", 0, None)
-        records = open_records(connection, source, private, delimiter=delimiter, wanted=_wanted(plan))
-        seal(connection, records)
-        scan = make_scan(connection, records, plan)
-        report("Looking at the records", 0, None)
-        found = survey(scan)
-        axes = make_axes(plan, found.codes, found.missing, _locate(scan))
-        units = scales(plan, found.extents, None if plan.weight is None else found.extents[plan.weight])
-        report("Grouping the records", 0, None)
-        return build(aggregate(scan, axes, units), axes, units, records.name, report)
+            cells = _through_ibis(connection, source, plan, report)
+        else:
+            report("Opening the records", 0, None)
+            records = open_records(connection, source, private, delimiter=delimiter, wanted=_wanted(plan))
+            seal(connection, records)
+            cells = _through_duckdb(make_scan(connection, records, plan), report)
+    report("Building the table", 0, None)
+    return cells.joined()
+
+
+def _through_duckdb(scan: Scan, progress: Progress) -> Cells:
+    plan = scan.plan
+    progress("Looking at the records", 0, None)
+    found = survey(scan)
+    axes = make_axes(plan, found.codes, found.missing, _locate(scan))
+    units = scales(plan, found.extents, None if plan.weight is None else found.extents[plan.weight])
+    progress("Grouping the records", 0, None)
+    return add_up(aggregate(scan, axes, units), axes, units, scan.records.name, progress)
 
 
 def _ignore(message: str, done: int, total: int | None) -> None:
@@ -117,15 +124,16 @@ def _is_ibis(source: Any) -> bool:
     return type(source).__module__.split(".")[0] == "ibis"
 
 
-def _through_ibis(connection: Any, source: Any, plan: Plan, progress: Progress) -> Table:
+def _through_ibis(connection: Any, source: Any, plan: Plan, progress: Progress) -> Cells:
     try:
         from tablesafe.tabulate import expression
     except ImportError as error:
         raise MissingExtra("Tabulating an Ibis table", "ibis") from error
     progress("Looking at the records", 0, None)
-    expr = expression.as_ibis(source)
-    found = expression.survey(expr, plan)
-    axes = make_axes(plan, found.codes, found.missing, lambda dimension, code: "the Ibis table")
+    records = expression.as_ibis(source)
+    found = expression.survey(records, plan)
+    axes = make_axes(plan, found.codes, found.missing, lambda dimension, code: expression.SOURCE)
     units = scales(plan, found.extents, None if plan.weight is None else found.extents[plan.weight])
     progress("Grouping the records", 0, None)
-    return build(expression.aggregate(connection, expr, plan, axes, units), axes, units, "the Ibis table", progress)
+    leaves = expression.aggregate(connection, records, plan, axes, units)
+    return add_up(leaves, axes, units, expression.SOURCE, progress)

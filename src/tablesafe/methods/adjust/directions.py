@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tablesafe.equations import Floats
 from tablesafe.methods.adjust.instance import Instance, Way
@@ -21,12 +22,10 @@ def alternating(problem: Problem, instance: Instance) -> Way:
     cells = instance.cells[instance.targets]
     margin = table.is_total[cells]
     way = np.ones(len(cells), dtype=np.int8)
-    for group in (~margin, margin):
-        order = np.flatnonzero(group)[np.argsort(np.abs(table.value[cells[group]]), kind="stable")]
-        way[order] = np.where(np.arange(len(order)) % 2 == 0, 1, -1)
+    way[np.argsort(np.abs(table.value[cells]), kind="stable")[1::2]] = -1
     level = np.maximum(instance.above, instance.below)
     for _ in range(SWEEPS if margin.any() else 0):
-        net = _net(problem, cells, way * level)
+        net = _net(problem, cells, np.where(way > 0, level, -level))
         turned = np.where(margin & (net != 0), np.sign(net), way).astype(np.int8)
         if (turned == way).all():
             break
@@ -34,7 +33,7 @@ def alternating(problem: Problem, instance: Instance) -> Way:
     return instance.allowed(way)
 
 
-def _net(problem: Problem, cells: Floats, moves: Floats) -> Floats:
+def _net(problem: Problem, cells: NDArray[np.intp], moves: Floats) -> Floats:
     """By how much the parts of each of these cells move, over all equations of which it is the total."""
     table = problem.table
     moved = np.zeros(len(table))

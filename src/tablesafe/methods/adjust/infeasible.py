@@ -8,7 +8,7 @@ from scipy import sparse
 
 from tablesafe.equations import Mask
 from tablesafe.errors import InvalidProblem
-from tablesafe.methods.adjust.instance import Instance, Limits, levels, room
+from tablesafe.methods.adjust.instance import Limits, levels, room
 from tablesafe.problem import Problem
 from tablesafe.solve.adjustment import Box, LeastChange, Scale
 
@@ -19,7 +19,7 @@ NAMED = 6
 def explanation(problem: Problem, limits: Limits, cells: NDArray[np.intp], *, proved: bool) -> InvalidProblem:
     """The error that names what stays behind, what is in the way, and the option or cell that would help."""
     alone = [cell for cell in cells[:20].tolist() if _excess(problem, limits, np.array([cell])) != []]
-    stuck = np.array(alone[:1]) if alone else cells
+    stuck = np.array(alone[:1]) if alone else _with_neighbours(problem, cells)
     excess = _excess(problem, limits, stuck)
     table = problem.table
     if len(stuck) == 1:
@@ -42,6 +42,14 @@ def explanation(problem: Problem, limits: Limits, cells: NDArray[np.intp], *, pr
         f"{head} In the way: {_names(problem, np.array(excess))} ({what}).\n\n"
         f"Hint: {remedy}, or waive {table.describe(int(stuck[0]))}."
     )
+
+
+def _with_neighbours(problem: Problem, cells: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The cells, and the sensitive ones that share an equation with them: what can be in each other's way."""
+    rows = sparse.csr_array(abs(problem.table.equations)).astype(np.float64)
+    marked = np.isin(np.arange(len(problem.table)), cells)
+    near = rows.T @ (rows @ marked) > 0
+    return np.concatenate([cells, np.flatnonzero(near & problem.sensitivity.mask & ~marked)])
 
 
 def _names(problem: Problem, cells: NDArray[np.intp]) -> str:
@@ -78,27 +86,27 @@ def _beyond(problem: Problem, limits: Limits, cells: NDArray[np.intp], sign: int
     up, down = room(problem, limits)
     most_up, most_down = room(problem.replace(frozen=_none(problem)), Limits(zeros=True))
     above, below = levels(problem)
+    rises = (most_up >= above)[cells] & ((most_down < below)[cells] | (sign > 0))
+    rises = rises if len(cells) > 1 else np.array([sign > 0])
+    far, own, widest = (
+        np.where(rises, a[cells], b[cells]) for a, b in ((above, below), (up, down), (most_up, most_down))
+    )
+    if (far > widest).any():
+        return None
     n = len(problem.table)
     box = Box.free(np.concatenate([up, most_up]), np.concatenate([down, most_down]))
-    rises = np.where(most_up[cells] < above[cells], False, (most_down[cells] < below[cells]) | (sign > 0))
-    if len(cells) == 1:
-        rises = np.array([sign > 0])
-    for cell, rise in zip(cells.tolist(), rises.tolist(), strict=True):
-        far, limit, least, most = (
-            (above, up, box.rise_least, box.rise_most) if rise else (below, down, box.fall_least, box.fall_most)
-        )
-        least[cell], most[cell] = far[cell], max(far[cell], limit[cell])
-        if far[cell] > (most_up if rise else most_down)[cell]:
-            return None
+    for side, least, most, back in (
+        (rises, box.rise_least, box.rise_most, box.fall_most),
+        (~rises, box.fall_least, box.fall_most, box.rise_most),
+    ):
+        least[cells[side]], most[cells[side]] = far[side], np.maximum(far, own)[side]
+        back[cells[side]] = back[n + cells[side]] = 0.0
     cost = np.concatenate([np.full(n, 1e-6), np.ones(n)])
     columns = sparse.csc_array(sparse.hstack([problem.table.equations, problem.table.equations], dtype=np.float64))
-    scale = Scale.of(cost, np.concatenate([above[cells], below[cells]]))
-    change = LeastChange(columns, cost, cost, scale).solve(box)
+    change = LeastChange(columns, cost, cost, Scale.of(cost, far)).solve(box)
     if change is None:
         return None
-    over = np.flatnonzero(np.abs(change.moves[n:]) > 0.5).tolist()
-    tight = [cell for cell in cells.tolist() if _over(Instance, cell, up, down, above, below)]
-    return sorted({*over, *tight})
+    return sorted({*np.flatnonzero(np.abs(change.moves[n:]) > 0.5).tolist(), *cells[far > own].tolist()})
 
 
 def _none(problem: Problem) -> Mask:

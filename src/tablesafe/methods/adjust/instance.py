@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.errors import InvalidOption
+from tablesafe.files import LARGEST_EXACT
 from tablesafe.problem import Problem
 from tablesafe.solve.adjustment import Box, Scale, Switches
 from tablesafe.solve.propagate import propagate
@@ -119,6 +121,32 @@ class Instance:
     def price(self, moves: Floats | Integers) -> float:
         """What a change costs."""
         return float(self.cost @ np.abs(moves))
+
+    def holds(self, moves: Integers) -> bool:
+        """Whether a change keeps every equation, every bound and every distance: in whole numbers, without a solver."""
+        added = not np.asarray(self.matrix.astype(np.int64) @ moves).any()
+        within = bool(((moves <= self.up) & (-moves <= self.down)).all())
+        moved = moves[self.targets]
+        return added and within and bool(((moved >= self.above) | (-moved >= self.below)).all())
+
+
+def finer(problem: Problem, decimals: int | None) -> Problem:
+    """The same problem in smaller units: published values may then have more decimals than the true ones."""
+    table = problem.table
+    more = 0 if decimals is None else decimals - table.decimals
+    if more < 0:
+        raise InvalidOption(
+            f"Adjust.decimals is {decimals}, but the table's values have {table.decimals}.\n\n"
+            f"Hint: leave it out, or give {table.decimals} or more."
+        )
+    if more and float(np.abs(table.value).max(initial=0.0)) * 10.0 ** (table.decimals + more) > LARGEST_EXACT / 8:
+        raise InvalidOption(
+            f"Adjust.decimals is {decimals}: values of this size cannot be added exactly with so many.\n\n"
+            f"Hint: give fewer decimals, or use a larger unit (thousands, millions)."
+        )
+    if more == 0:
+        return problem
+    return problem.replace(table=replace(table, integers=table.integers * 10**more, decimals=table.decimals + more))
 
 
 def levels(problem: Problem) -> tuple[Floats, Floats]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Mask
+from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.solve.adjustment import Box, Change, Directions, LeastChange, Scale
 from tablesafe.solve.program import SolveStatus
@@ -20,7 +20,8 @@ ROUNDS = 25
 """Rounds of a repair before a mixed-integer program decides."""
 TOLERANCE = 1e-6
 BLOCK = 24
-"""Targets whose directions are chosen together."""
+"""Targets whose directions are chosen together, at first: more when that is quick, fewer when it is not."""
+SMALLEST = 8
 BLOCK_SECONDS = 4.0
 REACH = 16.0
 """How far a cell without bounds may move in the search for any feasible directions, beside the sum of all levels."""
@@ -133,7 +134,7 @@ class Search:
 
     # -- local search ----------------------------------------------------------------------------------------------
 
-    def flip(self) -> None:
+    def flip(self, *, time_limit_s: float) -> None:
         """Turn targets round one at a time, each by a linear program that starts from the last answer.
 
         The least cost is convex in how far a target must move, so its price bounds what turning it round can save:
@@ -141,8 +142,8 @@ class Search:
         """
         assert self.best is not None
         i, both = self.instance, self.instance.can_rise & self.instance.can_fall
-        tried = np.zeros(len(both), np.bool_)
-        while self.left > 0:
+        tried, until = np.zeros(len(both), np.bool_), monotonic() + min(time_limit_s, self.left)
+        while monotonic() < until:
             way, change = self.best.way, self.best.change
             saving = np.where(both & ~tried, self._saving(way, change), 0.0)
             target = int(np.argmax(saving)) if saving.size else 0
@@ -160,9 +161,9 @@ class Search:
     def _saving(self, way: Way, change: Change) -> Floats:
         """The most that turning each target round can save."""
         i = self.instance
-        worth = (i.matrix.T @ change.prices)[i.targets]
+        worth: Floats = np.asarray(i.matrix.T @ change.prices)[i.targets]
         price = i.cost[i.targets] - way * worth
-        return price * (i.above + i.below)
+        return np.asarray(price * (i.above + i.below))
 
     def free_blocks(self, *, patience: int) -> None:
         """Choose the directions of a few neighbouring targets together, exactly; then of others, while it helps."""
@@ -171,26 +172,31 @@ class Search:
         both = np.flatnonzero(i.can_rise & i.can_fall)
         near = sparse.csr_array(i.matrix[:, i.targets[both]])
         near = sparse.csr_array(abs(near).T @ abs(near))
-        idle = 0
+        idle, size = 0, float(BLOCK)
         while self.left > 0.2 and idle < patience and both.size > 1:
+            begin, limit = monotonic(), min(max(BLOCK_SECONDS, self.left / 8), self.left)
             open = np.zeros(len(i.targets), np.bool_)
-            open[both[self._neighbours(near, int(self.random.integers(both.size)))]] = True
-            idle = 0 if self._improve(open) else idle + 1
+            open[both[self._neighbours(near, int(self.random.integers(both.size)), int(size))]] = True
+            idle = 0 if self._improve(open, time_limit_s=limit) else idle + 1
+            if open[both].all() and self.closed():
+                return
+            quick = monotonic() - begin < limit / 2
+            size = min(size * 1.5, both.size) if quick else max(size / 1.5, SMALLEST)
 
-    def _neighbours(self, near: sparse.csr_array, seed: int) -> NDArray[np.intp]:
-        """A target, those that share equations with it, those that share equations with them, until there are enough."""
+    def _neighbours(self, near: sparse.csr_array, seed: int, size: int) -> NDArray[np.intp]:
+        """A target, what shares equations with it, what shares equations with those, until there are enough."""
         chosen = np.array([seed])
-        while len(chosen) < min(BLOCK, near.shape[0]):
+        while len(chosen) < min(size, near.shape[0]):
             ring = np.setdiff1d(near[chosen].indices, chosen)
             if not ring.size:
                 ring = np.setdiff1d(np.arange(near.shape[0]), chosen)
-            room = BLOCK - len(chosen)
+            room = size - len(chosen)
             chosen = np.concatenate([chosen, self.random.permutation(ring)[:room]])
         return chosen
 
-    def _improve(self, open: Mask) -> bool:
+    def _improve(self, open: Mask, *, time_limit_s: float) -> bool:
         assert self.best is not None
-        choice = self._choose(open, time_limit_s=min(BLOCK_SECONDS, self.left))
+        choice = self._choose(open, time_limit_s=time_limit_s)
         if choice is None or (choice == self.best.way).all():
             return False
         before = self.cost
@@ -214,9 +220,10 @@ class Search:
         way[open] = np.where(choice.rise, 1, -1)
         return way
 
-    def _directions(self, open: Mask) -> Directions:
+    def _directions(self, open: Mask, cost: float | None = None) -> Directions:
+        """The program over the open targets, without what cannot be cheaper than `cost`, by default the best so far."""
         assert self.best is not None
-        tight = self.instance.cheaper_than(self.cost)
+        tight = self.instance.cheaper_than(self.cost if cost is None else cost)
         kept = np.maximum(self.best.change.moves, 0.0), np.maximum(-self.best.change.moves, 0.0)
         box = tight.box(self.best.way, open=open)
         box = Box(box.rise_least, np.maximum(box.rise_most, np.where(box.rise_most > 0, kept[0], 0.0)),
@@ -242,6 +249,22 @@ class Search:
             change = self._program.solve(self.instance.box(way))
             if change is not None and change.cost < self.cost:
                 self.best = Found(way, change)
+
+    def whole(self, start: Integers | None) -> Integers | None:
+        """The least change in whole numbers, directions included, with what time is left; `start` if none is better."""
+        if start is not None and self.left < 0.2:
+            return start
+        i = self.instance
+        open = i.can_rise & i.can_fall
+        program = self._directions(open, 2 * self.cost if start is None else i.price(start))
+        begin = None if start is None else (start.astype(np.float64), start[i.targets][open] > 0)
+        choice = program.choose(time_limit_s=max(self.left, 5.0), start=begin, whole=True)
+        if choice.moves is None:
+            return start
+        moves = np.rint(choice.moves).astype(np.int64)
+        self.bound = max(self.bound, choice.bound)
+        better = i.holds(moves) and (start is None or i.price(moves) < i.price(start))
+        return moves if better else start
 
 
 def elastic(instance: Instance, way: Way) -> tuple[Box, Floats, Floats]:

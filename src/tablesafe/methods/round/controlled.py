@@ -20,6 +20,8 @@ from tablesafe.methods.round.counts import Counts, summed_up
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.solve.rounding import StepProgram
 
+NEIGHBOURS = 0.8
+"""Share of the time for roundings to the neighbours; the rest is for going beyond them."""
 FURTHEST = 4
 """Steps beyond the neighbours that are tried before the inner cells are rounded and added up."""
 
@@ -49,17 +51,16 @@ def round_controlled(counts: Counts, distance: str, time_limit_s: float) -> Roun
     counts.require_multiples_where_frozen()
     search = _Search(counts, distance, begin + time_limit_s)
     near = _neighbours(counts)
-    found = search.nearest(near, share=0.5)
+    found = search.nearest(near)
     furthest = 0
     while found is None and furthest < FURTHEST and search.left() > 0:
         furthest += 1
-        wide = search.fewest(_wider(counts, near, furthest))
-        found = None if wide is None else search.nearest(wide, share=1.0) or search.judged(search.last, -np.inf)
+        found = search.fewest_beyond(_wider(counts, near, furthest))
     if found is None:
         found = search.added_up()
     values, status, bound = found
     objective = float(search.distances(values).sum())
-    closed = status == SolveStatus.OPTIMAL or objective <= bound * (1 + 1e-9) + 1e-9
+    closed = search.proven and status == SolveStatus.OPTIMAL
     solution = Solution(
         status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
         objective=objective,
@@ -80,7 +81,8 @@ class _Search:
         self.counts, self._distance, self._deadline = counts, distance, deadline
         self._start = np.where(counts.hidden, 0, counts.floor // counts.base)
         self._rhs = -np.asarray(counts.table.equations.astype(np.int64) @ self._start)
-        self.last: Integers = counts.value
+        self.proven = True
+        """Whether every program so far was solved to its end."""
 
     def left(self) -> float:
         """Seconds until the deadline."""
@@ -88,32 +90,22 @@ class _Search:
 
     def distances(self, values: Integers) -> Floats:
         """How far each published cell is from its count, in the chosen measure."""
-        off = np.abs(values - self.counts.value).astype(np.float64)
-        if self._distance == "squared":
-            off = off**2
-        elif self._distance == "relative":
-            off = off / np.maximum(self.counts.value, 1)
-        return np.where(self.counts.hidden, 0.0, off)
+        return np.where(self.counts.hidden, 0.0, self._measured(np.arange(len(values)), values))
 
-    def nearest(self, columns: Columns, *, share: float) -> Found | None:
+    def nearest(self, columns: Columns) -> Found | None:
         """The least distance with these steps allowed."""
         cost, offset = self._costs(columns)
-        return self._solved(columns, cost, offset, self.left() * share)
+        return self._solved(columns, cost, offset, NEIGHBOURS * self.left())
 
-    def fewest(self, columns: Columns) -> Columns | None:
-        """The steps of a rounding with the fewest steps beyond the neighbours, and those between the neighbours."""
+    def fewest_beyond(self, columns: Columns) -> Found | None:
+        """The least distance among the roundings with the fewest steps beyond the neighbours."""
         found = self._solved(columns, (columns.beyond > 0).astype(np.float64), 0.0, self.left() / 2)
         if found is None:
             return None
-        self.last = found[0]
-        beyond = _beyond(self.counts, found[0])[columns.cell]
-        side = np.where(found[0] >= self.counts.value, 1, -1)[columns.cell]
-        keep = (columns.beyond == 0) | ((columns.beyond <= beyond) & (columns.direction == side))
-        return Columns(columns.cell[keep], columns.direction[keep], columns.beyond[keep])
-
-    def judged(self, values: Integers, bound: float) -> Found:
-        """A rounding of which nothing more is known."""
-        return values, SolveStatus.FEASIBLE, bound
+        cost, offset = self._costs(columns)
+        spent = int(_beyond(self.counts, found[0]).sum())
+        nearest = self._solved(columns, cost, offset, self.left(), most_beyond=spent)
+        return nearest or (found[0], SolveStatus.FEASIBLE, -np.inf)
 
     def added_up(self) -> Found:
         """Round the inner cells alone and add them up: always additive, but totals may drift."""
@@ -124,7 +116,7 @@ class _Search:
             raise SolverFailure(
                 "No rounding that adds up was found in time.\n\nHint: raise time_limit_s, or unfreeze some cells."
             )
-        return self.judged(sums, -np.inf)
+        return sums, SolveStatus.FEASIBLE, -np.inf
 
     def _costs(self, columns: Columns) -> tuple[Floats, float]:
         """What each step adds to the distance: less than the next one in its direction, so they are taken in order."""
@@ -133,36 +125,44 @@ class _Search:
         top = counts.floor + counts.base * (counts.above > 0)
         last = np.where(upward, top[columns.cell], counts.floor[columns.cell])
         here = np.where(near, counts.floor[columns.cell], last + columns.direction * (columns.beyond - 1) * counts.base)
-        cost = self._at(columns.cell, here + columns.direction * counts.base) - self._at(columns.cell, here)
+        there = here + columns.direction * counts.base
+        cost = self._measured(columns.cell, there) - self._measured(columns.cell, here)
         return cost, float(self.distances(counts.floor).sum())
 
-    def _at(self, cell: NDArray[np.intp], value: Integers) -> Floats:
-        off = np.abs(value - self.counts.value[cell]).astype(np.float64)
+    def _measured(self, cell: NDArray[np.intp], value: Integers) -> Floats:
+        count = self.counts.value[cell]
+        off: Floats = np.abs(value - count).astype(np.float64)
         if self._distance == "squared":
             return off**2
-        return off / np.maximum(self.counts.value[cell], 1) if self._distance == "relative" else off
+        return off / np.maximum(count, 1) if self._distance == "relative" else off
 
-    def _solved(self, columns: Columns, cost: Floats, offset: float, time_limit_s: float) -> Found | None:
+    def _solved(
+        self, columns: Columns, cost: Floats, offset: float, time_limit_s: float, most_beyond: int | None = None
+    ) -> Found | None:
         """Run the program; hidden cells take whatever value makes the sums right."""
-        counts = self.counts
+        counts, steps = self.counts, len(columns.cell)
         hidden = np.flatnonzero(counts.hidden)
         cell = np.concatenate([columns.cell, hidden])
         direction = np.concatenate([columns.direction, np.ones(len(hidden), np.int64)])
-        matrix = counts.table.equations.tocsc()[:, cell].astype(np.int64) @ sparse.diags_array(direction)
-        program = StepProgram(
-            sparse.csr_array(matrix),
-            self._rhs,
-            np.concatenate([cost, np.zeros(len(hidden))]),
-            np.concatenate([np.ones(len(columns.cell)), np.full(len(hidden), np.inf)]),
-            np.arange(len(cell)) < len(columns.cell),
-            offset,
-        )
-        steps = program.solve(time_limit_s=time_limit_s)
-        if steps.taken is None:
+        matrix = sparse.csr_array(counts.table.equations.tocsc()[:, cell].astype(np.int64))
+        matrix = sparse.csr_array(matrix.multiply(direction))
+        cost = np.concatenate([cost, np.zeros(len(hidden))])
+        most = np.concatenate([np.ones(steps), np.full(len(hidden), np.inf)])
+        rhs = self._rhs
+        if most_beyond is not None:  # one row more, and a column for the steps that are not needed
+            row = np.concatenate([columns.beyond > 0, np.zeros(len(hidden), np.bool_)]).astype(np.int64)
+            unused = sparse.csr_array(([1], ([0], [0])), shape=(1, 1))
+            matrix = sparse.csr_array(sparse.block_array([[matrix, None], [sparse.csr_array(row[None]), unused]]))
+            cost, most, rhs = np.append(cost, 0.0), np.append(most, most_beyond), np.append(rhs, most_beyond)
+        whole = np.ones(len(cost), dtype=np.bool_)
+        whole[steps : steps + len(hidden)] = False
+        found = StepProgram(matrix, rhs, cost, most, whole, offset).solve(time_limit_s=time_limit_s)
+        self.proven &= found.status in {SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE}
+        if found.taken is None:
             return None
         moved = np.zeros(len(counts.value), dtype=np.int64)
-        np.add.at(moved, cell, steps.taken * direction)
-        return (self._start + moved) * counts.base, steps.status, steps.bound
+        np.add.at(moved, cell, found.taken[: len(cell)] * direction)
+        return (self._start + moved) * counts.base, found.status, found.bound
 
 
 def _neighbours(counts: Counts) -> Columns:

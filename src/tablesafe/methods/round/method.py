@@ -137,5 +137,5 @@ def _tell_beyond(counts: Counts, beyond: Integers) -> None:
         warnings.warn(
             f"No rounding to multiples of {counts.base} was found that adds up with every count on one of its two "
             f"neighbours: {names}{more} went up to {int(beyond.max())} steps further. Their windows are wider.",
-            stacklevel=4,
+            stacklevel=3,
         )

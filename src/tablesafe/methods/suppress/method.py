@@ -69,19 +69,24 @@ class Suppress:
         instance = Instance.of(problem, cost, margin=self.margin, zeros=self.zeros)
         search = Search(instance, deadline=begin + self.time_limit_s, seed=self.seed, report=self.progress or _silent)
         try:
-            self._search(search)
+            pattern = repaired(problem, search, self._found(search))
         except CannotProtect as failure:
             target = failure.target
             cell, sign = int(instance.cell[target]), int(instance.sign[target])
             raise explanation(problem, cost, cell, sign, margin=self.margin) from None
+        return Release.from_suppression(
+            problem, pattern, method=self.name, solution=_solution(search, pattern, monotonic() - begin)
+        )
+
+    def _found(self, search: Search) -> Mask:
+        """The best pattern; an interrupt keeps what was found until then."""
+        try:
+            self._search(search)
         except KeyboardInterrupt:
             if search.best is None:
                 raise
         assert search.best is not None
-        pattern = repaired(problem, search, search.best)
-        return Release.from_suppression(
-            problem, pattern, method=self.name, solution=_solution(search, pattern, monotonic() - begin)
-        )
+        return search.best
 
     def _search(self, search: Search) -> None:
         patience = 160 + 2 * len(search.instance.level)

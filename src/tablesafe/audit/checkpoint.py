@@ -1,0 +1,83 @@
+"""A file that lets an interrupted audit go on where it stopped.
+
+It holds intervals, so it is as confidential as the table: only its owner may read it, and it is removed when the audit is
+done. It is bound to one question by a hash and written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tablesafe.audit.system import System
+from tablesafe.equations import Floats, Mask
+from tablesafe.errors import InvalidFile
+from tablesafe.files import whole_file
+
+EVERY_S = 15.0
+"""Seconds between two saves."""
+
+
+class Checkpoint:
+    """Which unknown cells are finished, and their intervals."""
+
+    def __init__(self, path: str | Path | None, system: System) -> None:
+        self._path = None if path is None else Path(path)
+        self._digest = "" if path is None else digest(system)
+        self._saved = time.monotonic()
+        self.done: Mask = np.zeros(len(system), dtype=np.bool_)
+        self.lower: Floats = np.full(len(system), np.nan)
+        self.upper: Floats = np.full(len(system), np.nan)
+        if self._path is not None and self._path.exists():
+            self._load(self._path)
+
+    def _load(self, path: Path) -> None:
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                belongs = str(file["digest"]) == self._digest
+                cells, lower, upper = file["cells"], file["lower"], file["upper"]
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+            raise InvalidFile(f"{str(path)!r} is not a checkpoint of an audit.\n\nHint: remove it.") from error
+        if not belongs:
+            raise InvalidFile(
+                f"The checkpoint {path.name!r} belongs to another audit: the table, the release or the bounds differ.\n\n"
+                f"Hint: remove it, or name another file."
+            )
+        self.put(cells, lower, upper)
+
+    def put(self, cells: NDArray[np.intp], lower: Floats, upper: Floats) -> None:
+        """These cells are finished."""
+        self.done[cells] = True
+        self.lower[cells], self.upper[cells] = lower, upper
+
+    def save(self, *, now: bool = False) -> None:
+        """Write the file, if it is time."""
+        if self._path is None or (not now and time.monotonic() - self._saved < EVERY_S):
+            return
+        cells = np.flatnonzero(self.done)
+        with whole_file(self._path) as temporary:
+            with temporary.open("wb") as file:
+                np.savez(
+                    file, digest=np.array(self._digest), cells=cells, lower=self.lower[cells], upper=self.upper[cells]
+                )
+        self._path.chmod(0o600)
+        self._saved = time.monotonic()
+
+    def remove(self) -> None:
+        """The audit is done."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
+def digest(system: System) -> str:
+    """A hash of everything that an interval depends on."""
+    state = hashlib.sha256()
+    matrix = system.matrix.tocsr()
+    for array in (matrix.indptr, matrix.indices, matrix.data, system.lower, system.upper, system.truth):
+        state.update(str(array.dtype).encode() + np.ascontiguousarray(array).tobytes())
+    return state.hexdigest()

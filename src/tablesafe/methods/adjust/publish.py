@@ -1,0 +1,43 @@
+"""The release of an adjusted table: what is shown, and what it says about the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tablesafe.equations import Integers
+from tablesafe.methods.adjust.instance import Instance, Limits, room
+from tablesafe.problem import Problem
+from tablesafe.release import Release, Status
+from tablesafe.solve.program import Solution
+
+
+def published(
+    problem: Problem, instance: Instance, moves: Integers, limits: Limits, *, method: str, solution: Solution
+) -> Release:
+    """Publish the moved values; cells withheld before or by design stay withheld."""
+    table = problem.table
+    unit = 10.0**table.decimals
+    integers = table.integers.copy()
+    integers[instance.cells] += moves
+    values = integers / unit
+    hidden = problem.withheld | problem.suppressed
+    up, down = room(problem, limits)
+    could = (up > 0) | (down > 0) | hidden
+    lower, upper = problem.lower, problem.upper
+    if limits.window is not None:
+        width = limits.window * np.abs(values)
+        # the truth is inside already; the minimum and maximum only undo the last bit of rounding
+        lower = np.where(hidden, lower, np.maximum(lower, np.minimum(values - width, table.value)))
+        upper = np.where(hidden, upper, np.minimum(upper, np.maximum(values + width, table.value)))
+    status = np.where(integers != table.integers, Status.CHANGED, Status.PUBLISHED).astype(np.uint8)
+    status[problem.suppressed] = Status.GIVEN
+    status[problem.withheld] = Status.BY_DESIGN
+    return Release(
+        table,
+        np.where(hidden, np.nan, values),
+        np.where(could, lower, table.value),
+        np.where(could, upper, table.value),
+        status,
+        method,
+        solution,
+    )

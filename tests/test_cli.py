@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from tablesafe.cli.app import call
+from tablesafe.cli.demo import copy_demo
 from tablesafe.cli.reference import cli_reference, job_reference
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -425,6 +426,24 @@ def test_debug_shows_where_it_failed(tablesafe: Run, folder: Path) -> None:
     outcome = tablesafe("run", folder / "none.toml", "--debug")
     assert outcome.code == 2
     assert "Traceback" in outcome.err
+
+
+def test_the_demo_is_safe_and_says_where_its_files_are(
+    tablesafe: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "demo"
+    copy_demo(folder)
+    quick = (folder / "job.toml").read_text().replace("time_limit_s = 20", "time_limit_s = 3")
+    (folder / "job.toml").write_text(quick)  # what is there already is not overwritten
+    outcome = tablesafe("demo", "-o", folder)
+    assert outcome.code == 0, outcome.out + outcome.err
+    assert (folder / "job.toml").read_text() == quick
+    assert outcome.out.count("SAFE") == 1
+    assert str(folder / "job.toml") in outcome.out
+    release, proof = folder / "public" / "revenue.csv", folder / "internal" / "certificate.json.gz"
+    assert tablesafe("verify", proof, "--release", release).code == 0
+    total = pl.read_csv(release).filter((pl.col("state") == "US") & (pl.col("month") == "1996"))
+    assert total["REVENUE"].max() == total["REVENUE"].sum() / 2  # the sectors add up to the total
 
 
 # -- the house --------------------------------------------------------------------------------------------------------

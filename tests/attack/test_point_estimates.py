@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from scipy.linalg import null_space
 from scipy.optimize import brentq
 
-from tablesafe.attack.attack import attack
-from tablesafe.attack.points import ATTACKS, AnalyticCentre, Attack, ChebyshevCentre, Midpoint, SimplexVertex
+from tablesafe.attack import ATTACKS, AnalyticCentre, Attack, ChebyshevCentre, Midpoint, SimplexVertex, attack
 from tablesafe.attack.view import View
 from tablesafe.errors import InvalidOption
 from tablesafe.hierarchy import Hierarchy
+from tablesafe.methods.round.method import Round
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.rules.sensitivity import Sensitivity
@@ -230,6 +230,18 @@ def test_no_step_within_the_equations_leads_up_from_the_analytic_centre(case: tu
     near = np.minimum(below, above)  # measured by the distance to the bound, every slope is of order 1
     directions = null_space(room.matrix.toarray() * near)
     assert np.abs(directions.T @ ((1 / below - 1 / above) * near)).max(initial=0.0) < 1e-5
+
+
+def test_a_rounded_release_is_attacked_through_its_windows() -> None:
+    """Rounded values are public, the counts behind them are guessed: additive, and inside every window."""
+    table = flat(np.random.default_rng(2).poisson(4, (4, 5)))
+    problem = Problem(table, sensitivity=Sensitivity.of((table.value > 0) & (table.value < 3), 1.0))
+    release = Round(base=5).protect(problem)
+    for estimate in attack(problem, release):
+        assert ((estimate.values >= release.lower - 1e-9) & (estimate.values <= release.upper + 1e-9)).all()
+        assert not estimate.known.any()
+        if estimate.attack != Midpoint.name:
+            assert np.abs(table.equations @ estimate.values).max() < 1e-9
 
 
 def test_several_attacks_give_a_tuple_and_none_gives_all() -> None:

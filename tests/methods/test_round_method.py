@@ -85,6 +85,14 @@ def test_a_cell_withheld_before_stays_withheld() -> None:
     assert release.status[0] == Status.GIVEN
 
 
+def test_a_table_of_multiples_stays_as_it_is() -> None:
+    table = cube(np.array([[5, 10], [0, 25]]))
+    release = Round().protect(Problem(table))
+    assert (release.values == table.value).all()
+    assert release.solution is not None
+    assert (release.solution.status, release.solution.objective) == (SolveStatus.OPTIMAL, 0)
+
+
 def test_status_tells_changed_from_published() -> None:
     table = cube(np.array([[5, 4], [6, 10]]))
     release = Round().protect(Problem(table))

@@ -14,9 +14,10 @@ from tablesafe.audit.findings import Findings
 from tablesafe.audit.insiders import insiders as find_insiders
 from tablesafe.audit.integers import integer_intervals
 from tablesafe.audit.intervals import exact_intervals
-from tablesafe.audit.proofs import Group, Needs, prove, whole_moves
+from tablesafe.audit.proofs import Group, Needs, Place, furthest_moves, prove, whole_moves
 from tablesafe.audit.protection import Protection, protection
 from tablesafe.audit.question import Question
+from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.errors import InvalidOption, InvalidRelease
@@ -25,6 +26,9 @@ from tablesafe.release import Release
 from tablesafe.table import Table
 
 Progress = Callable[[float], None]
+
+LEAST_WIDTH = 1e-6
+"""Units that count as different where a cell must only not be known."""
 
 
 def audit(
@@ -113,6 +117,7 @@ class _Work:
         """Prove the cells that may be protected; without exact intervals, tell also how far they were seen to reach."""
         asked = question.undecided(exact=exact, certify=self.certify)
         lower, upper, sliding = question.needs.take(asked).floats()
+        sliding = np.where((lower == 0) & (upper == 0) & (sliding == 0), LEAST_WIDTH, sliding)
         value = question.value[asked]
         seen = protection(
             self.system, question.at[asked], value - lower, value + upper, sliding,
@@ -124,20 +129,34 @@ class _Work:
         return question, tuple(self._proofs(question.needs.take(asked), seen))
 
     def _proofs(self, needs: Needs, seen: Protection) -> Iterator[Group]:
-        """Per component the exact tables that prove what the solver's tables suggest."""
-        limits = exact_limits(self.problem, self.release, self.system)
-        columns = self.system.matrix.tocsc()
-        for component in seen.components:
-            wanted = np.flatnonzero(np.isin(needs.at, component.cells))
-            if wanted.size:
-                moves = component.tables - self.system.truth[component.cells]
-                own = needs.take(wanted)
-                group = prove(columns, limits, component.cells, moves, own, whole=self.whole)
-                if self.whole and len(group) < len(own):
-                    left = own.take(np.flatnonzero(~np.isin(own.at, group.at)))
-                    more = whole_moves(columns, limits, component.cells, left, self.time_limit_s)
-                    group = prove(columns, limits, component.cells, np.vstack([moves, more]), own, whole=True)
+        """The exact tables that prove what was seen, component by component; then what only a second try proves."""
+        place = Place(self.system.matrix.tocsc(), exact_limits(self.problem, self.release, self.system))
+        component = np.full(len(self.system), -1)
+        for number, found in enumerate(seen.components):
+            component[found.cells] = number
+        order = np.argsort(component[needs.at], kind="stable")
+        starts = np.searchsorted(component[needs.at[order]], np.arange(len(seen.components) + 1))
+        proved = np.zeros(len(needs), dtype=np.bool_)
+        for number, found in enumerate(seen.components):
+            own = np.sort(order[starts[number] : starts[number + 1]])
+            if own.size:
+                group = prove(place, needs.take(own), found.moves, whole=self.whole)
+                proved[own] = np.isin(needs.at[own], group.at)
                 yield group
+        yield from self._second_try(place, needs.take(np.flatnonzero(~proved)))
+
+    def _second_try(self, place: Place, needs: Needs) -> Iterator[Group]:
+        """Ask a solver for each cell whose interval reaches far enough, but for which no table was at hand."""
+        if not len(needs):
+            return
+        label = components(self.system.matrix)
+        for number in np.unique(label[needs.at]).tolist():
+            cells, own = np.flatnonzero(label == number), needs.take(np.flatnonzero(label[needs.at] == number))
+            if self.whole:
+                tables = whole_moves(place, cells, own, self.time_limit_s)
+            else:
+                tables = furthest_moves(place, cells, own)
+            yield prove(place, own, (), cells=cells, tables=tables, whole=self.whole)
 
 
 def _knows_whole_numbers(table: Table, integers: bool | None) -> bool:

@@ -1,7 +1,7 @@
 """A file that lets an interrupted audit go on where it stopped.
 
-It holds intervals, so it is as confidential as the table: only its owner may read it, and it is removed when the audit is
-done. It is bound to one question by a hash and written whole or not at all.
+It holds intervals, so it is as confidential as the table: only its owner may read it, and it is removed when the audit
+is done. It is bound to one question by a hash and written whole or not at all.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Checkpoint:
             raise InvalidFile(f"{str(path)!r} is not a checkpoint of an audit.\n\nHint: remove it.") from error
         if not belongs:
             raise InvalidFile(
-                f"The checkpoint {path.name!r} belongs to another audit: the table, the release or the bounds differ.\n\n"
+                f"The checkpoint {path.name!r} belongs to another audit: table, release or bounds differ.\n\n"
                 f"Hint: remove it, or name another file."
             )
         self.put(cells, lower, upper)
@@ -60,11 +60,9 @@ class Checkpoint:
         if self._path is None or (not now and time.monotonic() - self._saved < EVERY_S):
             return
         cells = np.flatnonzero(self.done)
-        with whole_file(self._path) as temporary:
-            with temporary.open("wb") as file:
-                np.savez(
-                    file, digest=np.array(self._digest), cells=cells, lower=self.lower[cells], upper=self.upper[cells]
-                )
+        name, lower, upper = np.array(self._digest), self.lower[cells], self.upper[cells]
+        with whole_file(self._path) as temporary, temporary.open("wb") as file:
+            np.savez(file, digest=name, cells=cells, lower=lower, upper=upper)
         self._path.chmod(0o600)
         self._saved = time.monotonic()
 

@@ -138,10 +138,10 @@ def _rounded(matrix: sparse.csr_array, move: Floats, denominator: int, limits: L
     if float(np.abs(scaled - nearest).max(initial=0.0)) > near or largest > LARGEST_EXACT:
         return None
     numerators = nearest.astype(np.int64)
-    return _checked(matrix, numerators, denominator, limits)
+    return checked(matrix, numerators, denominator, limits)
 
 
-def _checked(matrix: sparse.csr_array, numerators: Wholes, denominator: int, limits: Limits) -> Move | None:
+def checked(matrix: sparse.csr_array, numerators: Wholes, denominator: int, limits: Limits) -> Move | None:
     """The move, if it satisfies every equation and every limit in whole numbers."""
     if row_sums(matrix, numerators).any():
         return None
@@ -192,7 +192,7 @@ def _vertex(matrix: sparse.csr_array, move: Floats, limits: Limits, nearness: fl
         return None
     target = -row_sums(matrix, fixed)
     if not between.size:
-        return None if target.any() else _checked(matrix, fixed, limits.scale, limits)
+        return None if target.any() else checked(matrix, fixed, limits.scale, limits)
     part = sparse.csr_array(matrix[:, between])
     solved = _solve_exactly(part, target)
     if solved is None:
@@ -200,7 +200,7 @@ def _vertex(matrix: sparse.csr_array, move: Floats, limits: Limits, nearness: fl
     numerators, denominator = solved
     whole = times(fixed, denominator).astype(object)
     whole[between] = numerators
-    return _checked(matrix, narrowed(whole), denominator * limits.scale, limits)
+    return checked(matrix, narrowed(whole), denominator * limits.scale, limits)
 
 
 def exact_inside(space: NullSpace, matrix: sparse.csr_array, move: Floats, limits: Limits) -> Iterator[Move]:
@@ -226,7 +226,7 @@ def exact_inside(space: NullSpace, matrix: sparse.csr_array, move: Floats, limit
             numerators = narrowed(
                 _objects([int(n) * (common // int(d)) for n, d in zip(numerators, space.divisor, strict=True)])
             )
-        found = _checked(matrix, numerators, denominator * common, limits)
+        found = checked(matrix, numerators, denominator * common, limits)
         if found is not None:
             yield found
 

@@ -272,7 +272,7 @@ class _Search:
         """
         known = self.knowledge
         if self._need(target, members).nothing:
-            return known.who[target][known.who[target] >= 0]
+            return np.asarray(known.who[target][known.who[target] >= 0])
         if moved is None:
             cells = np.flatnonzero(self.components == self.components[target])
             return np.unique(known.who[cells][known.who[cells] >= 0])

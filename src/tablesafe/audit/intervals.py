@@ -66,7 +66,7 @@ def exact_intervals(
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
 ) -> Intervals:
-    """The exact minimum and maximum of each wanted unknown (all by default) over everything the attacker cannot rule out.
+    """The exact minimum and maximum of each wanted unknown (all by default) over all that the attacker cannot rule out.
 
     The answer is the same with any executor. A `checkpoint` file keeps what is finished, for a run that is interrupted;
     it is confidential, and removed at the end.
@@ -126,9 +126,9 @@ def _easy(
     done = 0
     if executor is None:
         for question in questions:
-            size = len(question.wanted)
-            yield question, look(question, lambda share, size=size: report(EASY * (done + share * size) / len(wanted)))
-            done += size
+            yield question, look(question)
+            done += len(question.wanted)
+            report(EASY * done / len(wanted))
         return
     every = list(questions)
     for i, found in spread(look, every, [EASY_S * len(question.piece) for question in every], executor):
@@ -137,14 +137,14 @@ def _easy(
         yield every[i], found
 
 
-def look(question: Question, report: Progress = lambda share: None) -> Found:
+def look(question: Question) -> Found:
     """Search a piece from the truth."""
     shape = Shape.of(question.piece)
     form, divisor = shape.form[question.wanted], shape.divisor[question.wanted]
     upper = np.where(form < 0, -1, 2 * form + (divisor < 0))
     lower = np.where(form < 0, -1, 2 * form + (divisor > 0))
     asked = np.unique(np.concatenate([upper, lower])[np.concatenate([form, form]) >= 0])
-    ranges, left = easy_ends(shape.polytope, shape.part, asked, report)
+    ranges, left = easy_ends(shape.polytope, shape.part, asked)
     return Found(shape if left.size else None, ranges, left, np.column_stack([upper, lower]), np.abs(divisor))
 
 

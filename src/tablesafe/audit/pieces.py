@@ -1,7 +1,7 @@
-"""An attacker's system cut into pieces that can be searched: whole numbers, known cells left out, unknown ones as forms.
+"""An attacker's system cut into pieces that can be searched: in whole numbers, without the cells known already.
 
-Everything is measured from the truth: a cell that has moved by nothing has its true value. So the right-hand sides vanish,
-and numbers stay as small as the freedom that is left, however large the values are.
+Everything is measured from the truth: a cell that has not moved has its true value. So the right-hand sides vanish, and
+numbers stay as small as the freedom that is left, however large the values are.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _parts(rows: sparse.csr_array) -> Integers:
     coo = rows.tocoo()
     m, k = rows.shape
     graph = sparse.coo_array((np.ones(coo.nnz, np.int8), (k + coo.row, coo.col)), shape=(k + m, k + m))
-    return csgraph.connected_components(graph, directed=False)[1].astype(np.int64)
+    return np.asarray(csgraph.connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
 def pieces(system: System) -> Iterator[Piece]:

@@ -6,7 +6,7 @@ met exactly is proved by the table that meets it, and one that is missed by a bi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -22,6 +22,7 @@ from tablesafe.audit.exact import (
     Limits,
     Move,
     Wholes,
+    checked,
     exact_in_units,
     exact_inside,
     exact_moves,
@@ -30,6 +31,7 @@ from tablesafe.audit.exact import (
     whole_multiples,
 )
 from tablesafe.equations import Floats, Mask
+from tablesafe.solve.least import least
 from tablesafe.solve.nullspace import NullSpace, null_space
 from tablesafe.solve.whole import WholeProgram
 
@@ -110,35 +112,62 @@ class Group:
         return len(self.at)
 
 
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where tables are looked for: all equations over all unknown cells, and how far each cell may move."""
+
+    columns: sparse.csc_array = field(repr=False)
+    limits: Limits = field(repr=False)
+
+    def checked(self, move: Move) -> Move | None:
+        """The move, if it satisfies every equation in which it stands and every limit; else what part of it does."""
+        part = equations_over(self.columns, move.cells)
+        kept = checked(part, move.numerators, move.denominator, self.limits.take(move.cells))
+        return None if kept is None else Move(move.cells[kept.cells], kept.numerators, kept.denominator)
+
+
 def prove(
-    columns: sparse.csc_array,
-    limits: Limits,
-    cells: NDArray[np.intp],
-    moves: Floats,
+    place: Place,
     needs: Needs,
+    moves: Sequence[Move],
     *,
+    cells: NDArray[np.intp] | None = None,
+    tables: Floats | None = None,
     whole: bool = False,
 ) -> Group:
-    """Prove as many of the needs as the moves of one component allow.
+    """Prove as many of the needs as the moves allow; none is believed before it is checked.
 
-    `columns` holds all equations over all unknown cells, `cells` the positions of the component's, ascending; each row
-    of `moves` is a solver's table less the truth, over those cells. With `whole`, only whole numbers count.
+    Each row of `tables` is a solver's table less the truth over `cells`, in floats: it is made exact first. With
+    `whole`, only whole numbers count.
     """
-    own = np.searchsorted(cells, needs.at)
-    search = _Search(equations_over(columns, cells), limits.take(cells), moves, needs, own, whole)
+    cells = np.zeros(0, np.intp) if cells is None else cells
+    search = _Search(place, needs, moves, cells, np.zeros((0, len(cells))) if tables is None else tables, whole)
     search.cover()
-    return search.group(cells)
+    return search.group()
 
 
-def whole_moves(
-    columns: sparse.csc_array, limits: Limits, cells: NDArray[np.intp], needs: Needs, time_limit_s: float | None
-) -> Floats:
-    """Moves to other tables of whole numbers in which wanted cells go as far down and up as they can."""
-    own = limits.take(cells)
-    low = np.where(own.low_free, -np.inf, -(-own.low // own.scale)).astype(np.float64)
-    high = np.where(own.high_free, np.inf, own.high // own.scale).astype(np.float64)
-    reach = _within_reach(needs, cells, low, high)
-    program = WholeProgram(equations_over(columns, cells), *reach)
+def furthest_moves(place: Place, cells: NDArray[np.intp], needs: Needs) -> Floats:
+    """Moves over `cells` that take each wanted cell as far down and up as it must get, or can: one program each."""
+    matrix = equations_over(place.columns, cells)
+    low, high = _within_reach(place, cells, needs)
+    both = sparse.hstack([matrix, -matrix], format="csr").astype(np.float64)
+    zero = np.zeros(matrix.shape[0])
+    scale = max(1.0, float(max(level.max(initial=0.0) for level in needs.floats())) / 1e3)
+    found = []
+    for cell in np.searchsorted(cells, needs.at).tolist():
+        for sign in (-1.0, 1.0):
+            cost = np.zeros(2 * len(cells))
+            cost[[cell, cell + len(cells)]] = -sign, sign
+            answer = least(cost, both, zero, zero, np.concatenate([high, -low]) / scale)
+            if answer is not None:
+                found.append((answer[: len(cells)] - answer[len(cells) :]) * scale)
+    return np.array(found).reshape(len(found), len(cells))
+
+
+def whole_moves(place: Place, cells: NDArray[np.intp], needs: Needs, time_limit_s: float | None) -> Floats:
+    """The same in whole numbers: one integer program each, as long as there is time."""
+    low, high = _within_reach(place, cells, needs)
+    program = WholeProgram(equations_over(place.columns, cells), np.ceil(low), np.floor(high))
     deadline = perf_counter() + (np.inf if time_limit_s is None else time_limit_s)
     found = []
     for cell in np.searchsorted(cells, needs.at).tolist():
@@ -150,13 +179,15 @@ def whole_moves(
     return np.array(found).reshape(len(found), len(cells))
 
 
-def _within_reach(needs: Needs, cells: NDArray[np.intp], low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Limits that are never without end: no witness needs to go further than what is asked."""
+def _within_reach(place: Place, cells: NDArray[np.intp], needs: Needs) -> tuple[Floats, Floats]:
+    """Limits for a solver; wanted cells never have room without end, as no witness needs to go further than asked."""
+    own = place.limits.take(cells)
+    low = np.where(own.low_free, -np.inf, own.low.astype(np.float64) / own.scale)
+    high = np.where(own.high_free, np.inf, own.high.astype(np.float64) / own.scale)
     lower, upper, sliding = needs.floats()
-    own = np.searchsorted(cells, needs.at)
-    low, high = low.copy(), high.copy()
     far = np.ceil(lower + upper + sliding) + 1.0
-    low[own], high[own] = np.maximum(low[own], -far), np.minimum(high[own], far)
+    at = np.searchsorted(cells, needs.at)
+    low[at], high[at] = np.maximum(low[at], -far), np.minimum(high[at], far)
     return low, high
 
 
@@ -175,14 +206,14 @@ class _Search:
 
     def __init__(
         self,
-        matrix: sparse.csr_array,
-        limits: Limits,
-        moves: Floats,
+        place: Place,
         needs: Needs,
-        columns: NDArray[np.intp],
+        moves: Sequence[Move],
+        cells: NDArray[np.intp],
+        tables: Floats,
         whole: bool,
     ) -> None:
-        self.matrix, self.limits, self.moves, self.needs, self.columns = matrix, limits, moves, needs, columns
+        self.place, self.needs, self.moves, self.cells, self.tables = place, needs, moves, cells, tables
         self.whole = whole
         self.found: list[Move] = []
         self.reached: list[Reach] = []
@@ -194,7 +225,7 @@ class _Search:
 
     def cover(self) -> None:
         """Serve every need that the suggestions can serve."""
-        near = self.moves[:, self.columns]
+        near = self._suggested()
         lower, upper, _ = self.needs.floats()
         slack = np.where(self.bare, -TIE, TIE) * np.maximum(1.0, np.abs(near))
         down, up = near - slack <= -lower, near + slack >= upper
@@ -207,6 +238,14 @@ class _Search:
             gain -= down[:, served_low].sum(axis=1) + up[:, served_high].sum(axis=1)
             gain[best] = 0
         self._widen(near)
+
+    def _suggested(self) -> Floats:
+        """How far each suggestion seems to move each wanted cell."""
+        given = [(move.at(self.needs.at) / move.denominator).astype(np.float64) for move in self.moves]
+        rows = np.array(given).reshape(len(given), len(self.needs))
+        if not len(self.tables):
+            return rows
+        return np.vstack([rows, self.tables[:, np.searchsorted(self.cells, self.needs.at)]])
 
     def _add(self, suggestion: int, asked_low: Mask, asked_high: Mask) -> None:
         """Make a suggestion exact; where rounding lost what was asked of it, solve for its vertex."""
@@ -225,17 +264,32 @@ class _Search:
             self.low[low], self.high[high] = index, index
 
     def _exact(self, suggestion: int) -> Iterator[tuple[Move, Reach]]:
-        """Exact tables near a suggestion: rounded, its vertex, or with rounded coordinates."""
-        for move in self._near(self.moves[suggestion]):
+        """Exact tables near a suggestion."""
+        for move in self._near(suggestion):
             if move is not None and not (self.whole and move.denominator > 1):
-                yield move, Reach(move.at(self.columns), move.denominator)
+                yield move, Reach(move.at(self.needs.at), move.denominator)
 
-    def _near(self, suggested: Floats) -> Iterator[Move | None]:
-        yield exact_moves(self.matrix, suggested[None], self.limits)[0]
+    def _near(self, suggestion: int) -> Iterator[Move | None]:
+        if suggestion < len(self.moves):
+            yield self.place.checked(self.moves[suggestion])
+            return
+        table = self.tables[suggestion - len(self.moves)]
+        for move in self._made_exact(table):
+            yield None if move is None else Move(self.cells[move.cells], move.numerators, move.denominator)
+
+    def _made_exact(self, table: Floats) -> Iterator[Move | None]:
+        """A solver's table rounded, as the vertex that it means, or with rounded coordinates."""
+        limits = self.place.limits.take(self.cells)
+        yield exact_moves(self.matrix, table[None], limits)[0]
         if not self.whole:
-            yield exact_vertex(self.matrix, suggested, self.limits)
+            yield exact_vertex(self.matrix, table, limits)
         if self.space is not None:
-            yield from exact_inside(self.space, self.matrix, suggested, self.limits)
+            yield from exact_inside(self.space, self.matrix, table, limits)
+
+    @cached_property
+    def matrix(self) -> sparse.csr_array:
+        """The equations over the cells of the solver's tables."""
+        return equations_over(self.place.columns, self.cells)
 
     @cached_property
     def space(self) -> NullSpace | None:
@@ -273,16 +327,12 @@ class _Search:
     def _known(self, cell: int) -> list[Fraction]:
         return [Fraction(0), *(reach[cell] for reach in self.reached)]
 
-    def group(self, cells: NDArray[np.intp]) -> Group:
+    def group(self) -> Group:
         """What was proved, with only the witnesses that some proof names."""
         proved = np.flatnonzero((self.low >= 0) & (self.high >= 0))
         used = np.unique(np.concatenate([[0], self.low[proved], self.high[proved]]))
-        moves = tuple(
-            Move(cells[move.cells], move.numerators, move.denominator)
-            for move in (self.found[index - 1] for index in used[1:].tolist())
-        )
         return Group(
-            moves,
+            tuple(self.found[index - 1] for index in used[1:].tolist()),
             self.needs.at[proved],
             np.searchsorted(used, self.low[proved]),
             np.searchsorted(used, self.high[proved]),

@@ -18,6 +18,7 @@ import numpy as np
 
 import tablesafe
 from tablesafe.equations import Mask
+from tablesafe.linking import RESPONSE
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
 from tablesafe.rules.sensitivity import Rule
@@ -113,11 +114,13 @@ def summarise(
         verdict="not audited" if findings is None else "safe" if findings.safe else "open",
         headline=_headline(problem, findings, internal),
         origin=origin if internal else dataclasses.replace(origin, job="", files={}),
-        response=table.response,
+        response=_responses(table),
         cells=len(table),
         equations=table.equations.shape[0],
         method=release.method,
-        solution="" if solution is None else f"{solution.status}, gap {solution.gap:.2%}, {solution.seconds:.1f} s",
+        solution=""
+        if solution is None or not internal
+        else f"{solution.status}, gap {solution.gap:.2%}, {solution.seconds:.1f} s",
         rules=tuple(_rules(problem, internal)),
         reasons=tuple(_reasons(problem)) if internal else (),
         sensitive=len(problem.sensitive) if internal else None,
@@ -134,11 +137,16 @@ def _headline(problem: Problem, findings: Findings | None, internal: bool) -> st
     if findings is None:
         return "This release was not audited."
     if findings.safe:
-        return "No attacker can come closer to a protected cell than the rules allow. This was proved, not estimated."
+        proved = "" if findings.certificate is None else " Exact tables prove it."
+        return f"Nobody who sees this release can come closer to a sensitive cell than the rules allow.{proved}"
     if not internal:
         return "This release did not pass its audit."
     cells = len({opening.cell for opening in findings.open})
     return f"{_counted(cells, 'cell')} can be derived too closely from this release."
+
+
+def _responses(table: Table) -> str:
+    return ", ".join(table.dimensions[RESPONSE].codes) if RESPONSE in table.dimensions else table.response
 
 
 def _counted(number: int, noun: str) -> str:
@@ -215,7 +223,8 @@ def _audit(problem: Problem, findings: Findings | None, internal: bool) -> list[
         facts.append(("Outsiders", f"{protected:,} of {int(sensitive.sum()):,} sensitive cells are hidden from them"))
         facts.append(("Open", _counted(len(findings.open), "way") + " to come too close"))
         if findings.possible:
-            facts.append(("Possible", _counted(len(findings.possible), "way") + " more, for contributors not listed"))
+            more = _counted(len(findings.possible), "way") + " more, if contributors that are not listed are large"
+            facts.append(("Possible", f"{more}: keep more of them (largest = … in [source])"))
         if findings.certificate is not None:
             facts.append(("Proof", _counted(findings.certificate.witnesses, "witness table") + " in exact arithmetic"))
     return facts

@@ -143,13 +143,11 @@ def _rarest(entry: Integers, first: int, length: int, rarity: Integers) -> int:
     for z in range(first + 1, first + length):
         if rarity[entry[z]] < rarity[best]:
             best = entry[z]
-    return best
+    return int(best)
 
 
 @njit(cache=True)
-def _normalise(
-    entry: Integers, number: Integers, first: int, length: int, column: int, rarity: Integers
-) -> None:
+def _normalise(entry: Integers, number: Integers, first: int, length: int, column: int, rarity: Integers) -> None:
     """Make the pivot 1, and take the row out of the count of its columns."""
     scale = inverse(_coefficient(entry, number, first, length, column))
     for z in range(first, first + length):
@@ -161,8 +159,8 @@ def _normalise(
 def _coefficient(entry: Integers, number: Integers, first: int, length: int, column: int) -> int:
     for z in range(first, first + length):
         if entry[z] == column:
-            return number[z]
-    return np.int64(0)
+            return int(number[z])
+    return 0
 
 
 @njit(cache=True)

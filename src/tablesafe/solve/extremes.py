@@ -8,7 +8,7 @@ the bounds of the rest. Whoever finds an end, it counts only with a proof in int
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
@@ -27,7 +27,7 @@ from tablesafe.solve.propagate import propagate
 from tablesafe.solve.ranges import Ranges, close, judge, run_away, sweep
 
 STRIDE = 512
-"""Sides between two reports."""
+"""Sides between two moments at which an interrupt is noticed."""
 PATIENCE = 64
 """Searches after which it is asked whether searching from the truth pays."""
 SUMS = 3
@@ -67,9 +67,7 @@ def budgets(part: Integers, sides: Integers) -> Floats:
     return np.asarray(100_000.0 + 50.0 * np.bincount(part)[part[sides // 2]])
 
 
-def easy_ends(
-    polytope: Polytope, part: Integers, sides: Integers, report: Callable[[float], None]
-) -> tuple[Ranges, Integers]:
+def easy_ends(polytope: Polytope, part: Integers, sides: Integers) -> tuple[Ranges, Integers]:
     """Search from the truth for as long as it pays; returns what was found, and the sides still open.
 
     Side 2f is the upper end of form f, 2f + 1 the lower. `part` numbers the independent parts.
@@ -80,7 +78,6 @@ def easy_ends(
     while first < len(sides):
         stop = min(first + STRIDE, len(sides))
         first = sweep(polytope, search, proof, ranges, sides, first, stop, budget, PATIENCE)
-        report(first / len(sides))
         if first < stop:
             break
     return ranges, sides[~ranges.closed[sides]]
@@ -100,7 +97,7 @@ def hard_parts(polytope: Polytope, part: Integers, ranges: Ranges, left: Integer
 
 def finish(task: HardPart) -> Ranges:
     """Close every side of a hard part; returns the ranges of all its forms."""
-    ranges = Ranges(*(array.copy() for array in task.ranges))
+    ranges = task.ranges.copy()
     polytope = task.polytope._replace(lower=task.polytope.lower.copy(), upper=task.polytope.upper.copy())
     WholePart(polytope, ranges, task.sides).close_all()
     return ranges

@@ -12,10 +12,12 @@ from tablesafe.equations import Floats
 from tablesafe.errors import SolverFailure
 
 
-def least(cost: Floats, matrix: sparse.csr_array, lower: Floats, upper: Floats) -> Floats | None:
-    """The point of least cost with `lower <= matrix @ x <= upper` and `x >= 0`; None when there is no point.
+def least(
+    cost: Floats, matrix: sparse.csr_array, lower: Floats, upper: Floats, most: Floats | None = None
+) -> Floats | None:
+    """The point of least cost with `lower <= matrix @ x <= upper` and `0 <= x <= most`; None when there is no point.
 
-    Costs must not be negative, so that there is a least. Numbers should be around 1: tolerances are absolute.
+    There must be a least. Numbers should be around 1: tolerances are absolute.
     """
     solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     for option, value in (("output_flag", False), ("threads", 1)):
@@ -24,7 +26,7 @@ def least(cost: Floats, matrix: sparse.csr_array, lower: Floats, upper: Floats) 
     model: Any = highspy.HighsLp()
     model.num_row_, model.num_col_ = matrix.shape
     model.col_cost_, model.col_lower_ = cost, np.zeros(len(cost))
-    model.col_upper_ = np.full(len(cost), np.inf)
+    model.col_upper_ = np.full(len(cost), np.inf) if most is None else most
     model.row_lower_, model.row_upper_ = lower, upper
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     model.a_matrix_.start_, model.a_matrix_.index_ = matrix.indptr, matrix.indices

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.solve.polytope import Polytope
@@ -63,7 +62,7 @@ class Search(NamedTuple):
     is_listed: Mask
     touched: Integers
     is_touched: Mask
-    count: NDArray[np.int64]
+    sizes: Integers
     """Lengths of the lists above, steps of length zero in a row, what moves without end, and work done."""
 
     @classmethod
@@ -89,7 +88,7 @@ def maximise(p: Polytope, s: Search, form: int, sign: float, enough: float, budg
     while True:
         if sign * s.value[form] >= enough:
             return REACHED
-        if s.count[_WORK] > budget:
+        if s.sizes[_WORK] > budget:
             return GAVE_UP
         if stale:
             _price(p, s, form, sign)
@@ -100,14 +99,14 @@ def maximise(p: Polytope, s: Search, form: int, sign: float, enough: float, budg
         _spread(p, s, column, sense)
         length, leaving, upward = _ratio(p, s, column, row, sense)
         if leaving == _NOTHING and enough == np.inf:
-            s.count[_MOVER], s.count[_SENSE] = column, np.int64(sense)
+            s.sizes[_MOVER], s.sizes[_SENSE] = column, int(sense)
             return UNBOUNDED
         if leaving == _NOTHING:
             length = np.ceil((enough - sign * s.value[form]) / _speed(p, s, form, column, sense))
         _move(p, s, column, row, sense, length)
         if leaving == _NOTHING:
             return REACHED
-        s.count[_STALL] = s.count[_STALL] + 1 if length <= 0.0 else 0
+        s.sizes[_STALL] = s.sizes[_STALL] + 1 if length <= 0.0 else 0
         stale = leaving != _ITSELF  # otherwise all prices stay as they are
         if not stale:
             _flip(p, s, column, row, sense)
@@ -119,7 +118,7 @@ def maximise(p: Polytope, s: Search, form: int, sign: float, enough: float, budg
 def here(p: Polytope, s: Search, columns: Integers, values: Floats) -> int:
     """The columns that are not at the truth, and their values; returns how many there are."""
     k, n = len(p.column_start) - 1, 0
-    for i in range(s.count[_TOUCHED]):
+    for i in range(s.sizes[_TOUCHED]):
         if s.touched[i] < k:
             columns[n], values[n] = s.touched[i], s.value[s.touched[i]]
             n += 1
@@ -130,12 +129,12 @@ def here(p: Polytope, s: Search, columns: Integers, values: Floats) -> int:
 def ray(s: Search, columns: Integers, values: Floats) -> int:
     """The columns that move without end after a search that found no limit, and their speeds; returns how many."""
     n = 0
-    for i in range(s.count[_ACTIVE]):
+    for i in range(s.sizes[_ACTIVE]):
         if abs(s.step[i]) > _ZERO:
             columns[n], values[n] = s.basic[i], s.step[i]
             n += 1
-    if s.count[_MOVER] >= 0:
-        columns[n], values[n] = s.count[_MOVER], float(s.count[_SENSE])
+    if s.sizes[_MOVER] >= 0:
+        columns[n], values[n] = s.sizes[_MOVER], float(s.sizes[_SENSE])
         n += 1
     return n
 
@@ -143,7 +142,7 @@ def ray(s: Search, columns: Integers, values: Floats) -> int:
 @njit(cache=True)
 def _price(p: Polytope, s: Search, form: int, sign: float) -> None:
     """Prices of the active rows, and the gradient along every column that has one."""
-    k, size, n = len(p.column_start) - 1, s.count[_ACTIVE], 0
+    k, size, n = len(p.column_start) - 1, s.sizes[_ACTIVE], 0
     slope, listed, is_listed, dual, inverse = s.slope, s.priced, s.is_listed, s.dual, s.inverse
     for j in range(size):
         dual[j] = 0.0
@@ -160,10 +159,10 @@ def _price(p: Polytope, s: Search, form: int, sign: float) -> None:
         if y != 0.0:
             for z in range(p.row_start[s.active[j]], p.row_start[s.active[j] + 1]):
                 n = _add_slope(slope, listed, is_listed, n, p.row_column[z], -y * p.row_value[z])
-            s.count[_WORK] += p.row_start[s.active[j] + 1] - p.row_start[s.active[j]]
+            s.sizes[_WORK] += p.row_start[s.active[j] + 1] - p.row_start[s.active[j]]
     for i in range(n):
         is_listed[listed[i]] = False
-    s.count[_PRICED] = n
+    s.sizes[_PRICED] = n
 
 
 @njit(cache=True)
@@ -181,9 +180,9 @@ def _add_slope(slope: Floats, listed: Integers, is_listed: Mask, n: int, form: i
 @njit(cache=True)
 def _choose(p: Polytope, s: Search) -> tuple[int, int]:
     """What shall move: a column, or the place of an active row that leaves its bound; −1 and −1 at the optimum."""
-    least_index = s.count[_STALL] > STALLED
+    least_index = s.sizes[_STALL] > STALLED
     column, row, best = -1, -1, 0.0
-    for i in range(s.count[_PRICED]):
+    for i in range(s.sizes[_PRICED]):
         q = s.priced[i]
         g = s.slope[q]
         if s.place[q] < 0 and ((g > _COST and s.value[q] < p.upper[q]) or (g < -_COST and s.value[q] > p.lower[q])):
@@ -192,7 +191,7 @@ def _choose(p: Polytope, s: Search) -> tuple[int, int]:
                 column, best = q, score
     if least_index and column >= 0:
         return column, -1
-    for j in range(s.count[_ACTIVE]):
+    for j in range(s.sizes[_ACTIVE]):
         y = s.dual[j]
         if (y < -_COST) if s.at_upper[s.active[j]] else (y > _COST):
             score = abs(y) / _norm(s, j)
@@ -205,15 +204,15 @@ def _choose(p: Polytope, s: Search) -> tuple[int, int]:
 def _norm(s: Search, row: int) -> float:
     """How far everything moves when an active row moves by 1: makes rows comparable with columns."""
     total = 1.0
-    for i in range(s.count[_ACTIVE]):
+    for i in range(s.sizes[_ACTIVE]):
         total += s.inverse[row, i] * s.inverse[row, i]
-    return np.sqrt(total)
+    return float(np.sqrt(total))
 
 
 @njit(cache=True)
 def _direct(p: Polytope, s: Search, column: int, row: int) -> float:
     """How the basic columns must move along; returns the sense in which the column or the row moves."""
-    size = s.count[_ACTIVE]
+    size = s.sizes[_ACTIVE]
     if column < 0:
         sense = -1.0 if s.at_upper[s.active[row]] else 1.0
         for i in range(size):
@@ -238,17 +237,17 @@ def _spread(p: Polytope, s: Search, column: int, sense: float) -> None:
     """How fast every row moves."""
     k, n = len(p.column_start) - 1, 0
     slope, listed, is_listed = s.slope, s.moving, s.is_listed
-    for i in range(-1, s.count[_ACTIVE]):
+    for i in range(-1, s.sizes[_ACTIVE]):
         q, by = (column, sense) if i < 0 else (s.basic[i], s.step[i])
         if q >= 0 and abs(by) > _ZERO:
             for z in range(p.column_start[q], p.column_start[q + 1]):
                 n = _add_slope(slope, listed, is_listed, n, k + p.column_row[z], by * p.column_value[z])
-            s.count[_WORK] += p.column_start[q + 1] - p.column_start[q]
+            s.sizes[_WORK] += p.column_start[q + 1] - p.column_start[q]
     for i in range(n):
         is_listed[listed[i]] = False
-    s.count[_MOVING] = n
-    size = s.count[_ACTIVE]
-    s.count[_WORK] += size * size + s.count[_PRICED] + 2 * n + 20
+    s.sizes[_MOVING] = n
+    size = s.sizes[_ACTIVE]
+    s.sizes[_WORK] += size * size + s.sizes[_PRICED] + 2 * n + 20
 
 
 @njit(cache=True)
@@ -257,16 +256,16 @@ def _ratio(p: Polytope, s: Search, column: int, row: int, sense: float) -> tuple
 
     Among equal limits the largest pivot wins, or, against cycling, the least index.
     """
-    k, size = len(p.column_start) - 1, s.count[_ACTIVE]
+    k, size = len(p.column_start) - 1, s.sizes[_ACTIVE]
     value, lower, upper, place = s.value, p.lower, p.upper, s.place
-    least_index = s.count[_STALL] > STALLED
+    least_index = s.sizes[_STALL] > STALLED
     if column >= 0:
         length = upper[column] - value[column] if sense > 0.0 else value[column] - lower[column]
     else:
         length = upper[k + s.active[row]] - lower[k + s.active[row]]
     leaving = _ITSELF if length < np.inf else _NOTHING
     upward, pivot = sense > 0.0, np.inf
-    for i in range(size + s.count[_MOVING]):
+    for i in range(size + s.sizes[_MOVING]):
         form = s.basic[i] if i < size else s.moving[i - size]
         speed = s.step[i] if i < size else s.slope[form]
         if abs(speed) <= _ZERO or (i >= size and place[form] >= 0):
@@ -284,9 +283,9 @@ def _ratio(p: Polytope, s: Search, column: int, row: int, sense: float) -> tuple
 @njit(cache=True)
 def _move(p: Polytope, s: Search, column: int, row: int, sense: float, length: float) -> None:
     """Go there."""
-    k, size, n = len(p.column_start) - 1, s.count[_ACTIVE], s.count[_TOUCHED]
+    k, size, n = len(p.column_start) - 1, s.sizes[_ACTIVE], s.sizes[_TOUCHED]
     value, touched, is_touched, place = s.value, s.touched, s.is_touched, s.place
-    for i in range(-1, size + s.count[_MOVING]):
+    for i in range(-1, size + s.sizes[_MOVING]):
         if i < 0:
             form, speed = column if column >= 0 else k + s.active[row], sense
         elif i < size:
@@ -300,7 +299,7 @@ def _move(p: Polytope, s: Search, column: int, row: int, sense: float, length: f
                 touched[n] = form
                 n += 1
             value[form] += speed * length
-    s.count[_TOUCHED] = n
+    s.sizes[_TOUCHED] = n
 
 
 @njit(cache=True)
@@ -310,8 +309,8 @@ def _speed(p: Polytope, s: Search, form: int, column: int, sense: float) -> floa
     if form == column:
         return 1.0
     if form < k:
-        return abs(s.step[s.place[form]])
-    return abs(s.slope[form]) if s.place[form] < 0 else 1.0
+        return float(abs(s.step[s.place[form]]))
+    return float(abs(s.slope[form])) if s.place[form] < 0 else 1.0
 
 
 @njit(cache=True)
@@ -344,7 +343,7 @@ def _exchange(p: Polytope, s: Search, column: int, row: int, leaving: int, upwar
 @njit(cache=True)
 def _read_row(p: Polytope, s: Search, row: int, column: int) -> float:
     """A row times the inverse, into `s.leaving`; returns its coefficient at the entering column."""
-    size = s.count[_ACTIVE]
+    size = s.sizes[_ACTIVE]
     pivot = 0.0
     for j in range(size):
         s.leaving[j] = 0.0
@@ -364,7 +363,7 @@ def _read_row(p: Polytope, s: Search, row: int, column: int) -> float:
 @njit(cache=True)
 def _grow(s: Search, column: int, form: int, pivot: float, k: int) -> bool:
     """A column becomes basic and a row active: border the inverse."""
-    size = s.count[_ACTIVE]
+    size = s.sizes[_ACTIVE]
     if size >= len(s.basic) - 1:
         return False
     for j in range(size):
@@ -378,14 +377,14 @@ def _grow(s: Search, column: int, form: int, pivot: float, k: int) -> bool:
     s.inverse[size, size] = 1.0 / pivot
     s.basic[size], s.place[column] = column, size
     s.active[size], s.place[form] = form - k, size
-    s.count[_ACTIVE] = size + 1
+    s.sizes[_ACTIVE] = size + 1
     return True
 
 
 @njit(cache=True)
 def _replace_row(s: Search, row: int, form: int, k: int) -> None:
     """One row becomes active instead of another."""
-    size, pivot = s.count[_ACTIVE], s.leaving[row]
+    size, pivot = s.sizes[_ACTIVE], s.leaving[row]
     for i in range(size):
         s.inverse[row, i] /= pivot
     for j in range(size):
@@ -400,7 +399,7 @@ def _replace_row(s: Search, row: int, form: int, k: int) -> None:
 @njit(cache=True)
 def _replace_column(s: Search, at: int, column: int) -> None:
     """One column becomes basic instead of another."""
-    size, pivot = s.count[_ACTIVE], s.entering[at]
+    size, pivot = s.sizes[_ACTIVE], s.entering[at]
     for j in range(size):
         x = s.inverse[j, at] / pivot
         if x != 0.0:
@@ -414,7 +413,7 @@ def _replace_column(s: Search, at: int, column: int) -> None:
 @njit(cache=True)
 def _shrink(s: Search, at: int, row: int, k: int) -> None:
     """A basic column stops at its bound and an active row is let go: both leave the inverse."""
-    size, pivot = s.count[_ACTIVE], s.inverse[row, at]
+    size, pivot = s.sizes[_ACTIVE], s.inverse[row, at]
     for j in range(size):
         x = s.inverse[j, at] / pivot
         if j != row and x != 0.0:
@@ -433,19 +432,19 @@ def _shrink(s: Search, at: int, row: int, k: int) -> None:
         s.place[s.basic[at]] = at
         for j in range(size):
             s.inverse[j, at] = s.inverse[j, last]
-    s.count[_ACTIVE] = last
+    s.sizes[_ACTIVE] = last
 
 
 @njit(cache=True)
 def clear(p: Polytope, s: Search) -> None:
     """Back to the truth."""
     k = len(p.column_start) - 1
-    for i in range(s.count[_TOUCHED]):
+    for i in range(s.sizes[_TOUCHED]):
         form = s.touched[i]
         s.value[form] = 0.0
         s.is_touched[form] = False
-    for i in range(s.count[_ACTIVE]):
+    for i in range(s.sizes[_ACTIVE]):
         s.place[s.basic[i]] = -1
         s.place[k + s.active[i]] = -1
-    for i in range(len(s.count)):
-        s.count[i] = 0
+    for i in range(len(s.sizes)):
+        s.sizes[i] = 0

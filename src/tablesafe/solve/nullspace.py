@@ -1,6 +1,6 @@
 """How the solutions of `matrix @ x = 0` can move: every unknown as a sum of a few coordinates.
 
-Sparse elimination modulo a prime is fast and free of rounding. Its result is turned into fractions and these are checked
+Sparse elimination modulo a prime is fast and free of rounding. Its result is turned into fractions that are checked
 in integers against the matrix, so the answer is exact. In tables it stays nearly as sparse as the matrix, and it shows
 
 * which unknowns cannot move at all: the equations alone give them away;
@@ -50,7 +50,7 @@ class NullSpace:
         coo = self.forms.tocoo()
         size = self.forms.shape[0]
         graph = sparse.coo_array((np.ones(coo.nnz, np.int8), (coo.row, coo.col)), shape=(size, size))
-        return csgraph.connected_components(graph, directed=False)[1].astype(np.int64)
+        return np.asarray(csgraph.connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
 def null_space(matrix: sparse.csr_array) -> NullSpace | None:
@@ -108,9 +108,7 @@ def _solves(
     return not (matrix.astype(np.int64) @ solution).data.any()
 
 
-def _shared_forms(
-    start: Integers, column: Integers, numerator: Integers, denominator: Integers
-) -> NullSpace | None:
+def _shared_forms(start: Integers, column: Integers, numerator: Integers, denominator: Integers) -> NullSpace | None:
     """Reduce every unknown to a multiple of a form with coprime coefficients, and give equal forms one number."""
     n = len(start) - 1
     free = np.unique(column)
@@ -169,12 +167,12 @@ def _coprime(start: Integers, numerator: Integers, denominator: Integers) -> tup
     n = len(start) - 1
     out, top, bottom = np.empty(len(numerator), np.int64), np.ones(n, np.int64), np.ones(n, np.int64)
     for i in range(n):
-        common, shared = np.int64(1), np.int64(0)
+        common, shared = 1, 0
         for z in range(start[i], start[i + 1]):
-            common = common // _gcd(common, denominator[z]) * denominator[z]
+            common = common // _gcd(common, int(denominator[z])) * int(denominator[z])
         for z in range(start[i], start[i + 1]):
             out[z] = numerator[z] * (common // denominator[z])
-            shared = _gcd(shared, abs(out[z]))
+            shared = _gcd(shared, int(abs(out[z])))
         if start[i] < start[i + 1] and out[start[i]] < 0:
             shared = -shared
         for z in range(start[i], start[i + 1]):

@@ -80,7 +80,9 @@ class Polytope(NamedTuple):
         lower = np.where(np.isinf(self.lower), -1.0, 0.0)
         upper = np.where(np.isinf(self.upper), 1.0, 0.0)
         k = self.columns
-        return Polytope.of(self.rows, np.r_[lower[:k], lower[k:] * self.reach], np.r_[upper[:k], upper[k:] * self.reach])
+        return Polytope.of(
+            self.rows, np.r_[lower[:k], lower[k:] * self.reach], np.r_[upper[:k], upper[k:] * self.reach]
+        )
 
     def objective(self, form: int) -> tuple[NDArray[Any], Floats]:
         """The columns and coefficients of a form."""

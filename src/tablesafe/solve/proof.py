@@ -4,13 +4,13 @@ A solver's floats are guesses. A vertex of a table has coordinates with a small 
 prices that prove it optimal. Multiplied out, everything is an integer, and both claims are checked without a tolerance:
 
 * the point satisfies every bound, so the form reaches its value there;
-* by weak duality, prices `y` prove that no point exceeds `sum(max(r·lower, r·upper))` over all forms, where `r` is `y` for a
-  row and `objective − rowsᵀ y` for a column.
+* by weak duality, prices `y` prove that no point exceeds `sum(max(r·lower, r·upper))` over all forms, where `r` is `y`
+  for a row and `objective − rowsᵀ y` for a column.
 
 When both numbers are equal, the optimum is known exactly. A vertex of a large part may have a denominator too large for
-that. Then the point is drawn towards the truth by a hair and put on a fine grid, and so are the prices: both proofs hold
-as before, and the optimum is known to lie between two numbers that agree to eight digits. Every integer stays below 2^62,
-or the proof fails.
+that. Then the point is drawn towards the truth by a hair and put on a fine grid, and so are the prices: both proofs
+hold as before, and the optimum is known to lie between two numbers that agree to eight digits. Every integer stays
+below 2^62, or the proof fails.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.solve.polytope import Polytope
@@ -48,7 +47,7 @@ class Proof(NamedTuple):
     columns: Integers
     """For the caller: which columns it wants to talk about, and their values."""
     values: Floats
-    count: NDArray[np.int64]
+    sizes: Integers
 
     @classmethod
     def over(cls, polytope: Polytope) -> Proof:
@@ -84,7 +83,7 @@ def common_denominator(values: Floats, count: int) -> int:
 @njit(cache=True)
 def grid(p: Polytope, size: float) -> int:
     """A power of two by which numbers up to `size` can be multiplied and added up along a row."""
-    return np.int64(2.0 ** np.floor(np.log2(min(FINEST, ROOM / 4.0 / max(1.0, size * p.reach)))))
+    return int(2.0 ** np.floor(np.log2(min(FINEST, ROOM / 4.0 / max(1.0, size * p.reach)))))
 
 
 @njit(cache=True)
@@ -106,15 +105,15 @@ def locate(p: Polytope, w: Proof, count: int, exact: bool) -> int:
     for i in range(count):
         x = np.rint(w.values[i] * share * common)
         if common == 0 or abs(x) * p.reach >= ROOM:
-            w.count[_LISTED] = n
+            w.sizes[_LISTED] = n
             return 0
         if x != 0.0:
             q = w.columns[i]
-            n = _collect(numerator, listed, is_listed, n, q, np.int64(x))
+            n = _collect(numerator, listed, is_listed, n, q, int(x))
             for z in range(p.column_start[q], p.column_start[q + 1]):
-                by = np.int64(p.column_value[z]) * np.int64(x)
+                by = int(p.column_value[z]) * int(x)
                 n = _collect(numerator, listed, is_listed, n, k + p.column_row[z], by)
-    w.count[_LISTED] = n
+    w.sizes[_LISTED] = n
     return common
 
 
@@ -132,16 +131,16 @@ def _collect(numbers: Integers, listed: Integers, is_listed: Mask, n: int, at: i
 @njit(cache=True)
 def forget(w: Proof) -> None:
     """Clear the last point."""
-    for i in range(w.count[_LISTED]):
+    for i in range(w.sizes[_LISTED]):
         w.numerator[w.listed[i]] = 0
         w.is_listed[w.listed[i]] = False
-    w.count[_LISTED] = 0
+    w.sizes[_LISTED] = 0
 
 
 @njit(cache=True)
 def inside(p: Polytope, w: Proof, denominator: int) -> bool:
     """Whether the located point satisfies every bound, exactly. What is not listed is zero, and the truth is inside."""
-    for i in range(w.count[_LISTED]):
+    for i in range(w.sizes[_LISTED]):
         form = w.listed[i]
         x = w.numerator[form]
         if p.upper[form] < np.inf and _beyond(x, p.upper[form], denominator):
@@ -153,17 +152,17 @@ def inside(p: Polytope, w: Proof, denominator: int) -> bool:
 
 @njit(cache=True)
 def _beyond(numerator: int, bound: float, denominator: int) -> bool:
-    return abs(bound) * denominator >= ROOM or numerator > np.int64(bound) * denominator
+    return abs(bound) * denominator >= ROOM or numerator > int(bound) * denominator
 
 
 @njit(cache=True)
 def endless(p: Polytope, w: Proof, form: int, sign: int) -> bool:
     """Whether the located point is a direction without end that takes `sign * form` along."""
-    for i in range(w.count[_LISTED]):
+    for i in range(w.sizes[_LISTED]):
         f = w.listed[i]
         if (w.numerator[f] > 0 and p.upper[f] < np.inf) or (w.numerator[f] < 0 and p.lower[f] > -np.inf):
             return False
-    return sign * w.numerator[form] > 0
+    return bool(sign * w.numerator[form] > 0)
 
 
 @njit(cache=True)
@@ -181,20 +180,20 @@ def limit(
     reduced, listed, is_listed = w.reduced, w.reduced_list, w.in_reduced
     begin, end = (0, 1) if form < k else (p.row_start[form - k], p.row_start[form - k + 1])
     for z in range(begin, end):
-        column, cost = (form, sign) if form < k else (p.row_column[z], sign * np.int64(p.row_value[z]))
+        column, cost = (form, sign) if form < k else (p.row_column[z], sign * int(p.row_value[z]))
         n = _collect(reduced, listed, is_listed, n, column, cost * common)
     for i in range(count):
-        y = np.int64(np.rint(prices[i] * common))
+        y = int(np.rint(prices[i] * common))
         if abs(prices[i]) * common * p.reach >= LARGEST_PRICE:
             size = np.inf
         elif y != 0:
             for z in range(p.row_start[rows[i]], p.row_start[rows[i] + 1]):
-                n = _collect(reduced, listed, is_listed, n, p.row_column[z], -y * np.int64(p.row_value[z]))
+                n = _collect(reduced, listed, is_listed, n, p.row_column[z], -y * int(p.row_value[z]))
             total, size = _add(p.lower, p.upper, k + rows[i], y, total, size)
     for i in range(n):
         q = listed[i]
         if reduced[q] != 0:
-            total, size = _add(p.lower, p.upper, q, reduced[q], total, size)
+            total, size = _add(p.lower, p.upper, int(q), int(reduced[q]), total, size)
         reduced[q], is_listed[q] = 0, False
     return (total, common) if size < ROOM else (0, 0)
 
@@ -205,7 +204,7 @@ def _add(lower: Floats, upper: Floats, form: int, r: int, total: int, size: floa
     bound = upper[form] if r > 0 else lower[form]
     size += abs(r * bound)
     if size < ROOM:
-        total += r * np.int64(bound)
+        total += r * int(bound)
     return total, size
 
 

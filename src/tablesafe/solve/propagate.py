@@ -95,13 +95,13 @@ def _tighten(
         bottom = -most
     if a < 0.0:
         top, bottom = -bottom, -top
-    whole, changed = np.int64(abs(a)), False
+    whole, changed = int(abs(a)), False
     if top < np.inf:
-        ceiling = float(-(np.int64(-top) // whole))
+        ceiling = float(-(int(-top) // whole))
         if ceiling < upper[c]:
             upper[c], changed = ceiling, True
     if bottom > -np.inf:
-        floor = float(np.int64(bottom) // whole)
+        floor = float(int(bottom) // whole)
         if floor > lower[c]:
             lower[c], changed = floor, True
     return changed

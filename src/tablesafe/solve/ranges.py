@@ -45,6 +45,10 @@ class Ranges(NamedTuple):
         sides = np.column_stack([2 * forms, 2 * forms + 1]).ravel()
         return Ranges(self.closed[sides], self.numerator[sides], self.denominator[sides])
 
+    def copy(self) -> Ranges:
+        """The same, to be changed."""
+        return Ranges(self.closed.copy(), self.numerator.copy(), self.denominator.copy())
+
     def put_sides(self, forms: Integers, part: Ranges, sides: Integers) -> None:
         """Write back what was found about some sides of a part over these forms."""
         at = 2 * forms[sides // 2] + sides % 2
@@ -63,7 +67,7 @@ def close(ranges: Ranges, side: int, numerator: int, denominator: int) -> None:
 def note(p: Polytope, w: Proof, ranges: Ranges, denominator: int) -> None:
     """A point was proved to lie inside: every form can go at least so far; what it takes to its bound, it closes."""
     closed, top, bottom, lower, upper = ranges.closed, ranges.numerator, ranges.denominator, p.lower, p.upper
-    for i in range(w.count[0]):
+    for i in range(w.sizes[0]):
         form = w.listed[i]
         x = w.numerator[form]
         side = 2 * form if x > 0 else 2 * form + 1
@@ -71,8 +75,8 @@ def note(p: Polytope, w: Proof, ranges: Ranges, denominator: int) -> None:
         x = abs(x)
         if x == 0 or closed[side]:
             continue
-        if bound < np.inf and x == np.int64(bound) * denominator:
-            closed[side], top[side], bottom[side] = True, np.int64(bound), 1
+        if bound < np.inf and x == int(bound) * denominator:
+            closed[side], top[side], bottom[side] = True, int(bound), 1
         elif float(x) / denominator > top[side] / bottom[side]:
             top[side], bottom[side] = x, denominator
 
@@ -137,7 +141,7 @@ def _agree(a: int, b: int, c: int, d: int) -> bool:
 def run_away(p: Polytope, w: Proof, ranges: Ranges, count: int, side: int) -> None:
     """Try to prove that the direction in `w.columns`, `w.values` has no end; whatever it takes along is unbounded."""
     if locate(p, w, count, True) > 0 and endless(p, w, side // 2, 1 - 2 * (side % 2)):
-        for i in range(w.count[0]):
+        for i in range(w.sizes[0]):
             x = w.numerator[w.listed[i]]
             if x != 0:
                 close(ranges, 2 * w.listed[i] + (1 if x < 0 else 0), 1, 0)
@@ -146,7 +150,15 @@ def run_away(p: Polytope, w: Proof, ranges: Ranges, count: int, side: int) -> No
 
 @njit(cache=True)
 def sweep(
-    p: Polytope, s: Search, w: Proof, ranges: Ranges, sides: Integers, first: int, stop: int, budget: Floats, patience: int
+    p: Polytope,
+    s: Search,
+    w: Proof,
+    ranges: Ranges,
+    sides: Integers,
+    first: int,
+    stop: int,
+    budget: Floats,
+    patience: int,
 ) -> int:
     """Find the ends of some sides, each from the truth, skipping what others have closed already.
 
@@ -160,7 +172,7 @@ def sweep(
         form, sign = side // 2, 1.0 - 2.0 * (side % 2)
         ended = local.maximise(p, s, form, sign, np.inf, budget[i])
         count = local.here(p, s, w.columns, w.values)
-        judge(p, w, ranges, count, s.active, s.dual, s.count[_ACTIVE] if ended == OPTIMAL else -1, side)
+        judge(p, w, ranges, count, s.active, s.dual, s.sizes[_ACTIVE] if ended == OPTIMAL else -1, side)
         if ended == UNBOUNDED:
             run_away(p, w, ranges, local.ray(s, w.columns, w.values), side)
         local.clear(p, s)

@@ -51,7 +51,9 @@ class _Tableau:
         self.holders: dict[int, set[int]] = {q: set() for q in range(p.forms)}
         for form in range(p.columns, p.forms):
             columns, coefficients = p.objective(form)
-            self._write(form, {q: Fraction(int(c)) for q, c in zip(columns.tolist(), coefficients.tolist(), strict=True)})
+            self._write(
+                form, {q: Fraction(int(c)) for q, c in zip(columns.tolist(), coefficients.tolist(), strict=True)}
+            )
 
     def columns(self, numbers: Row) -> Row:
         """The numbers that belong to coordinates and are not zero."""

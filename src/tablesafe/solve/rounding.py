@@ -44,6 +44,10 @@ class StepProgram:
 
     def solve(self, *, time_limit_s: float) -> Steps:
         """The best steps within the time limit: proven, merely found, or none."""
+        if not len(self.cost):  # nothing can move: all sums hold already, or never will
+            possible = not self.rhs.any()
+            status = SolveStatus.OPTIMAL if possible else SolveStatus.INFEASIBLE
+            return Steps(status, np.zeros(0, np.int64) if possible else None, self.offset)
         begin = monotonic()
         scale = float(np.mean(np.abs(self.cost[self.cost != 0]))) if self.cost.any() else 1.0
         solver = self._solver(scale)

@@ -1,13 +1,12 @@
 """Points of a polytope that show that forms can go as far as they must.
 
-Each side of a form may have a need: how far it must be able to go. A point that takes a form so far is a witness for it,
-and for every other need that it happens to serve. Where a need cannot be served, the true end is found instead, and the
-point that shows it.
+Each side of a form may have a need: how far it must be able to go. A point that takes a form so far is a witness for
+it, and for every other need that it happens to serve. Where a need cannot be served, the true end is found instead, and
+the point that shows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +41,7 @@ class Store(NamedTuple):
     column: Integers
     numerator: Integers
     denominator: Integers
-    count: Integers
+    sizes: Integers
 
     @classmethod
     def empty(cls, need: Floats, points: int, entries: int) -> Store:
@@ -64,41 +63,35 @@ class Store(NamedTuple):
 
     def rows(self, columns: int) -> sparse.csr_array:
         """The points' numerators."""
-        n, entries = int(self.count[_POINTS]), int(self.count[_ENTRIES])
+        n, entries = int(self.sizes[_POINTS]), int(self.sizes[_ENTRIES])
         parts = (self.numerator[:entries], self.column[:entries], self.start[: n + 1])
         return sparse.csr_array(parts, shape=(n, columns))
 
 
-def find_witnesses(
-    polytope: Polytope, part: Integers, need: Floats, report: Callable[[float], None]
-) -> tuple[Store, Ranges]:
+def find_witnesses(polytope: Polytope, part: Integers, need: Floats) -> tuple[Store, Ranges]:
     """Serve the need of every side (2f: the upper end of form f; 2f + 1: the lower), or find its true end."""
     ranges, store = Ranges.of(polytope), Store.empty(need, 64, 4 * polytope.columns + 64)
     sides = np.flatnonzero(need > 0.0)
-    store = _from_the_truth(polytope, part, ranges, store, sides, report)
+    store = _from_the_truth(polytope, part, ranges, store, sides)
     for number in np.unique(part[_open(ranges, store, sides) // 2]).tolist():
         whole = _WholePart(polytope, np.flatnonzero(part == number), ranges, store)
         store = whole.serve(_open(ranges, store, sides[part[sides // 2] == number]))
-    report(1.0)
     return store, ranges
 
 
 def _open(ranges: Ranges, store: Store, sides: Integers) -> Integers:
     """Sides that nobody serves, though they may have room."""
-    return sides[(store.by[sides] == NOBODY) & ~ranges.closed[sides]]
+    return np.asarray(sides[(store.by[sides] == NOBODY) & ~ranges.closed[sides]])
 
 
-def _from_the_truth(
-    polytope: Polytope, part: Integers, ranges: Ranges, store: Store, sides: Integers, report: Callable[[float], None]
-) -> Store:
+def _from_the_truth(polytope: Polytope, part: Integers, ranges: Ranges, store: Store, sides: Integers) -> Store:
     """Search from the truth for as long as it pays."""
     search, proof, budget = Search.over(polytope), Proof.over(polytope), budgets(part, sides)
     first = 0
     while first < len(sides):
         stop = min(first + STRIDE, len(sides))
         first = _sweep(polytope, search, proof, ranges, store, sides, first, stop, budget, PATIENCE)
-        report(first / len(sides))
-        if store.count[_FULL]:
+        if store.sizes[_FULL]:
             store = store.larger()
         elif first < stop:
             break
@@ -112,17 +105,17 @@ def _sweep(
 ) -> int:  # fmt: skip
     """Serve some sides, each from the truth; returns where it stopped, for want of space or because it does not pay."""
     tried, lost = 0, 0
-    store.count[_FULL] = 0
+    store.sizes[_FULL] = 0
     for i in range(first, stop):
         side = sides[i]
         if store.by[side] != NOBODY or ranges.closed[side]:
             continue
         ended = local.maximise(p, s, side // 2, 1.0 - 2.0 * (side % 2), store.need[side], budget[i])
         count = local.here(p, s, w.columns, w.values)
-        priced = s.count[0] if ended == OPTIMAL else -1
+        priced = s.sizes[0] if ended == OPTIMAL else -1
         absorb(p, w, ranges, store, count, s.active, s.dual, priced, side)
         local.clear(p, s)
-        if store.count[_FULL]:
+        if store.sizes[_FULL]:
             return i
         tried += 1
         lost += store.by[side] == NOBODY and not ranges.closed[side]
@@ -135,9 +128,17 @@ def _sweep(
 
 @njit(cache=True)
 def absorb(
-    p: Polytope, w: Proof, ranges: Ranges, store: Store, count: int, rows: Integers, prices: Floats, priced: int, side: int
+    p: Polytope,
+    w: Proof,
+    ranges: Ranges,
+    store: Store,
+    count: int,
+    rows: Integers,
+    prices: Floats,
+    priced: int,
+    side: int,
 ) -> None:
-    """Learn what can be proved of a point and of prices, and keep the point if it is of use. May find the store full."""
+    """Learn what can be proved of a point and of prices; keep the point if it is of use. May find the store full."""
     denominator, exact = prove_point(p, w, count)
     if denominator > 0:
         note(p, w, ranges, denominator)
@@ -151,17 +152,17 @@ def absorb(
 def _keep(p: Polytope, w: Proof, store: Store, denominator: int, ended: int) -> None:
     """Store the point located if it serves a need, or shows the end of the side `ended`."""
     useful = ended != NOBODY and store.by[ended] == NOBODY
-    k, columns, at, used = len(p.column_start) - 1, 0, store.count[_POINTS], store.count[_ENTRIES]
-    for i in range(w.count[0]):
+    k, columns, at, used = len(p.column_start) - 1, 0, store.sizes[_POINTS], store.sizes[_ENTRIES]
+    for i in range(w.sizes[0]):
         form = w.listed[i]
         columns += form < k
         useful |= _serves(store.by, store.need, form, w.numerator[form], denominator)
     if not useful:
         return
     if at >= len(store.denominator) or used + columns > len(store.column):
-        store.count[_FULL] = 1
+        store.sizes[_FULL] = 1
         return
-    for i in range(w.count[0]):
+    for i in range(w.sizes[0]):
         form = w.listed[i]
         x = w.numerator[form]
         if _serves(store.by, store.need, form, x, denominator):
@@ -172,7 +173,7 @@ def _keep(p: Polytope, w: Proof, store: Store, denominator: int, ended: int) -> 
     if ended != NOBODY and store.by[ended] == NOBODY:
         store.by[ended] = at
     store.denominator[at], store.start[at + 1] = denominator, used
-    store.count[_POINTS], store.count[_ENTRIES] = at + 1, used
+    store.sizes[_POINTS], store.sizes[_ENTRIES] = at + 1, used
 
 
 @njit(cache=True)
@@ -181,7 +182,7 @@ def _serves(by: Integers, need: Floats, form: int, numerator: int, denominator: 
     side = 2 * form if numerator > 0 else 2 * form + 1
     if by[side] != NOBODY or need[side] <= 0.0 or need[side] * denominator >= ROOM:
         return False
-    return abs(numerator) >= np.int64(need[side]) * denominator
+    return abs(numerator) >= int(need[side]) * denominator
 
 
 class _WholePart:
@@ -243,7 +244,7 @@ class _WholePart:
                 self.p, self.proof, self.ranges, self.store, len(at), self.rows[rows], prices,
                 len(rows) if priced else -1, side,
             )  # fmt: skip
-            if not self.store.count[_FULL]:
+            if not self.store.sizes[_FULL]:
                 return
             self.store = self.store.larger()
 

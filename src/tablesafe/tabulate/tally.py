@@ -319,7 +319,7 @@ def _carry_sums(step: Any, sums: Any, above: Any) -> None:
 def _carry_best(step: Any, amount: Any, who: Any, carried: Any, up_amount: Any, up_who: Any, up_carried: Any) -> None:
     """Bring the largest contributors of every node to its totals in the next stage."""
     nodes, rankings, depth, width = carried.shape
-    flat = carried.reshape(-1, width)
+    flat = carried.reshape(nodes * rankings * depth, width)
     for layer in range(step.shape[0]):
         for node in range(nodes):
             target = step[layer, node]

@@ -136,6 +136,7 @@ def _tell_beyond(counts: Counts, beyond: Integers) -> None:
         more = f" and {cells.size - MOST_NAMED:,} more" if cells.size > MOST_NAMED else ""
         warnings.warn(
             f"No rounding to multiples of {counts.base} was found that adds up with every count on one of its two "
-            f"neighbours: {names}{more} went up to {int(beyond.max())} steps further. Their windows are wider.",
+            f"neighbours: {names}{more} went further, by up to {int(beyond.max())} × {counts.base}; "
+            "their windows are wider.",
             stacklevel=3,
         )

@@ -35,7 +35,7 @@ def repaired(problem: Problem, search: Search, pattern: Mask) -> Mask:
     """
     for round_ in range(ROUNDS):
         release = Release.from_suppression(problem, pattern)
-        findings = audit(problem, release, exact=False, certify=False)
+        findings = audit(problem, release, exact=False)
         if findings.safe:
             return pattern
         wider = _opened(search.instance, pattern, 1 + 1e-7 * 10 ** min(round_, 5))

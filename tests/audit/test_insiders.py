@@ -1,0 +1,315 @@
+"""Insiders on tables small enough to follow by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.optimize import linprog
+
+from tablesafe.audit.insiders import Insiders, insiders
+from tablesafe.audit.system import System
+from tablesafe.errors import InvalidOption
+from tablesafe.problem import Problem
+from tablesafe.release import Release
+from tablesafe.rules import PPercent, Threshold
+from tablesafe.rules.sensitivity import Rule, Sensitivity
+from tablesafe.table import Table
+from tablesafe.tabulate import tabulate
+
+Record = tuple[str, str, str, float]
+
+OTHERS: list[Record] = [
+    ("b", "x", "F", 50), ("b", "x", "G", 50), ("b", "x", "H", 45),
+    ("b", "y", "I", 50), ("b", "y", "J", 50), ("b", "y", "K", 45),
+    ("a", "z", "L", 30), ("a", "z", "M", 30), ("a", "z", "N", 28),
+    ("b", "z", "O", 30), ("b", "z", "P", 30), ("b", "z", "Q", 28),
+]  # fmt: skip
+SQUARE = [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y")]
+INNER = [(row, column) for row in "ab" for column in "xyz"]
+
+
+def table_of(records: list[Record], **options: Any) -> Table:
+    frame = pl.DataFrame(records, schema=["row", "column", "firm", "amount"], orient="row")
+    return tabulate(frame, dimensions=["row", "column"], value="amount", respondent="firm", **{"largest": 3, **options})
+
+
+def hidden(table: Table, cells: list[tuple[str, str]]) -> np.ndarray[Any, Any]:
+    mask = np.zeros(len(table), dtype=np.bool_)
+    mask[[table.index(row=row, column=column) for row, column in cells]] = True
+    return mask
+
+
+def found_in(table: Table, cells: list[tuple[str, str]], *rules: Rule, **options: Any) -> Insiders:
+    problem = Problem(table, rules or (PPercent(p=10),))
+    system = System.of(problem, Release.from_suppression(problem, hidden(table, cells)))
+    return insiders(problem, system, **options)
+
+
+def by_cell(table: Table, found: Insiders) -> dict[tuple[str, ...], Any]:
+    columns = table.code_columns()
+    return {tuple(column[insider.cell] for column in columns.values()): insider for insider in found.found}
+
+
+def test_two_single_contributors_in_a_row_learn_each_other() -> None:
+    table = table_of([("a", "x", "A", 100), ("a", "y", "B", 80), *OTHERS])
+    found = by_cell(table, found_in(table, SQUARE))
+    assert set(found) == {("a", "x"), ("a", "y")}
+    worst = found["a", "x"]
+    assert worst.exact
+    assert worst.certain
+    assert (worst.lower, worst.upper) == (100, 100)
+    assert worst.role == "the only contributor of another cell in the same row"
+
+
+def test_a_single_contributor_beside_two_learns_their_sum() -> None:
+    table = table_of([("a", "x", "A", 100), ("a", "y", "B", 80), ("a", "y", "C", 70), *OTHERS])
+    found = by_cell(table, found_in(table, SQUARE))
+    assert set(found) == {("a", "y")}, "the single one is safe: neither of the two knows their sum"
+    assert found["a", "y"].exact
+
+
+def test_one_of_two_is_no_danger_where_the_rest_is_wide() -> None:
+    two = [("a", "x", "A", 100.0), ("a", "x", "B", 90.0), ("a", "y", "C", 80.0), ("a", "y", "D", 70.0)]
+    assert not found_in(table_of([*two, *OTHERS]), SQUARE).found
+
+
+def test_one_of_two_is_a_danger_where_it_holds_nearly_all_of_the_other_cell() -> None:
+    """The other cell of the row can give way by no more than 1, which is all that is not the insider's."""
+    two = [("a", "x", "A", 100.0), ("a", "x", "B", 90.0), ("a", "y", "C", 80.0), ("a", "y", "D", 1.0)]
+    table = table_of([*two, *OTHERS])
+    worst = by_cell(table, found_in(table, SQUARE))["a", "x"]
+    assert worst.role == "one of two contributors of another cell in the same row"
+    assert worst.upper == 191
+    assert worst.short_above == pytest.approx(10 - 1)
+
+
+def test_names_are_told_only_when_asked_for() -> None:
+    table = table_of([("a", "x", "Acme", 100), ("a", "y", "Bolt", 80), *OTHERS])
+    quiet = found_in(table, SQUARE)
+    assert "Acme" not in repr(quiet)
+    assert "Bolt" not in repr(quiet)
+    loud = by_cell(table, found_in(table, SQUARE, names=True))
+    assert loud["a", "x"].names == ("Bolt",)
+
+
+def test_firms_of_one_holding_are_one_insider() -> None:
+    """Two firms in two cells of a row: as one holding they know the sum of both, and so the third cell."""
+    records = [("a", "x", "A", 100.0), ("a", "y", "B", 80.0), ("a", "z", "C", 70.0)]
+    others = [record for record in OTHERS if record[0] == "b"]
+    frame = pl.DataFrame([*records, *others], schema=["row", "column", "firm", "amount"], orient="row")
+    apart = tabulate(frame, dimensions=["row", "column"], value="amount", respondent="firm", largest=3)
+    assert not found_in(apart, INNER).found
+    frame = frame.with_columns(group=pl.col("firm").replace({"A": "AB", "B": "AB"}))
+    joint = tabulate(frame, dimensions=["row", "column"], value="amount", respondent="firm", holding="group", largest=3)
+    found = by_cell(joint, found_in(joint, INNER, names=True))
+    assert set(found) == {("a", "z")}
+    assert found["a", "z"].names == ("AB",)
+
+
+def test_a_coalition_of_two_knows_what_neither_knows() -> None:
+    records = [("a", "x", "A", 100.0), ("a", "y", "B", 80.0), ("a", "z", "C", 70.0)]
+    table = table_of([*records, *(record for record in OTHERS if record[0] == "b")])
+    assert not found_in(table, INNER).found
+    found = by_cell(table, found_in(table, INNER, coalition=2))
+    assert set(found) == {("a", "x"), ("a", "y"), ("a", "z")}
+    assert all(insider.size == 2 and insider.exact for insider in found.values())
+    assert found["a", "x"].role.startswith("a coalition of 2: the only contributor of another cell in the same row;")
+
+
+def test_a_limit_on_coalitions_is_told() -> None:
+    records = [("a", "x", "A", 100.0), ("a", "y", "B", 80.0), ("a", "z", "C", 70.0)]
+    table = table_of([*records, *(record for record in OTHERS if record[0] == "b")])
+    assert found_in(table, INNER, coalition=2, max_coalitions=1).cut
+    assert not found_in(table, INNER, coalition=2).cut
+
+
+def test_from_the_largest_contributor_only_the_others_are_hidden() -> None:
+    """A has 100 of 104 and 80 of the 82 beside. It may learn that B has at most 6; D in its place learns too much."""
+    records = [("a", "x", "A", 100.0), ("a", "x", "B", 4.0), ("a", "y", "A", 80.0), ("a", "y", "C", 2.0)]
+    table = table_of([*records, *OTHERS])
+    assert Problem(table, [PPercent(p=10)]).sensitivity.upper[table.index(row="a", column="x")] == 10
+    assert not found_in(table, SQUARE).found
+    records[2] = ("a", "y", "D", 80.0)
+    table = table_of([*records, *OTHERS])
+    found = by_cell(table, found_in(table, SQUARE, names=True))
+    assert found["a", "x"].names == ("D",)
+    assert found["a", "x"].upper == 106
+
+
+def test_who_is_alone_in_a_cell_is_no_danger_to_itself() -> None:
+    table = table_of([("a", "x", "A", 100), ("a", "y", "B", 80), ("a", "y", "C", 70), ("a", "y", "D", 70), *OTHERS])
+    assert not found_in(table, SQUARE).found
+
+
+def test_without_contributors_and_counts_there_are_no_insiders() -> None:
+    table = Table.from_equations(["t = a + b"], {"t": 3.0, "a": 1.0, "b": 2.0})
+    problem = Problem(table, sensitivity=Sensitivity.of(np.array([False, True, True]), 1.0))
+    system = System.of(problem, Release.from_suppression(problem, np.array([False, True, True])))
+    found = insiders(problem, system)
+    assert found.safe
+    assert found.checked == 0
+    assert "neither contributors" in found.searched
+
+
+def test_counts_alone_tell_single_contributors() -> None:
+    frame = pl.DataFrame(
+        {
+            "row": ["a", "a", "b", "b"],
+            "column": ["x", "y", "x", "y"],
+            "value": [10.0, 20.0, 30.0, 40.0],
+            "count": [1, 1, 5, 5],
+        }
+    )
+    table = Table.from_cells(
+        frame, dimensions=["row", "column"], value="value", count="count", missing_totals="compute"
+    )
+    problem = Problem(table, [Threshold(n=3)])
+    system = System.of(problem, Release.from_suppression(problem, hidden(table, SQUARE)))
+    found = insiders(problem, system, names=True)
+    assert {tuple(table.describe(i.cell) for i in found.found)} == {("(row=a, column=x)", "(row=a, column=y)")}
+    assert {insider.names for insider in found.found} == {("without a name",)}
+
+
+def test_a_threshold_without_a_range_asks_only_that_nobody_knows_the_cell() -> None:
+    records = [("a", "x", "A", 100.0), ("a", "y", "B", 80.0), ("a", "y", "C", 70.0)]
+    table = table_of([*records, *OTHERS])
+    found = by_cell(table, found_in(table, SQUARE, Threshold(n=3)))
+    assert set(found) == {("a", "y")}
+    assert found["a", "y"].exact
+
+
+def test_with_losses_only_single_contributors_know_something() -> None:
+    """C and D may have lost any amount, so what they have themselves bounds nothing."""
+    two = [("a", "x", "A", 100.0), ("a", "x", "B", -90.0), ("a", "y", "C", 80.0), ("a", "y", "D", 1.0)]
+    assert not found_in(table_of([*two, *OTHERS]), SQUARE).found
+    alone = [("a", "x", "A", 100.0), ("a", "x", "B", -90.0), ("a", "y", "C", 80.0)]
+    table = table_of([*alone, *OTHERS])
+    assert by_cell(table, found_in(table, SQUARE))["a", "x"].exact
+
+
+def test_sampling_weights_count_as_known() -> None:
+    """The single respondent beside the cell stands for ten: it knows the weighted cell."""
+    frame = pl.DataFrame(
+        [("a", "x", "A", 100.0, 1.0), ("a", "y", "B", 8.0, 10.0), *((*record, 1.0) for record in OTHERS)],
+        schema=["row", "column", "firm", "amount", "weight"],
+        orient="row",
+    )
+    table = tabulate(frame, dimensions=["row", "column"], value="amount", respondent="firm", weight="weight", largest=3)
+    assert by_cell(table, found_in(table, SQUARE))["a", "x"].exact
+
+
+def test_a_shadow_variable_tells_nothing_of_the_value() -> None:
+    two = [("a", "x", "A", 100.0), ("a", "x", "B", 90.0), ("a", "y", "C", 80.0), ("a", "y", "D", 1.0)]
+    frame = pl.DataFrame([*two, *OTHERS], schema=["row", "column", "firm", "amount"], orient="row").with_columns(
+        size=pl.col("amount") * 1000
+    )
+    table = tabulate(frame, dimensions=["row", "column"], value="amount", respondent="firm", shadow="size", largest=3)
+    problem = Problem(table, sensitivity=Sensitivity.of(hidden(table, SQUARE), 5.0))
+    system = System.of(problem, Release.from_suppression(problem, hidden(table, SQUARE)))
+    assert not insiders(problem, system).found
+
+
+class TwentyTwo:
+    """Sensitive is the cell (a, x), by hand, with levels of 22."""
+
+    def __call__(self, table: Table) -> Sensitivity:
+        return Sensitivity.of(hidden(table, [("a", "x")]), 22.0)
+
+
+def test_what_rests_on_unlisted_contributors_is_only_possible() -> None:
+    """B has 4 in both cells beside, which leaves them 20 to fall. Lists of two do not show that it is the same firm."""
+    records = [("a", "x", "A", 100.0), ("a", "x", "B", 3.0)]
+    records += [("a", "y", "C", 5.0), ("a", "y", "D", 5.0), ("a", "y", "B", 4.0)]
+    records += [("a", "z", "E", 5.0), ("a", "z", "G", 5.0), ("a", "z", "B", 4.0)]
+    records += [record for record in OTHERS if record[0] == "b"]
+    full = found_in(table_of(records, largest=3), INNER, TwentyTwo(), names=True)
+    assert [(insider.names, insider.upper, insider.certain) for insider in full.found] == [(("B",), 123, True)]
+    short = found_in(table_of(records, largest=2), INNER, TwentyTwo())
+    assert [insider.certain for insider in short.found] == [False]
+    assert short.safe
+
+
+def test_a_cell_open_to_everyone_is_not_an_insiders_finding() -> None:
+    table = table_of([("a", "x", "A", 100), ("a", "y", "B", 80), *OTHERS])
+    assert not found_in(table, [("a", "x")]).found
+
+
+def test_only_the_wanted_cells_are_looked_at() -> None:
+    table = table_of([("a", "x", "A", 100), ("a", "y", "B", 80), *OTHERS])
+    problem = Problem(table, [PPercent(p=10)])
+    system = System.of(problem, Release.from_suppression(problem, hidden(table, SQUARE)))
+    cell = table.index(row="a", column="x")
+    found = insiders(problem, system, np.flatnonzero(system.cells == cell))
+    assert [insider.cell for insider in found.found] == [cell]
+    assert found.checked == 1
+
+
+def test_a_coalition_needs_a_member() -> None:
+    table = table_of([("a", "x", "A", 100), ("a", "y", "B", 80), *OTHERS])
+    with pytest.raises(InvalidOption, match="at least 1, got 0"):
+        found_in(table, SQUARE, coalition=0)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 5])
+def test_larger_tables_agree_with_a_linear_program_per_insider(seed: int) -> None:
+    """Every single contributor against every sensitive cell, by fresh linear programs."""
+    random = np.random.default_rng(seed)
+    rows, columns, firms = 7, 6, 30
+    records = [
+        (f"r{row}", f"c{column}", f"f{firm}", float(random.integers(1, 100)))
+        for row in range(rows)
+        for column in range(columns)
+        for firm in random.choice(firms, size=random.choice([1, 2, 4, 5, 6]), replace=False)
+    ]
+    table = table_of(records, largest=6)
+    problem = Problem(table, [PPercent(p=15)])
+    mask = problem.sensitivity.mask | (random.random(len(table)) < 0.12)
+    system = System.of(problem, Release.from_suppression(problem, mask))
+    found = {insider.cell for insider in insiders(problem, system).found}
+    assert found
+    assert found == set(_naive(problem, system, records))
+
+
+def _naive(problem: Problem, system: System, records: list[Record]) -> list[int]:
+    columns = problem.table.code_columns()
+    names = [tuple(column[int(cell)] for column in columns.values()) for cell in system.cells]
+    has: list[dict[str, float]] = [{} for _ in names]
+    for row, column, firm, amount in records:
+        for at, (r, c) in enumerate(names):
+            if r in {row, "Total"} and c in {column, "Total"}:
+                has[at][firm] = has[at].get(firm, 0.0) + amount
+    matrix, levels = system.matrix.toarray(), problem.sensitivity
+    out = []
+    for at, cell in enumerate(system.cells.tolist()):
+        if levels.mask[cell] and _open(system, matrix, at, has, None, levels.lower[cell], levels.upper[cell]) is False:
+            insiders_of = {firm for other in has for firm in other if set(has[at]) != {firm}}
+            if any(
+                _open(system, matrix, at, has, firm, levels.lower[cell], levels.upper[cell])
+                for firm in sorted(insiders_of)
+            ):
+                out.append(cell)
+    return out
+
+
+def _open(
+    system: System, matrix: Any, at: int, has: list[dict[str, float]], firm: str | None, lower: float, upper: float
+) -> bool:
+    own = np.array([0.0 if firm is None else other.get(firm, 0.0) for other in has])
+    alone = np.array([firm is not None and set(other) == {firm} for other in has])
+    low, high = np.maximum(system.lower, own), np.where(alone, system.truth, system.upper)
+    low = np.where(alone, system.truth, low)
+    value = float(system.truth[at])
+    if firm is not None and firm in has[at] and own[at] == max(has[at].values()):
+        ranked = sorted(has[at].values(), reverse=True)
+        other = max(amount for name, amount in has[at].items() if name != firm)
+        rest, hides = sum(ranked[2:]), value - own[at] - other
+        lower, upper = (min(x, max(0.0, (x + rest) / ranked[0] * other - hides)) for x in (lower, upper))
+    lower = min(lower, value - own[at])
+    bounds, cost = np.column_stack([low, high]), np.eye(len(system))[at]
+    least = linprog(cost, A_eq=matrix, b_eq=system.rhs, bounds=bounds)
+    most = linprog(-cost, A_eq=matrix, b_eq=system.rhs, bounds=bounds)
+    high_end = np.inf if most.status == 3 else -most.fun
+    return bool(least.fun > value - lower + 1e-6 or high_end < value + upper - 1e-6)

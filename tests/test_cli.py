@@ -459,6 +459,18 @@ def test_help_is_quick_because_nothing_heavy_is_loaded() -> None:
     assert "Exit codes" in done.stdout
 
 
+def test_output_that_nobody_reads_is_no_error() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tablesafe", "rules"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait() == 141
+
+
 def test_an_interrupt_leaves_nothing_behind(tablesafe: Run, safe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

@@ -10,14 +10,14 @@ import pytest
 
 import tablesafe as ts
 
-DESIGNED = """
-    Hierarchy tabulate Table link Problem Threshold PPercent PQ Dominance read_jj write_jj protect Suppress Adjust Round
-    Release audit verify attack AnalyticCentre loss run
-""".split()
+DESIGNED = {
+    "Hierarchy", "tabulate", "Table", "link", "Problem", "Threshold", "PPercent", "PQ", "Dominance", "read_jj",
+    "write_jj", "protect", "Suppress", "Adjust", "Round", "Release", "audit", "verify", "attack", "AnalyticCentre", "loss", "run",
+}  # fmt: skip
 
 
 def test_every_name_of_the_design_is_public() -> None:
-    assert set(DESIGNED) <= set(ts.__all__)
+    assert set(ts.__all__) >= DESIGNED
 
 
 @pytest.mark.parametrize("name", ts.__all__)
@@ -30,7 +30,8 @@ def test_a_public_name_can_be_used(name: str) -> None:
 
 def test_functions_stay_when_modules_of_the_same_name_are_loaded() -> None:
     code = (
-        "import tablesafe as ts, tablesafe.audit.system, tablesafe.tabulate, tablesafe.verify, tablesafe.loss, tablesafe.attack\n"
+        "import tablesafe as ts, tablesafe.audit.system, tablesafe.tabulate\n"
+        "import tablesafe.verify, tablesafe.loss, tablesafe.attack\n"
         "from types import ModuleType\n"
         "names = ['audit', 'tabulate', 'verify', 'loss', 'attack']\n"
         "assert not any(isinstance(getattr(ts, name), ModuleType) for name in names)\n"

@@ -151,13 +151,15 @@ def look(question: Question) -> Found:
 def _keep(system: System, kept: Checkpoint, question: Question, found: Found) -> None:
     """Write down the intervals of the cells whose ends are both known."""
     moves = found.sides[:, 0] >= 0
-    done = ~moves | found.ranges.closed[found.sides].all(axis=1)
+    done = ~moves
+    done[moves] = found.ranges.closed[found.sides[moves]].all(axis=1)
     cells = question.piece.cells[question.wanted[done]]
     ends = []
     for column, sign in ((1, -1), (0, 1)):
-        side = np.where(moves, found.sides[:, column], 0)[done]
-        top = np.where(moves[done], sign * found.ranges.numerator[side], 0)
-        bottom = np.where(moves[done], found.ranges.denominator[side], 1)
+        top, bottom = np.zeros(len(cells), np.int64), np.ones(len(cells), np.int64)
+        side = found.sides[done & moves, column]
+        top[moves[done]] = sign * found.ranges.numerator[side]
+        bottom[moves[done]] = found.ranges.denominator[side]
         ends.append(values_at(system.truth[cells], top, bottom, found.scale[done], question.piece.grid))
     lower, upper = np.maximum(ends[0], system.lower[cells]), np.minimum(ends[1], system.upper[cells])
     kept.put(cells, lower, upper)

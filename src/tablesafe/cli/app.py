@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -24,6 +25,9 @@ from tablesafe.cli.show import warn
 from tablesafe.cli.tabulate import tabulate
 from tablesafe.cli.verify import verify
 from tablesafe.errors import InvalidOption
+
+CLOSED_PIPE = 141
+"""What a shell reports for a program whose output nobody reads any more."""
 
 app = App(
     name="tablesafe",
@@ -59,10 +63,14 @@ def call(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             code = app(tokens, exit_on_error=False, print_error=not as_json, result_action="return_value")
+            sys.stdout.flush()
     except CycloptsError as error:
         return report_error(InvalidOption(str(error)), as_json=True, debug=debug) if as_json else Exit.BAD_INPUT
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else Exit.OK
+    except BrokenPipeError:  # whoever read the output has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
     except BaseException as error:
         return report_error(error, as_json=as_json, debug=debug)
     return code if isinstance(code, int) else Exit.OK

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import metadata
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -185,7 +186,7 @@ def _levels(problem: Problem, withheld: Mask, internal: bool) -> list[LevelLine]
         for level in range(int(hierarchy.depth.max(initial=0)) + 1):
             here = depth == level
             codes = [code for code, at in zip(hierarchy.codes, hierarchy.depth, strict=True) if at == level]
-            shown = ", ".join(codes[:3]) + (" …" if len(codes) > 3 else "")
+            shown = shorten(", ".join(codes[:6]), 28, placeholder=" …")
             sensitive = int((problem.sensitivity.mask & here).sum()) if internal else None
             lines.append(LevelLine(name, shown, len(codes), int(here.sum()), int((withheld & here).sum()), sensitive))
     return lines

@@ -12,7 +12,8 @@ import tablesafe as ts
 
 DESIGNED = {
     "Hierarchy", "tabulate", "Table", "link", "Problem", "Threshold", "PPercent", "PQ", "Dominance", "read_jj",
-    "write_jj", "protect", "Suppress", "Adjust", "Round", "Release", "audit", "verify", "attack", "AnalyticCentre", "loss", "run",
+    "write_jj", "protect", "Suppress", "Adjust", "Round", "Release", "audit", "verify", "attack", "AnalyticCentre",
+    "loss", "run",
 }  # fmt: skip
 
 

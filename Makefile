@@ -27,6 +27,9 @@ benchmark: $(STAMP)
 	$(BIN)/python benchmarks/tabulate.py
 	$(BIN)/python benchmarks/audit.py
 
+docs: $(STAMP)
+	$(BIN)/python -m tablesafe.cli.reference docs
+
 clean:
 	rm -rf $(VENV) demo-output
 

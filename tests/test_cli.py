@@ -38,6 +38,9 @@ rule = "threshold"
 [[rules]]
 rule = "p_percent"
 
+[method]
+name = "withhold"
+
 [output]
 release = "public/table.csv"
 report = "public/report.html"
@@ -56,6 +59,9 @@ value = "value"
 
 [[rules]]
 rule = "threshold"
+
+[method]
+name = "withhold"
 
 [output]
 release = "public/table.csv"
@@ -301,7 +307,9 @@ def test_init_writes_a_job_that_runs(tablesafe: Run, tmp_path: Path) -> None:
     assert "[dimensions.region]" in text
     assert 'value = ["turnover"]' in text
     assert "# weight = " in text  # what is not used is there to be used
-    assert tablesafe("run", tmp_path / "job.toml").code == 1  # it runs, and is open
+    done = tablesafe("run", tmp_path / "job.toml")
+    assert done.code == 0, done.out + done.err
+    assert done.out.count("SAFE") == 1
     again = tablesafe("init", tmp_path / "data.csv", "-o", tmp_path / "job.toml")
     assert again.code == 2
     assert "--overwrite" in again.err

@@ -18,7 +18,7 @@ from tablesafe.job.decode import options
 from tablesafe.job.lines import key_lines
 from tablesafe.job.model import CHOICES, AuditOptions, Dimension, Output, ProblemOptions, Response, Source
 from tablesafe.job.toml import toml_key, toml_value
-from tablesafe.methods import METHODS, Pattern, PublishAll, Withhold
+from tablesafe.methods import METHODS, Pattern, PublishAll, Suppress, Withhold
 from tablesafe.rules import RULES, AnyOf, Dominance, Levels, PPercent, Threshold, Waiver
 
 GOOD = """\
@@ -71,7 +71,7 @@ def test_a_good_job_is_read(folder: Path) -> None:
     assert list(job.dimensions) == ["nace", "region"]
     assert job.response.value == ("turnover",)
     assert job.rules == (Threshold(n=4), PPercent(p=15))
-    assert job.method == Withhold()
+    assert job.method == Suppress()
     assert job.resolve("public/table.csv") == folder / "public/table.csv"
 
 

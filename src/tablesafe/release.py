@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidRelease
+from tablesafe.linking import RESPONSE
 from tablesafe.problem import Problem
 from tablesafe.solve.program import Solution
 from tablesafe.table import Table
@@ -112,10 +113,20 @@ class Release:
                     text = pl.Series([hierarchy.labels.get(code, code) for code in hierarchy.codes], dtype=pl.String)
                     at = self.table.codes[:, list(self.table.dimensions).index(name)].astype(np.uint32)
                     columns[f"{name} label"] = text.gather(at)
-        response = self.table.response if self.table.response not in columns else "value"
-        columns[response] = pl.Series(self.values, nan_to_null=True)
+        columns[self._heading(columns)] = self._shown(self.values)
         columns["status"] = pl.Series(np.where(self.suppressed, "confidential", "published"), dtype=pl.String)
         if intervals:
-            columns["from"] = pl.Series(np.where(self.suppressed, np.nan, self.lower), nan_to_null=True)
-            columns["to"] = pl.Series(np.where(self.suppressed, np.nan, self.upper), nan_to_null=True)
+            columns["from"] = self._shown(np.where(self.suppressed, np.nan, self.lower))
+            columns["to"] = self._shown(np.where(self.suppressed, np.nan, self.upper))
         return pl.DataFrame(columns).filter(pl.Series(self.status != Status.BY_DESIGN))
+
+    def _heading(self, taken: dict[str, Any]) -> str:
+        """The response variable, unless the cells are of several."""
+        return "value" if RESPONSE in taken or self.table.response in taken else self.table.response
+
+    def _shown(self, values: Floats) -> pl.Series:
+        """Numbers for the public: whole ones without a decimal point."""
+        series = pl.Series(values, nan_to_null=True)
+        known = values[~np.isnan(values)]
+        whole = bool(np.isfinite(known).all()) and bool((known == np.rint(known)).all())
+        return series.cast(pl.Int64) if whole else series

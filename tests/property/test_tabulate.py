@@ -95,18 +95,23 @@ class Microdata:
 def microdata(draw: st.DrawFn, most: int = 25) -> Microdata:
     structures = draw(st.lists(st.sampled_from(sorted(STRUCTURES)), min_size=1, max_size=3))
     dimensions = dict(zip(("x", "y", "z"), structures, strict=False))
+    firms = [f"f{i}" for i in range(6)]
+    groups = st.sampled_from([None, "g1", "g2", "f1"])
+    home = draw(st.fixed_dictionaries(dict.fromkeys(firms, groups)))  # most firms stay in one holding
     record = st.fixed_dictionaries(
         {d: st.sampled_from(LEAVES) for d in dimensions}
         | {
-            "firm": st.sampled_from([f"f{i}" for i in range(6)]),
-            "group": st.sampled_from([None, "g1", "g2", "f1"]),
+            "firm": st.sampled_from(firms),
+            "moved": st.sampled_from([False, False, False, True]),
+            "group": groups,
             "value": st.integers(-500, 2000).map(lambda n: Decimal(n) / 100),
             "other": st.integers(0, 50),
             "weight": st.integers(0, 50).map(lambda n: Decimal(n) / 10),
             "asked": st.sampled_from([0, 0, 1, 2]),
         }
     )
-    return Microdata(dimensions, draw(st.lists(record, min_size=1, max_size=most)))
+    records = draw(st.lists(record, min_size=1, max_size=most))
+    return Microdata(dimensions, [{**r, "group": r["group"] if r["moved"] else home[r["firm"]]} for r in records])
 
 
 def contributor(record: Mapping[str, Any], holding: bool) -> tuple[str, bool]:

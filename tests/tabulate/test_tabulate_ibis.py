@@ -151,6 +151,16 @@ def test_a_function_of_the_table_filters(ibis_table: Any, parquet: Path) -> None
     assert_same(ours, theirs)
 
 
+def test_codes_written_in_two_ways_are_one() -> None:
+    """The engine groups by what is written; here both are the same leaf, and a respondent in both is one."""
+    frame = pl.DataFrame(
+        {"x": ["A", "A ", "A", " B"], "f": ["u", "u ", "v", "w"], "g": ["p", "p", None, "q"], "v": [1, 2, 4, 8]}
+    )
+    for holding in ("g", None):
+        options: dict[str, Any] = {"dimensions": ["x"], "value": "v", "respondent": "f", "holding": holding}
+        assert_same(tabulate(frame, **options), tabulate(frame, engine="ibis", **options))
+
+
 @pytest.mark.parametrize("source", [records, lambda: records().to_pandas(), lambda: records().to_arrow()])
 def test_frames_through_ibis(source: Callable[[], Any]) -> None:
     options: dict[str, Any] = {"dimensions": DIMENSIONS, "value": "home", "respondent": "firm", "missing": "drop"}

@@ -181,6 +181,10 @@ class _Search:
     def __init__(self, problem: Problem, knowledge: Knowledge, wanted: NDArray[np.intp], max_coalitions: int) -> None:
         self.knowledge, self.system, self.max_coalitions = knowledge, knowledge.system, max_coalitions
         self.needs = {int(cell): _levels(problem, int(self.system.cells[cell])) for cell in wanted}
+        self.wanted = {sign: np.zeros(len(self.system)) for sign in (-1, 1)}
+        """How far each sensitive cell needs to fall and to rise."""
+        for cell, need in self.needs.items():
+            self.wanted[-1][cell], self.wanted[1][cell] = need.ways()[0]
         self.moves = Moves(self.system)
         truth, hidden = self.system.truth, ~knowledge.transparent
         up = self.system.upper - truth
@@ -328,14 +332,11 @@ class _Search:
             open_room = np.where(by > 0, self.plain.up[move.cells], self.plain.down[move.cells])
             room[np.isin(move.cells, fixed)] = np.inf
             times = float((room / np.abs(by)).min())
-            for cell, reach, most in zip(move.cells.tolist(), (times * by).tolist(), open_room.tolist(), strict=True):
-                need = self.needs.get(cell)
-                if need is None or (fixed.size and cell != fixed[0]):
-                    continue
-                down, up = need.ways()[0]
-                wanted = up if reach > 0 else down
-                if 0 < wanted <= min(abs(reach), most):
-                    self.settled[int(np.sign(reach))][cell] = True
+            for sign, wanted in self.wanted.items():
+                reach = np.minimum(sign * times * by, open_room)
+                served = (wanted[move.cells] > 0) & (reach >= wanted[move.cells]) & (sign * by > 0)
+                served &= (move.cells == fixed[0]) if fixed.size else True
+                self.settled[sign][move.cells[served]] = True
 
     def _limits(self, members: Members, *, guess: bool) -> Limits:
         """How far cells may move for all a coalition knows; with `guess`, also where its members are not listed."""

@@ -148,47 +148,51 @@ def prove(
 
 def furthest_moves(place: Place, cells: NDArray[np.intp], needs: Needs) -> Floats:
     """Moves over `cells` that take each wanted cell as far down and up as it must get, or can: one program each."""
-    matrix = equations_over(place.columns, cells)
-    low, high = _within_reach(place, cells, needs)
+    matrix, (low, high) = equations_over(place.columns, cells), _room(place, cells)
     both = sparse.hstack([matrix, -matrix], format="csr").astype(np.float64)
-    zero = np.zeros(matrix.shape[0])
-    scale = max(1.0, float(max(level.max(initial=0.0) for level in needs.floats())) / 1e3)
+    zero, n = np.zeros(matrix.shape[0]), len(cells)
     found = []
-    for cell in np.searchsorted(cells, needs.at).tolist():
+    for cell, far in zip(np.searchsorted(cells, needs.at).tolist(), _far(needs).tolist(), strict=True):
+        scale = max(1.0, far / 1e3)
         for sign in (-1.0, 1.0):
-            cost = np.zeros(2 * len(cells))
-            cost[[cell, cell + len(cells)]] = -sign, sign
-            answer = least(cost, both, zero, zero, np.concatenate([high, -low]) / scale)
+            cost, most = np.zeros(2 * n), np.concatenate([high, -low]) / scale
+            cost[cell], cost[cell + n] = -sign, sign
+            most[[cell, cell + n]] = np.minimum(most[[cell, cell + n]], far / scale)
+            answer = least(cost, both, zero, zero, most)
             if answer is not None:
-                found.append((answer[: len(cells)] - answer[len(cells) :]) * scale)
-    return np.array(found).reshape(len(found), len(cells))
+                found.append((answer[:n] - answer[n:]) * scale)
+    return np.array(found).reshape(len(found), n)
 
 
 def whole_moves(place: Place, cells: NDArray[np.intp], needs: Needs, time_limit_s: float | None) -> Floats:
     """The same in whole numbers: one integer program each, as long as there is time."""
-    low, high = _within_reach(place, cells, needs)
-    program = WholeProgram(equations_over(place.columns, cells), np.ceil(low), np.floor(high))
+    low, high = (end(side) for end, side in zip((np.ceil, np.floor), _room(place, cells), strict=True))
+    program = WholeProgram(equations_over(place.columns, cells), low, high)
     deadline = perf_counter() + (np.inf if time_limit_s is None else time_limit_s)
     found = []
-    for cell in np.searchsorted(cells, needs.at).tolist():
+    for cell, far in zip(np.searchsorted(cells, needs.at).tolist(), _far(needs).tolist(), strict=True):
+        own = np.array([cell])
+        program.narrow(own, np.maximum(low[own], -far), np.minimum(high[own], far))
         for sign in (-1, 1):
             if perf_counter() < deadline:
                 point = program.furthest(cell, sign, min(deadline - perf_counter(), 1e6)).point
                 if point is not None:
                     found.append(point.astype(np.float64))
+        program.narrow(own, low[own], high[own])
     return np.array(found).reshape(len(found), len(cells))
 
 
-def _within_reach(place: Place, cells: NDArray[np.intp], needs: Needs) -> tuple[Floats, Floats]:
-    """Limits for a solver; wanted cells never have room without end, as no witness needs to go further than asked."""
+def _room(place: Place, cells: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """How far cells may move down and up, for a solver."""
     own = place.limits.take(cells)
     low = np.where(own.low_free, -np.inf, own.low.astype(np.float64) / own.scale)
-    high = np.where(own.high_free, np.inf, own.high.astype(np.float64) / own.scale)
+    return low, np.where(own.high_free, np.inf, own.high.astype(np.float64) / own.scale)
+
+
+def _far(needs: Needs) -> Floats:
+    """How far each wanted cell must go at most, in whole units: so that no program is without end."""
     lower, upper, sliding = needs.floats()
-    far = np.ceil(lower + upper + sliding) + 1.0
-    at = np.searchsorted(cells, needs.at)
-    low[at], high[at] = np.maximum(low[at], -far), np.minimum(high[at], far)
-    return low, high
+    return np.asarray(np.ceil(lower + upper + sliding) + 1.0)
 
 
 def equations_over(columns: sparse.csc_array, cells: NDArray[np.intp]) -> sparse.csr_array:

@@ -7,6 +7,7 @@ import sys
 import traceback
 from enum import IntEnum
 
+from tablesafe.cli.show import console
 from tablesafe.errors import (
     Interrupted,
     InvalidCertificate,
@@ -71,12 +72,11 @@ def report_error(error: BaseException, *, as_json: bool, debug: bool) -> Exit:
         about = {"kind": type(error).__name__, "message": message, "hint": hint}
         print(json.dumps({"status": "error", "exit_code": int(code), "error": about}, ensure_ascii=False, indent=2))
         return code
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(stderr=True, soft_wrap=True)
-    console.print(Text("Error: ", style="bold red") + Text(message, style="red"))
+    terminal = console(stderr=True)
+    terminal.print(Text("Error: ", style="bold red") + Text(message, style="red"))
     if hint:
-        console.print(Text("Hint: ", style="bold") + Text(hint))
+        terminal.print(Text("Hint: ", style="bold") + Text(hint))
     sys.stderr.flush()
     return code

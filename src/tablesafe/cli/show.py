@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.console import Console
     from rich.table import Table
+
+
+def console(*, stderr: bool = False, width: int | None = None) -> Console:
+    """Where to print; output that nobody reads any more is left to the caller, who knows the exit code."""
+    from rich.console import Console
+
+    class Quiet(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Quiet(stderr=stderr, width=width, soft_wrap=True)
 
 
 def print_json(document: Any) -> None:
@@ -21,18 +33,16 @@ def say(text: str = "", *, style: str | None = None, quiet: bool = False) -> Non
     """A line for people on standard output."""
     if quiet:
         return
-    from rich.console import Console
     from rich.text import Text
 
-    Console(soft_wrap=True).print(Text(text, style=style or ""))
+    console().print(Text(text, style=style or ""))
 
 
 def warn(text: str) -> None:
     """A warning for people on standard error."""
-    from rich.console import Console
     from rich.text import Text
 
-    Console(stderr=True, soft_wrap=True).print(Text("Warning: ", style="bold yellow") + Text(text))
+    console(stderr=True).print(Text("Warning: ", style="bold yellow") + Text(text))
     sys.stderr.flush()
 
 
@@ -50,10 +60,8 @@ def grid(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequen
 
 def show(table: Table) -> None:
     """Print a table of `grid`; wide ones are not cut off when standard output is no terminal."""
-    from rich.console import Console
-
-    console = Console()
-    Console(width=None if console.is_terminal else 200).print(table)
+    terminal = console()
+    (terminal if terminal.is_terminal else console(width=200)).print(table, soft_wrap=False)
 
 
 def print_frame(frame: pl.DataFrame, *, rows: int = 20) -> None:

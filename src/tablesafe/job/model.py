@@ -11,7 +11,7 @@ from tablesafe.errors import InvalidOption
 from tablesafe.hierarchy import TOTAL
 from tablesafe.job.decode import Choice
 from tablesafe.job.lines import KeyPath
-from tablesafe.methods import METHODS, Method, Withhold
+from tablesafe.methods import METHODS, Method, Suppress
 from tablesafe.rules import RULES
 from tablesafe.rules.sensitivity import Rule
 
@@ -232,7 +232,7 @@ class Job:
     )
     rules: tuple[Rule, ...] = field(default=(), metadata={"help": "what is sensitive, one [[rules]] each"})
     problem: ProblemOptions = field(default_factory=ProblemOptions, metadata={"help": "what an attacker knows"})
-    method: Method = field(default_factory=Withhold, metadata={"help": "how to protect"})
+    method: Method = field(default_factory=Suppress, metadata={"help": "how to protect"})
     audit: AuditOptions = field(default_factory=AuditOptions, metadata={"help": "how hard to attack the result"})
     output: Output = field(default_factory=Output, metadata={"help": "what to write"})
     run: RunOptions = field(default_factory=RunOptions, metadata={"help": "where to compute"})

@@ -21,7 +21,7 @@ from tablesafe.io.frames import write_frame, write_release
 from tablesafe.io.patterns import read_pattern
 from tablesafe.job import Job, dump_job, load_job
 from tablesafe.job.checks import input_files, internal_folder
-from tablesafe.methods import Method, Pattern, protect
+from tablesafe.methods import Method, Pattern, Suppress, protect
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
@@ -69,7 +69,7 @@ def _run(job: Job, listen: Listener) -> Result:
         problem = build_problem(job, listen)
     with clock.stage("protect"):
         listen(Event("protect", f"Protecting {len(problem.sensitive):,} sensitive cells"))
-        release = protect(problem, _ready(job, problem))
+        release = protect(problem, _ready(job, problem, listen))
     with clock.stage("audit"):
         listen(Event("audit", "Attacking the release"))
         findings = _audited(job, problem, release, listen)
@@ -99,11 +99,21 @@ def _both(one: Listener, other: Listener) -> Listener:
     return listen
 
 
-def _ready(job: Job, problem: Problem) -> Method:
-    """The method with what it reads from files; a method itself touches none."""
-    if isinstance(job.method, Pattern):
-        return replace(job.method, mask=read_pattern(job.resolve(job.method.file), problem))
-    return job.method
+def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
+    """The method with what it reads from files, which it does not touch itself, and with somebody to report to."""
+
+    def progress(cost: float, bound: float) -> None:
+        gap = f": within {(cost - bound) / cost:.0%} of the best" if 0 < bound <= cost else ""
+        listen(Event("protect", message, detail=gap))
+
+    message = f"Protecting {len(problem.sensitive):,} sensitive cells"
+    match job.method:
+        case Pattern():
+            return replace(job.method, mask=read_pattern(job.resolve(job.method.file), problem))
+        case Suppress():
+            return replace(job.method, progress=progress)
+        case _:
+            return job.method
 
 
 def _audited(job: Job, problem: Problem, release: Release, listen: Listener) -> Findings:

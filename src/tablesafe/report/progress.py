@@ -11,12 +11,14 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A step of a run: which stage, in words, and how far it is when that is known."""
+    """A step of a run: which stage, in words, and how far it is when that is known. It names no cell and no value."""
 
     stage: str
     message: str
     done: int | None = None
     total: int | None = None
+    detail: str = ""
+    """What changes while the step goes on."""
 
 
 Listener: TypeAlias = Callable[[Event], None]
@@ -59,6 +61,7 @@ def progress_bar(*, enabled: bool = True) -> Iterator[Listener]:
                     progress.remove_task(done)
                 tasks.clear()
                 tasks[event.message] = progress.add_task(event.message, total=event.total)
-            progress.update(tasks[event.message], completed=event.done or 0, total=event.total)
+            text = f"{event.message}{event.detail}"
+            progress.update(tasks[event.message], description=text, completed=event.done or 0, total=event.total)
 
         yield listen

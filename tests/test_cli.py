@@ -451,7 +451,7 @@ def test_the_demo_is_safe_and_says_where_its_files_are(
     release, proof = folder / "public" / "revenue.csv", folder / "internal" / "certificate.json.gz"
     assert tablesafe("verify", proof, "--release", release).code == 0
     total = pl.read_csv(release).filter((pl.col("state") == "US") & (pl.col("month") == "1996"))
-    assert total["REVENUE"].max() == total["REVENUE"].sum() / 2  # the sectors add up to the total
+    assert total["value"].max() == total["value"].sum() / 2  # the sectors add up to the total
 
 
 # -- the house --------------------------------------------------------------------------------------------------------

@@ -59,6 +59,12 @@ class Release:
     solution: Solution | None = None
 
     @property
+    def heading(self) -> str:
+        """What the column of values is called: the response variable, unless the cells are of several."""
+        taken = self.table.dimensions if self.table.names is None else ("cell",)
+        return "value" if RESPONSE in taken or self.table.response in taken else self.table.response
+
+    @property
     def suppressed(self) -> Mask:
         """Which cells show no value."""
         return np.isnan(self.values)
@@ -113,16 +119,12 @@ class Release:
                     text = pl.Series([hierarchy.labels.get(code, code) for code in hierarchy.codes], dtype=pl.String)
                     at = self.table.codes[:, list(self.table.dimensions).index(name)].astype(np.uint32)
                     columns[f"{name} label"] = text.gather(at)
-        columns[self._heading(columns)] = self._shown(self.values)
+        columns[self.heading] = self._shown(self.values)
         columns["status"] = pl.Series(np.where(self.suppressed, "confidential", "published"), dtype=pl.String)
         if intervals:
             columns["from"] = self._shown(np.where(self.suppressed, np.nan, self.lower))
             columns["to"] = self._shown(np.where(self.suppressed, np.nan, self.upper))
         return pl.DataFrame(columns).filter(pl.Series(self.status != Status.BY_DESIGN))
-
-    def _heading(self, taken: dict[str, Any]) -> str:
-        """The response variable, unless the cells are of several."""
-        return "value" if RESPONSE in taken or self.table.response in taken else self.table.response
 
     def _shown(self, values: Floats) -> pl.Series:
         """Numbers for the public: whole ones without a decimal point."""

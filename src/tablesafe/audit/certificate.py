@@ -77,7 +77,7 @@ class Certificate:
             "notice": NOTICE,
             "method": self.release.method,
             "release": release_hash(self.release),
-            "response": _response(self.release),
+            "response": self.release.heading,
             "decimals": table.decimals,
             "whole": self.whole,
             **_codes(self.release),
@@ -210,13 +210,8 @@ def release_hash(release: Release) -> str:
         .sort()
         .to_list()
     )
-    header = [*release.table.code_columns(), _response(release), str(release.table.decimals)]
+    header = [*release.table.code_columns(), release.heading, str(release.table.decimals)]
     return _sha256("\n".join([SEPARATOR.join(header), *lines]))
-
-
-def _response(release: Release) -> str:
-    """The name of the column of values in the published frame."""
-    return release.table.response if release.table.response not in release.table.code_columns() else "value"
 
 
 def _codes(release: Release) -> dict[str, Any]:

@@ -114,9 +114,7 @@ class Tally:
         values = np.ascontiguousarray(np.concatenate(own, axis=1))
         starts = np.flatnonzero(np.diff(who, prepend=-2, append=-2))
         respondent = rows.respondent[apart]
-        changes = np.diff(respondent, prepend=-2) != 0
-        changes[starts[:-1]] = True
-        run = np.where(respondent >= 0, self._ticks(len(leaf)) + np.cumsum(changes), -1)
+        run = np.where(respondent >= 0, self._ticks(len(leaf)) + np.cumsum(np.diff(respondent, prepend=-2) != 0), -1)
         tick = self._ticks(len(starts))
         for cell in _descend(self.lattice.steps, leaf):
             _spread(
@@ -286,7 +284,7 @@ def _spread(
             state[cell, HOLDERS] += 1
             state[cell, RESPONDENTS] += not told_apart
             for r in range(rankings):
-                if abs(state[cell, OWN + r]) >= state[cell, floor + r]:
+                if abs(state[cell, OWN + r]) > state[cell, floor + r]:  # in a tie, the one that came first stays
                     _place(
                         amount, names, carried, cell, r, state[cell, OWN + r], who[starts[group]], state, cell,
                         OWN + rankings + r if weighted else -1, OWN + summed if requested else -1,

@@ -6,6 +6,7 @@ import gzip
 import random
 import stat
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest
 
-import tablesafe.tabulate.run as run
 from tablesafe.errors import InvalidFile, InvalidOption, TablesafeError
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.table import Table
@@ -108,7 +108,7 @@ def test_windows_1252(suffix: str, tmp_path: Path) -> None:
 
 
 def test_a_byte_beyond_the_first_chunk_decides_the_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablesafe.tabulate.csvfile.CHUNK", 7)
+    monkeypatch.setattr(import_module("tablesafe.tabulate.csvfile"), "CHUNK", 7)
     for encoding in ("utf-8", "cp1252"):
         path = tmp_path / f"{encoding}.csv"
         path.write_bytes("region,v\nAAAAAAAAAAAAAAA,1\nÖÄÜ,2\n".encode(encoding))
@@ -209,7 +209,7 @@ def test_the_folder_is_private_and_gone_after_an_error(tmp_path: Path, monkeypat
         seen.extend(stat.S_IMODE(folder.stat().st_mode) for folder in tmp_path.iterdir())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run, "survey", stop)
+    monkeypatch.setattr(import_module("tablesafe.tabulate.run"), "survey", stop)
     with pytest.raises(KeyboardInterrupt):
         table_of(FRAME, temporary=tmp_path)
     assert seen == [0o700]

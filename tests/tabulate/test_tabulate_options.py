@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -291,7 +292,7 @@ def test_many_batches_cut_no_contributor_in_two(monkeypatch: pytest.MonkeyPatch)
     )
     tables = []
     for batch in (1 << 18, 2048, 3):
-        monkeypatch.setattr("tablesafe.tabulate.leaves.BATCH", batch)
+        monkeypatch.setattr(import_module("tablesafe.tabulate.leaves"), "BATCH", batch)
         tables.append(tabulate(frame, dimensions=["x", "y"], value="v", respondent="f", holding="g"))
     for table in tables[1:]:
         assert table.largest(3).tolist() == tables[0].largest(3).tolist()

@@ -138,20 +138,21 @@ def _from_the_truth(system: System) -> tuple[Floats, Floats, int]:
     Bounds that are no decimal numbers of few digits are rounded inwards: who is protected within them is protected.
     Bounds beyond what floats hold exactly are left out.
     """
-    lower, upper = system.lower - system.truth, system.upper - system.truth
-    bounds = np.concatenate([lower, upper])
-    bounds = bounds[np.abs(bounds) < ROOM]
+    bounds = np.stack([system.lower, system.upper])
+    finite = np.abs(bounds) < EXACT
+    whole = np.where(finite, np.rint(bounds), 0.0)
+    rest, noise = np.where(finite, bounds, 0.0) - whole, 2.0 * np.spacing(np.where(finite, bounds, 0.0))
+    steps = whole - system.truth
+    largest = float(np.abs(steps[finite]).max(initial=1.0))
     grid = 1
-    largest = float(np.abs(bounds).max(initial=1.0))
-    while grid < FINEST and largest * grid * 10 < ROOM and not _whole(bounds * grid).all():
+    while grid < FINEST and largest * grid * 10 < ROOM and not _near_whole(rest * grid, noise * grid).all():
         grid *= 10
-    lower, upper = lower * grid, upper * grid
-    lower = np.where(_whole(lower), np.rint(lower), np.ceil(lower))
-    upper = np.where(_whole(upper), np.rint(upper), np.floor(upper))
-    return np.where(lower > -EXACT, lower, -np.inf), np.where(upper < EXACT, upper, np.inf), grid
+    rest, noise = rest * grid, noise * grid
+    inward = np.stack([np.ceil(rest[0]), np.floor(rest[1])])
+    moves = steps * grid + np.where(_near_whole(rest, noise), np.rint(rest), inward)
+    return np.where(finite[0], moves[0], -np.inf), np.where(finite[1], moves[1], np.inf), grid
 
 
-def _whole(numbers: Floats) -> NDArray[np.bool_]:
+def _near_whole(numbers: Floats, noise: Floats) -> NDArray[np.bool_]:
     """Which numbers are whole, up to the noise of decimal fractions in floats."""
-    with np.errstate(invalid="ignore"):
-        return np.abs(numbers - np.rint(numbers)) <= 1e-7 + 4 * np.spacing(np.abs(numbers))
+    return np.asarray(np.abs(numbers - np.rint(numbers)) <= 1e-9 + np.minimum(np.abs(noise), 0.1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -422,3 +423,28 @@ def test_values_with_decimals_are_not_whole_numbers() -> None:
     problem = Problem(table)
     with pytest.raises(InvalidOption, match="1 decimals"):
         audit(problem, Release.from_suppression(problem, table.value > 100), integers=True)
+
+
+# -- time, progress, other machines ------------------------------------------------------------------------------------
+
+
+def test_without_time_everything_is_still_proved_or_open() -> None:
+    problem, release = cube_problem(np.arange(27).reshape(3, 3, 3), 2.0)
+    slow, quick = audit(problem, release), audit(problem, release, cells="all", time_limit_s=0.0)
+    assert slow.exact
+    assert not quick.exact
+    assert quick.protected.tolist() == slow.protected.tolist()
+    assert (quick.lower >= slow.lower - 1e-9).all()
+    assert (quick.upper <= slow.upper + 1e-9).all()
+
+
+def test_progress_ends_at_one_and_another_executor_changes_nothing() -> None:
+    problem, release = cube_problem(np.arange(27).reshape(3, 3, 3), 2.0)
+    shares: list[float] = []
+    with ThreadPoolExecutor(2) as executor:
+        threads = audit(problem, release, executor=executor, progress=shares.append)
+    here = audit(problem, release)
+    assert shares[-1] == 1.0
+    assert all(0 <= share <= 1 for share in shares)
+    assert (threads.lower.tolist(), threads.upper.tolist()) == (here.lower.tolist(), here.upper.tolist())
+    assert threads.protected.tolist() == here.protected.tolist()

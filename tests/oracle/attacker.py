@@ -1,7 +1,7 @@
 """An attacker that shares no code with tablesafe: slow, simple, and independent.
 
-`naive` solves a fresh linear program for every bound. `exact` needs no solver at all: it goes through all vertices of the
-polytope in fractions, so it is right by construction, for a handful of cells.
+`naive` solves a fresh linear program for every bound. `exact` needs no solver at all: it goes through all vertices of
+the polytope in fractions, so it is right by construction, for a handful of cells.
 """
 
 from __future__ import annotations

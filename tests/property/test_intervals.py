@@ -8,14 +8,14 @@ from math import comb
 import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+
 from oracle.attacker import exact, naive
 from oracle.tables import cube, filled, sums, system_of
-
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.protection import NOBODY, TRUTH, Protection, protection
 from tablesafe.audit.system import System
 
-TIMES = settings(max_examples=120, deadline=None)
+TIMES = settings(max_examples=60, deadline=None)
 
 
 @st.composite
@@ -59,7 +59,7 @@ def systems(draw: st.DrawFn, largest: int = 30) -> System:
     n = matrix.shape[1]
     unknown = np.flatnonzero(draw(st.lists(st.sampled_from([True, True, False]), min_size=n, max_size=n)))
     rank = int(np.linalg.matrix_rank(matrix[:, unknown])) if unknown.size else 0
-    assume(comb(len(unknown), rank) * 2.0 ** (len(unknown) - rank) < 3000)
+    assume(comb(len(unknown), rank) * 2.0 ** (len(unknown) - rank) < 1500)
     lower, upper = [], []
     for cell in unknown.tolist():
         kinds = ["near", "half", "tenth", "free", "tight"] + (["zero"] if truth[cell] >= 0 else [])

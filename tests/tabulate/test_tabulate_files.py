@@ -150,7 +150,7 @@ FRAMES: dict[str, Callable[[], Any]] = {
     "polars with decimals": lambda: FRAME.cast({"turnover": pl.Decimal(10, 2), "weight": pl.Decimal(5, 1)}),
     "polars with short floats": lambda: FRAME.cast({"turnover": pl.Float32, "weight": pl.Float32}),
     "polars with more columns": lambda: FRAME.with_columns(
-        Turnover=pl.lit("x"), rows=pl.lit([1, 2]), records=pl.lit(1)
+        Turnover=pl.lit("x"), rows=pl.lit([1, 2]), records=pl.lit(1), large=pl.lit(1).cast(pl.Int128)
     ),
     "arrow": lambda: FRAME.to_arrow(),
     "arrow dataset": lambda: pads.dataset(FRAME.to_arrow()),

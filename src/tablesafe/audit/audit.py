@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
 from typing import Literal
 
 import numpy as np
@@ -45,6 +47,7 @@ def audit(
     executor: Executor | None = None,
     progress: Progress | None = None,
     time_limit_s: float | None = None,
+    checkpoint: str | Path | None = None,
 ) -> Findings:
     """Say for every sensitive cell what an attacker can derive from the release, and prove what it cannot.
 
@@ -54,21 +57,23 @@ def audit(
     two exact tables; without it only those are whose interval ends where it must, so that a tolerance never decides.
     `insiders` asks what respondents, or coalitions of up to `coalition`, learn about each other; `unions` judges the
     sums of withheld cells that can be derived. With `integers` the attacker knows that values are whole numbers, as
-    those of counts are (by default it does when the values are the table's own counts); `time_limit_s` is for that
-    question only: cells that it leaves unproved are open.
+    those of counts are (by default it does when the values are the table's own counts).
+
+    When `time_limit_s` is over, intervals are no longer made exact: what is protected is proved all the same, and what
+    is not proved is open. `checkpoint` names a confidential file from which an interrupted audit goes on.
     """
     if cells not in {"sensitive", "all"}:
         raise InvalidOption(f"audit's cells must be 'sensitive' or 'all', got {cells!r}.")
     _refuse_foreign(problem, release)
     system = System.of(problem, release)
     whole = _knows_whole_numbers(problem.table, integers)
-    work = _Work(problem, release, system, whole, certify, executor, progress, time_limit_s)
+    work = _Work(problem, release, system, whole, certify, executor, progress, time_limit_s, checkpoint)
     question = Question.of(problem, system, everything=cells == "all")
     if exact or whole or cells == "all":
-        exact, question = True, work.intervals(question)
+        exact, question = work.intervals(question)
     question, groups = work.decide(question, exact=exact)
     protected = ~question.sensitive | question.proved_by(groups)
-    if not certify:
+    if not work.prove_all:
         protected |= question.sure
     unit = 10.0**problem.table.decimals
     secret = question.at[protected & question.sensitive]
@@ -90,6 +95,10 @@ def audit(
     return replace(findings, certificate=Certificate(problem, release, system, groups, open_cells, others, whole))
 
 
+class _OutOfTime(Exception):
+    """The time for exact intervals is over."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Work:
     """The linear programs of one audit, and how to run them."""
@@ -102,20 +111,43 @@ class _Work:
     executor: Executor | None
     progress: Progress | None
     time_limit_s: float | None
+    checkpoint: str | Path | None
+    started: float = field(default_factory=perf_counter)
 
-    def intervals(self, question: Question) -> Question:
-        """Answer with the exact interval of every unknown cell asked about."""
+    @property
+    def prove_all(self) -> bool:
+        """Whether clear cases need a proof too. Bounds on whole numbers may be wider than what they can reach."""
+        return self.certify or self.whole
+
+    def intervals(self, question: Question) -> tuple[bool, Question]:
+        """Answer with the exact interval of every unknown cell asked about, if there is time."""
         at = question.at[question.hidden]
-        found = exact_intervals(self.system, at, executor=self.executor, progress=self.progress)
+        try:
+            found = exact_intervals(
+                self.system, at, executor=self.executor, progress=self._watched, checkpoint=self.checkpoint
+            )
+        except _OutOfTime:
+            return False, Question.of(self.problem, self.system, everything=False)
         lower, upper = found.lower, found.upper
         if self.whole:
-            sharper = integer_intervals(self.system, at, start=(lower, upper), time_limit_s=self.time_limit_s)
+            sharper = integer_intervals(self.system, at, start=(lower, upper), time_limit_s=self._left())
             lower, upper = sharper.lower, sharper.upper
-        return question.answered(question.hidden, lower, upper)
+        return True, question.answered(question.hidden, lower, upper)
+
+    def _left(self) -> float | None:
+        return None if self.time_limit_s is None else self.time_limit_s - (perf_counter() - self.started)
+
+    def _watched(self, share: float) -> None:
+        """Pass on the progress, and stop when the time is over."""
+        if self.progress is not None:
+            self.progress(share)
+        left = self._left()
+        if left is not None and left < 0:
+            raise _OutOfTime
 
     def decide(self, question: Question, *, exact: bool) -> tuple[Question, tuple[Group, ...]]:
         """Prove the cells that may be protected; without exact intervals, tell also how far they were seen to reach."""
-        asked = question.undecided(exact=exact, certify=self.certify)
+        asked = question.undecided(exact=exact, certify=self.prove_all)
         lower, upper, sliding = question.needs.take(asked).floats()
         sliding = np.where((lower == 0) & (upper == 0) & (sliding == 0), LEAST_WIDTH, sliding)
         value = question.value[asked]
@@ -125,7 +157,7 @@ class _Work:
         )  # fmt: skip
         if not exact:
             question = question.answered(asked, seen.lower, seen.upper)
-            asked = question.undecided(exact=True, certify=self.certify)
+            asked = question.undecided(exact=True, certify=self.prove_all)
         return question, tuple(self._proofs(question.needs.take(asked), seen))
 
     def _proofs(self, needs: Needs, seen: Protection) -> Iterator[Group]:
@@ -152,10 +184,7 @@ class _Work:
         label = components(self.system.matrix)
         for number in np.unique(label[needs.at]).tolist():
             cells, own = np.flatnonzero(label == number), needs.take(np.flatnonzero(label[needs.at] == number))
-            if self.whole:
-                tables = whole_moves(place, cells, own, self.time_limit_s)
-            else:
-                tables = furthest_moves(place, cells, own)
+            tables = whole_moves(place, cells, own, self._left()) if self.whole else furthest_moves(place, cells, own)
             yield prove(place, own, (), cells=cells, tables=tables, whole=self.whole)
 
 

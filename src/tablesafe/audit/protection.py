@@ -205,30 +205,38 @@ def _per_side(shape: Shape, sides: Integers, far: Floats) -> Floats:
 
 def _reached(shape: Shape, store: Store, sides: Integers) -> Floats:
     """How far the witness of each side takes its form."""
-    out = np.zeros(sides.shape)
-    by = np.where(sides >= 0, store.by[sides], NOBODY)
+    out, by = np.zeros(sides.shape), _served_by(store, sides)
     there = by >= 0
     out[there] = np.abs(pairs(form_values(shape, store), by[there], sides[there] // 2)) / store.denominator[by[there]]
     return out
 
 
+def _served_by(store: Store, sides: Integers) -> Integers:
+    """The point that serves each side; nobody serves a cell that cannot move."""
+    by = np.full(sides.shape, NOBODY)
+    by[sides >= 0] = store.by[sides[sides >= 0]]
+    return by
+
+
 def _answer(needs: Needs, shape: Shape, store: Store, ranges: Ranges, sides: Integers) -> Answer:
     asked = np.unique(sides[sides >= 0])
     tables = share(shape, store, asked[store.by[asked] >= 0])
-    part_of_cell = np.where(shape.form >= 0, shape.part[shape.form], NOBODY)
+    part_of_cell = np.full(len(shape.form), NOBODY)
+    part_of_cell[shape.form >= 0] = shape.part[shape.form[shape.form >= 0]]
     components, number = _components(needs, shape, tables, part_of_cell)
-    moves = sides[:, 0] >= 0
     ends, who = [], []
     for column, sign in ((0, -1), (1, 1)):
-        side = np.where(moves, sides[:, column], 0)
-        by = np.where(moves, store.by[side], NOBODY)
-        table = np.where(by >= 0, tables.of_side[side], NOBODY)
+        side, by = sides[:, column], _served_by(store, sides[:, column])
+        table = np.full(len(side), NOBODY)
+        table[by >= 0] = tables.of_side[side[by >= 0]]
         top, bottom = tables.reached(side, table)
-        known = moves & ranges.closed[side] & (by == NOBODY)
+        known = (side >= 0) & (by == NOBODY)
         top[known], bottom[known] = ranges.numerator[side[known]], ranges.denominator[side[known]]
         divisor = np.abs(shape.divisor[needs.wanted])
         ends.append(values_at(needs.truth[needs.wanted], sign * top, bottom, divisor, needs.piece.grid))
-        who.append(np.where(by >= 0, number[np.maximum(table, 0)] if len(number) else NOBODY, by))
+        own = np.where(top == 0, TRUTH, NOBODY)
+        own[by >= 0] = number[table[by >= 0]]
+        who.append(own)
     part = part_of_cell[needs.wanted]
     there = (who[0] >= 0) | (who[1] >= 0)
     component = np.where(there, np.searchsorted(tables.parts, part), NOBODY)

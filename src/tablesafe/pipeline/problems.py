@@ -18,7 +18,6 @@ from tablesafe.problem import Problem
 from tablesafe.report.progress import Event, Listener, ignore
 from tablesafe.rules.columns import amounts, marked
 from tablesafe.table import Table
-from tablesafe.tabulate import shadowed
 
 
 def build_problem(job: Job, listen: Listener = ignore) -> Problem:
@@ -30,14 +29,8 @@ def build_problem(job: Job, listen: Listener = ignore) -> Problem:
         listen(Event("tabulate", f"Reading {job.source.file}"))
         table = build_table(job, listen)
         listen(Event("rules", "Looking for sensitive cells"))
-        problem = _with_statuses(job, _flagged(job, table))
+        problem = _with_statuses(job, Problem(table, job.rules))
     return _with_apriori(job, _with_options(job, problem))
-
-
-def _flagged(job: Job, table: Table) -> Problem:
-    """What the rules say about a table; they look at the shadow variable where there is one."""
-    seen = Problem(shadowed(table), job.rules).sensitivity
-    return Problem(table, sensitivity=seen).replace(rules=job.rules)
 
 
 def _read_problem(job: Job) -> Problem:

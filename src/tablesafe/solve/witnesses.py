@@ -20,7 +20,7 @@ from tablesafe.solve.highs import Answer, WarmSimplex
 from tablesafe.solve.local import OPTIMAL, Search
 from tablesafe.solve.polytope import Polytope
 from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.proof import ROOM, Proof, forget
+from tablesafe.solve.proof import ROOM, Proof, equal, forget
 from tablesafe.solve.ranges import Ranges, close, note, prove_point, settle
 
 NOBODY, TRUTH = -1, -2
@@ -144,19 +144,19 @@ def absorb(
         note(p, w, ranges, denominator)
         if priced >= 0:
             settle(p, w, ranges, denominator, exact, rows, prices, priced, side)
-        _keep(p, w, store, denominator, side if ranges.closed[side] else NOBODY)
+        _keep(p, w, ranges, store, denominator)
     forget(w)
 
 
 @njit(cache=True)
-def _keep(p: Polytope, w: Proof, store: Store, denominator: int, ended: int) -> None:
-    """Store the point located if it serves a need, or shows the end of the side `ended`."""
-    useful = ended != NOBODY and store.by[ended] == NOBODY
+def _keep(p: Polytope, w: Proof, ranges: Ranges, store: Store, denominator: int) -> None:
+    """Store the point located if it serves a need that nobody serves yet."""
     k, columns, at, used = len(p.column_start) - 1, 0, store.sizes[_POINTS], store.sizes[_ENTRIES]
+    useful = False
     for i in range(w.sizes[0]):
         form = w.listed[i]
         columns += form < k
-        useful |= _serves(store.by, store.need, form, w.numerator[form], denominator)
+        useful |= _serves(ranges, store, form, w.numerator[form], denominator)
     if not useful:
         return
     if at >= len(store.denominator) or used + columns > len(store.column):
@@ -165,24 +165,25 @@ def _keep(p: Polytope, w: Proof, store: Store, denominator: int, ended: int) -> 
     for i in range(w.sizes[0]):
         form = w.listed[i]
         x = w.numerator[form]
-        if _serves(store.by, store.need, form, x, denominator):
+        if _serves(ranges, store, form, x, denominator):
             store.by[2 * form if x > 0 else 2 * form + 1] = at
         if form < k and x != 0:
             store.column[used], store.numerator[used] = form, x
             used += 1
-    if ended != NOBODY and store.by[ended] == NOBODY:
-        store.by[ended] = at
     store.denominator[at], store.start[at + 1] = denominator, used
     store.sizes[_POINTS], store.sizes[_ENTRIES] = at + 1, used
 
 
 @njit(cache=True)
-def _serves(by: Integers, need: Floats, form: int, numerator: int, denominator: int) -> bool:
-    """Whether a value of a form serves a need that nobody serves yet."""
+def _serves(ranges: Ranges, store: Store, form: int, numerator: int, denominator: int) -> bool:
+    """Whether a value of a form goes as far as needed, or to the very end, where nobody goes yet."""
     side = 2 * form if numerator > 0 else 2 * form + 1
-    if by[side] != NOBODY or need[side] <= 0.0 or need[side] * denominator >= ROOM:
+    need = store.need[side]
+    if store.by[side] != NOBODY or need <= 0.0:
         return False
-    return abs(numerator) >= int(need[side]) * denominator
+    if need * denominator < ROOM and abs(numerator) >= int(need) * denominator:
+        return True
+    return ranges.closed[side] and equal(abs(numerator), denominator, ranges.numerator[side], ranges.denominator[side])
 
 
 class _WholePart:

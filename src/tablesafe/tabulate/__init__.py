@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tablesafe.tabulate.build import shadowed
 from tablesafe.tabulate.run import tabulate
 
-__all__ = ["shadowed", "tabulate"]
+__all__ = ["tabulate"]

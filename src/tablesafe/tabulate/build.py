@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, cell_keys, to_integers
+from tablesafe.equations import Floats, Integers, cell_keys
 from tablesafe.errors import InvalidTable
 from tablesafe.linking import link
 from tablesafe.table import Contributors, Table
@@ -167,14 +167,3 @@ class Cells:
             added = self.totals.best.carried[:, r, :, 0] / 10.0 ** self.units[response.added].decimals
         amount = self.totals.best.amount[:, r] / 10.0 ** self.units[response.amount].decimals
         return Contributors(amount, self.totals.best.who[:, r].copy(), added, self.names)
-
-
-def shadowed(table: Table) -> Table:
-    """The table as rules must see it: where contributors were ranked by a shadow variable, with its totals as values.
-
-    Without a shadow variable it is the table itself. Cells and equations stay the same.
-    """
-    if SHADOW not in table.columns:
-        return table
-    integers, decimals, exact = to_integers(np.asarray(table.columns[SHADOW], dtype=np.float64))
-    return replace(table, integers=integers, decimals=decimals, exact=exact, response=SHADOW)

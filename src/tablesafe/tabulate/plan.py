@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from tablesafe.errors import InvalidOption
 from tablesafe.files import did_you_mean
-from tablesafe.hierarchy import Equation, Hierarchy, parse_equations
+from tablesafe.hierarchy import TOTAL, Equation, Hierarchy, parse_equations
 
 Where: TypeAlias = str | Mapping[str, str | Sequence[str]] | Callable[[Any], Any] | None
 """Which records count: an SQL condition, codes by column, or (for an Ibis table) a function of the table."""
@@ -18,6 +18,9 @@ Equations: TypeAlias = str | Iterable[str] | Mapping[str, Sequence[str]]
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
 """Told what is being done, how much of it is done, and how much there is (when that is known)."""
+
+Engine: TypeAlias = Literal["auto", "duckdb", "ibis"]
+"""What groups the records: DuckDB here, or the engine of an Ibis table; auto goes by the source."""
 
 ERROR, DROP = "error", "drop"
 RECORDS = "records"
@@ -164,7 +167,7 @@ def make_plan(
         missing=_per_dimension(names, missing, ERROR, "missing"),
         margins=_margins(spanned, margins),
         zeros=zeros,
-        total=_per_dimension(names, total, "Total", "total"),
+        total=_per_dimension(names, total, TOTAL, "total"),
         equations=parsed,
         listed=() if value is None else (value,) if isinstance(value, str) else tuple(value),
         empty=tuple(empty),
@@ -250,6 +253,3 @@ def _refuse_clash(names: list[str], extras: Mapping[str, Measure], request: str 
             raise InvalidOption(f"{name!r} is a dimension and cannot be added up as well.")
     if request is not None and request in extras:
         raise InvalidOption(f"{request!r} is the request and cannot be added up as well.")
-
-
-Engine: TypeAlias = Literal["auto", "duckdb", "ibis"]

@@ -257,7 +257,8 @@ def _open_frame(connection: Connection, source: Any, wanted: Callable[[str], boo
 def _arrow(source: Any, wanted: Callable[[str], bool]) -> tuple[Any, list[str], tuple[str, ...]]:
     """The wanted columns as something that DuckDB can scan again and again, their names, and all names."""
     try:
-        if isinstance(source, pl.LazyFrame):
+        if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
+            source = source.lazy()
             available = tuple(source.collect_schema().names())
             table = source.select([name for name in available if wanted(name)]).collect().to_arrow()
         elif isinstance(source, pads.Dataset):

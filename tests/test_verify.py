@@ -38,6 +38,7 @@ BY_HAND: dict[str, Any] = {
     "sensitive": {"cells": [0], "lower": [2], "upper": [2], "sliding": [0]},
     "open": [],
     "others": [],
+    "attackers": ["outsiders"],
     "proofs": [[0, 1, 2]],
     "chains": [
         {"over": 1, "witnesses": [{"cells": [0, 1, 2, 3], "values": [8, 7, 9, 6]}]},
@@ -306,6 +307,12 @@ def test_the_command_needs_nothing_but_python(path: Path, published: Path) -> No
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "is not a certificate" in done.stderr
+
+
+def test_the_verifier_loads_neither_numpy_nor_a_solver() -> None:
+    program = "import sys, tablesafe.verify; print(*sorted({'numpy', 'polars', 'highspy', 'scipy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
 
 
 def test_the_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,6 +48,8 @@ class Verification:
     """Sensitive cells that the certificate itself calls open to anyone who sees the release."""
     others: tuple[str, ...]
     """What else the certificate admits: cells open to insiders, sums that fail a rule."""
+    attackers: tuple[str, ...]
+    """Whom the audit looked at, in words. Witnesses prove what is hidden from outsiders; the rest is its word."""
     witnesses: int
     equations: int
     unknown: int
@@ -65,6 +67,7 @@ class Verification:
         lines = [
             f"{self.protected:,} of {self.cells:,} sensitive cells are protected: proved by {self.witnesses:,} witness "
             f"tables over {self.unknown:,} unknown cells and {self.equations:,} equations.",
+            f"The audit looked at: {' '.join(self.attackers)}",
             "The published file agrees with the certificate."
             if self.release_checked
             else "No published file was compared.",
@@ -141,6 +144,7 @@ def verify(path: str | Path, *, release: str | Path | None = None) -> Verificati
         protected=len(proved),
         open=tuple(content.describe(cell) for cell in content.open),
         others=tuple(str(other) for other in document["others"]),
+        attackers=tuple(str(who) for who in document["attackers"]),
         witnesses=witnesses,
         equations=len(content.equations),
         unknown=len(content.truth),

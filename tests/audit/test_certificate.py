@@ -13,8 +13,10 @@ import pytest
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.certificate import Certificate, release_hash
+from tablesafe.audit.findings import How
 from tablesafe.errors import InvalidCertificate
 from tablesafe.hierarchy import Hierarchy
+from tablesafe.io.jj import read_jj
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
 from tablesafe.rules.sensitivity import Sensitivity
@@ -171,3 +173,25 @@ def test_few_witnesses_serve_many_cells() -> None:
     certificate = certified(problem, Release.from_suppression(problem, inner(table)))
     assert not certificate.open.size
     assert certificate.witnesses < 144
+
+
+@pytest.mark.parametrize("name", ["jj/targus.jj", "jj/table1.jj", "jj/table7.jj", "jj/hier13.jj", "bench/3d_10.jj.gz"])
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.97])
+def test_what_is_protected_on_the_benchmark_instances_is_proved(
+    instances: Path, tmp_path: Path, name: str, share: float
+) -> None:
+    """Whatever the pattern: both ways of asking agree, nothing stays unproved, and the verifier agrees."""
+    problem = read_jj(instances / name)
+    random = np.random.default_rng(int(100 * share))
+    mask = problem.sensitivity.mask | ((random.random(len(problem.table)) < share) & ~problem.frozen)
+    release = Release.from_suppression(problem, mask)
+    findings = audit(problem, release, insiders=False, unions=False)
+    assert How.UNPROVED not in {opening.how for opening in findings.open}
+    assert audit(problem, release, exact=False, insiders=False, unions=False).protected.tolist() == (
+        findings.protected.tolist()
+    )
+    assert findings.certificate is not None
+    findings.certificate.save(tmp_path / "certificate.json.gz")
+    release.frame().write_csv(tmp_path / "release.csv")
+    found = verify(tmp_path / "certificate.json.gz", release=tmp_path / "release.csv")
+    assert found.protected == int(findings.protected.sum())

@@ -27,8 +27,8 @@ from tablesafe.rules import PPercent, Threshold
 from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.table import Contributors, Table
 
-SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 
 ROWS, COLUMNS = "abc", "xyz"
 P = 20

@@ -41,6 +41,7 @@ def audit(
     exact: bool = True,
     insiders: bool = True,
     coalition: int = 1,
+    names: bool = False,
     unions: bool = True,
     integers: bool | None = None,
     certify: bool = True,
@@ -55,9 +56,10 @@ def audit(
     wide as the sliding level; without levels, when it is not known exactly. With `exact` the intervals are exact;
     without, they are only as wide as the answer needs, which is much faster. `certify` proves every protected cell by
     two exact tables; without it only those are whose interval ends where it must, so that a tolerance never decides.
-    `insiders` asks what respondents, or coalitions of up to `coalition`, learn about each other; `unions` judges the
-    sums of withheld cells that can be derived. With `integers` the attacker knows that values are whole numbers, as
-    those of counts are (by default it does when the values are the table's own counts).
+    `insiders` asks what respondents, or coalitions of up to `coalition`, learn about each other, and tells them by
+    their role unless `names` are wanted; `unions` judges the sums of withheld cells that can be derived. With
+    `integers` the attacker knows that values are whole numbers, as those of counts are (by default it does when the
+    values are the table's own counts).
 
     When `time_limit_s` is over, intervals are no longer made exact: what is protected is proved all the same, and what
     is not proved is open. `checkpoint` names a confidential file from which an interrupted audit goes on.
@@ -86,13 +88,16 @@ def audit(
         question.upper / unit,
         protected,
         exact,
-        insiders=find_insiders(problem, system, secret, coalition=coalition) if insiders else None,
+        insiders=find_insiders(problem, system, secret, coalition=coalition, names=names) if insiders else None,
         unions=find_unions(problem, system) if unions else None,
     )
     if not certify:
         return findings
-    open_cells, others = question.cells[~protected], tuple(str(opening) for opening in findings.beyond_outsiders)
-    return replace(findings, certificate=Certificate(problem, release, system, groups, open_cells, others, whole))
+    others = tuple(str(opening) for opening in findings.beyond_outsiders)
+    certificate = Certificate(
+        problem, release, system, groups, question.cells[~protected], others, findings.attackers, whole
+    )
+    return replace(findings, certificate=certificate)
 
 
 class _OutOfTime(Exception):
@@ -156,9 +161,15 @@ class _Work:
             executor=self.executor, progress=self.progress,
         )  # fmt: skip
         if not exact:
-            question = question.answered(asked, seen.lower, seen.upper)
+            question = self._widened(question.answered(asked, seen.lower, seen.upper))
             asked = question.undecided(exact=True, certify=self.prove_all)
         return question, tuple(self._proofs(question.needs.take(asked), seen))
+
+    def _widened(self, question: Question) -> Question:
+        """With exact intervals for cells that were seen on both sides, but not far enough apart."""
+        narrow = question.too_narrow
+        found = exact_intervals(self.system, question.at[narrow], executor=self.executor)
+        return question.answered(narrow, found.lower, found.upper)
 
     def _proofs(self, needs: Needs, seen: Protection) -> Iterator[Group]:
         """The exact tables that prove what was seen, component by component; then what only a second try proves."""

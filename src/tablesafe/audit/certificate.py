@@ -46,6 +46,8 @@ class Certificate:
     """Sensitive cells without a proof."""
     others: tuple[str, ...] = ()
     """What the audit found beyond its own proofs: cells open to insiders, sums that fail a rule."""
+    attackers: tuple[str, ...] = ()
+    """Whom the audit looked at, in words."""
     whole: bool = False
     """Whether the attacker knows that values are whole numbers of the unit, so that all witnesses are."""
 
@@ -100,6 +102,7 @@ class Certificate:
             },
             "open": self.open.tolist(),
             "others": list(self.others),
+            "attackers": list(self.attackers),
             "proofs": proofs,
             "chains": chains,
         }

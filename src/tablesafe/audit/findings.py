@@ -99,6 +99,12 @@ class Findings:
         return not self.open
 
     @property
+    def attackers(self) -> tuple[str, ...]:
+        """Whom the audit looked at, in words."""
+        looked = (self.insiders, self.unions)
+        return ("Anyone who sees the release.", *(found.searched for found in looked if found is not None))
+
+    @property
     def value(self) -> Floats:
         """The true value of each cell."""
         return self.problem.table.value[self.cells]
@@ -235,6 +241,7 @@ class Findings:
             {
                 "notice": "CONFIDENTIAL: holds true values of withheld cells.",
                 "safe": self.safe,
+                "looked at": list(self.attackers),
                 "exact intervals": self.exact,
                 "sensitive cells": int(self.problem.sensitivity.mask.sum()),
                 "withheld cells": int(self.release.suppressed.sum()),
@@ -243,7 +250,6 @@ class Findings:
                 "disclosed exactly": [table.describe(int(cell)) for cell in self.disclosed_exactly],
                 "open": [self._told(opening, number < explanations) for number, opening in enumerate(self.open)],
                 "possible": [self._told(opening, False) for opening in self.possible],
-                "searched": [part.searched for part in (self.insiders, self.unions) if part is not None],
                 "cells": [
                     {name: _finite(value) for name, value in row.items()} for row in self.frame().iter_rows(named=True)
                 ],

@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.knowledge import Knowledge, Members
 from tablesafe.audit.moves import Limits, Move, Moves, Room
 from tablesafe.audit.sums import components
@@ -114,7 +113,7 @@ def insiders(
     return Insiders(
         tuple(search.worst(names)),
         len(wanted),
-        search.programs,
+        search.moves.solved,
         f"Every {who} of the {len(listed):,} contributors listed in suppressed cells, "
         f"against {len(wanted):,} sensitive cells.",
         search.cut,
@@ -196,14 +195,11 @@ class _Search:
         """What nobody at all can rule out."""
         self.settled = {+1: np.zeros(len(truth), np.bool_), -1: np.zeros(len(truth), np.bool_)}
         """Cells that can move as far as they need by a move that nobody can rule out."""
+        self.convincing: list[list[Move]] = []
+        """Witnesses for the cell that is looked at, which convinced somebody."""
         self.components = components(self.system.matrix)
         self.openings: dict[int, list[_Opening]] = {}
-        self.intervals, self.cut = 0, False
-
-    @property
-    def programs(self) -> int:
-        """Linear programs solved, two for each interval."""
-        return self.moves.solved + 2 * self.intervals
+        self.cut = False
 
     def run(self) -> None:
         """Look at every sensitive cell."""
@@ -214,6 +210,7 @@ class _Search:
     def _look_at(self, target: int) -> None:
         """Find out who can rule out the witnesses of a cell, and what they learn."""
         tried: set[Members] = set()
+        self.convincing = []
         moved = self._witnesses(target, (), self.cautious, NOTHING)
         if moved is not None:
             self._convince(target, (), moved, True, tried)
@@ -249,18 +246,22 @@ class _Search:
     def _judge(self, target: int, members: Members, moved: list[Move] | None, cautious: bool) -> list[Move] | None:
         """Witnesses for one coalition; None where it has none that are sure. Openings go on record."""
         listed = self._limits(members, guess=False)
-        if moved is not None and all(allowed(listed, move, target) for move in moved):
-            return moved
-        if self._need(target, members).nothing:
+        for known in [*([] if moved is None else [moved]), *reversed(self.convincing)]:
+            if all(allowed(listed, move, target) for move in known):
+                return known
+        need = self._need(target, members)
+        if need.nothing:
             return moved
         room = self.cautious if cautious else self.plain
         witnesses = self._witnesses(target, members, room, listed)
         if witnesses is not None:
+            if need == self.needs[target]:
+                self.convincing.append(witnesses)
             return witnesses
         witnesses = self._witnesses(target, members, self.plain, self._limits(members, guess=True))
         possible = None if witnesses is not None else self._opening(target, members, certain=False)
         if possible is None:
-            return witnesses or moved
+            return moved if witnesses is None else witnesses
         witnesses = self._witnesses(target, members, self.plain, listed, certain=True)
         certain = None if witnesses is not None else self._opening(target, members, certain=True)
         self._note(target, certain or possible)
@@ -353,24 +354,15 @@ class _Search:
         return Limits(cells, np.where(known, 0.0, np.floor(truth[cells] - floor)), np.where(known, 0.0, np.floor(up)))
 
     def _opening(self, target: int, members: Members, *, certain: bool) -> _Opening | None:
-        """The exact interval of a cell as a coalition sees it, if it is too narrow."""
-        limits = self._limits(members, guess=not certain)
-        system = self.system
-        lower, upper = system.lower.copy(), system.upper.copy()
-        lower[limits.cells] = np.maximum(lower[limits.cells], system.truth[limits.cells] - limits.down)
-        upper[limits.cells] = np.minimum(upper[limits.cells], system.truth[limits.cells] + limits.up)
-        if not members and not certain:
-            lower = np.maximum(lower, np.minimum(self.knowledge.guess, system.truth))
-        keep = np.flatnonzero((self.components == self.components[target]) & (lower < upper))
-        at = int(np.searchsorted(keep, target))
-        low = high = float(system.truth[target])
-        if at < len(keep) and keep[at] == target:
-            self.intervals += 1
-            interval = exact_intervals(_part(system, keep, lower, upper), np.array([at]))
-            low, high = float(interval.lower[0]), float(interval.upper[0])
-        value, need = float(system.truth[target]), self._need(target, members, certain=certain)
-        if lower[target] > system.lower[target] and not need.bare:
-            need = replace(need, lower=min(need.lower, value - float(lower[target])))
+        """The interval of a cell as a coalition sees it, if it is too narrow."""
+        room = self.cautious if not members and not certain else self.plain
+        limits = self._limits(members, guess=not certain and bool(members))
+        value, need = float(self.system.truth[target]), self._need(target, members, certain=certain)
+        low, high = (value + sign * self.moves.reach(room, target, sign, limits) for sign in (-1, 1))
+        own = limits.down[limits.cells == target]
+        floor = value - min([float(room.down[target]), *own.tolist()])
+        if floor > self.system.lower[target] and not need.bare:
+            need = replace(need, lower=min(need.lower, value - floor))
         short = need.short(value, low, high)
         return None if short is None else _Opening(members, low, high, short, certain)
 
@@ -413,15 +405,6 @@ class _Search:
                 certain=worst.certain,
                 names=tuple(_name(self.knowledge, member) for member in worst.members) if names else (),
             )
-
-
-def _part(system: System, cells: NDArray[np.intp], lower: Floats, upper: Floats) -> System:
-    """The system over some of its cells; the others are known."""
-    columns = system.matrix.tocsc()[:, cells].tocsr()
-    rows = np.flatnonzero(np.diff(columns.indptr))
-    matrix, truth = columns[rows], system.truth[cells]
-    rhs = np.asarray(matrix.astype(np.int64) @ truth)
-    return System(system.table, system.cells[cells], system.rows[rows], matrix, rhs, lower[cells], upper[cells], truth)
 
 
 def allowed(limits: Limits, move: Move, but: int) -> bool:

@@ -6,13 +6,16 @@ Where that takes too long, a solver looks for it in the whole component.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.audit.exact import SMALL_DENOMINATORS
+from tablesafe.audit.exact import NEAR, SMALL_DENOMINATORS, row_sums
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Integers
@@ -61,6 +64,24 @@ class Limits:
     down: Floats = field(repr=False)
     up: Floats = field(repr=False)
 
+    @classmethod
+    def of(cls, cell: int, down: float, up: float) -> Self:
+        """A limit for one cell."""
+        return cls(np.array([cell]), np.array([down]), np.array([up]))
+
+    def without(self, cell: int) -> Limits:
+        """The limits of the other cells."""
+        keep = self.cells != cell
+        return Limits(self.cells[keep], self.down[keep], self.up[keep])
+
+    def and_also(self, other: Limits) -> Limits:
+        """These limits and those of further cells."""
+        return Limits(
+            np.concatenate([self.cells, other.cells]),
+            np.concatenate([self.down, other.down]),
+            np.concatenate([self.up, other.up]),
+        )
+
 
 class Moves:
     """Looks for moves of the unknown cells of a system."""
@@ -81,7 +102,9 @@ class Moves:
         self._start = np.searchsorted(space.form[self._order], np.arange(space.forms.shape[0] + 1))
         self.solved = 0
         self._component = components(system.matrix)
-        self._shared: local.Search | None = None
+        self._components: dict[int, tuple[NDArray[np.intp], sparse.csr_array]] = {}
+        self._search: local.Search | None = None
+        """Space for a search; all rooms have the same shape."""
 
     def room(self, down: Floats, up: Floats) -> Room:
         """The room given by limits for every cell; they are rounded inwards to whole units."""
@@ -94,12 +117,6 @@ class Moves:
         zero = np.zeros(self._extra)
         polytope = Polytope.of(self._rows, np.concatenate([lower, zero]), np.concatenate([upper, zero]))
         return Room(down, up, polytope)
-
-    def _search(self, polytope: Polytope) -> local.Search:
-        """Space for a search; all rooms have the same shape."""
-        if self._shared is None:
-            self._shared = local.Search.over(polytope)
-        return self._shared
 
     def _in_forms(self, cells: NDArray[np.intp], down: Floats, up: Floats) -> tuple[Floats, Floats]:
         """The limits of cells as limits of their forms."""
@@ -116,34 +133,63 @@ class Moves:
         form = int(self._form[cell])
         if form < 0:
             return None
-        wanted = abs(by)
-        move = self._from_the_truth(room, form, cell, by, other)
-        if isinstance(move, Move) and abs(move.at(cell)) >= wanted:
+        self.solved += 1
+        sign, enough = self._sense(cell, by), abs(by * float(self._divisor[cell]))
+        with self._within(room, other.without(cell), form, self._own_bounds(room, form, cell, by)) as p:
+            if (p.upper[form] if sign > 0 else -p.lower[form]) < enough:
+                return None
+            ended, _, columns, values = self._furthest(p, form, sign, enough)
+            move = self._move(p, columns, values) if ended == local.REACHED else None
+        if move is not None or ended == local.OPTIMAL:
             return move
-        return None if move == local.OPTIMAL else self._by_program(room, cell, by, other)
+        there = Limits.of(cell, max(-by, 0.0), max(by, 0.0))
+        found = self._by_program(room, cell, by > 0, other.without(cell).and_also(there))
+        return found if found is not None and abs(found.at(cell)) >= abs(by) - 1e-6 else None
 
-    def _from_the_truth(self, room: Room, form: int, cell: int, by: float, other: Limits) -> Move | int:
-        """Search near the truth: the move, or how the search ended without one."""
-        p, s = room.polytope, self._search(room.polytope)
-        keep = (self._form[other.cells] >= 0) & (other.cells != cell)
+    def reach(self, room: Room, cell: int, sign: int, other: Limits) -> float:
+        """How far a cell can fall (sign −1) or rise (+1), within the room and other limits."""
+        form = int(self._form[cell])
+        if form < 0:
+            return 0.0
+        self.solved += 1
+        with self._within(room, other, form, (room.polytope.lower[form], room.polytope.upper[form])) as p:
+            ended, value, _, _ = self._furthest(p, form, self._sense(cell, sign), np.inf)
+        if ended == local.OPTIMAL:
+            return abs(value / float(self._divisor[cell]))
+        found = None if ended == local.UNBOUNDED else self._by_program(room, cell, sign > 0, other)
+        return np.inf if found is None else abs(found.at(cell))
+
+    def _sense(self, cell: int, sign: float) -> float:
+        return float(np.sign(sign) * np.sign(self._divisor[cell]))
+
+    @contextmanager
+    def _within(self, room: Room, other: Limits, form: int, bounds: tuple[float, float]) -> Iterator[Polytope]:
+        """The room's polytope with other bounds of one form and other limits of some cells, for a while."""
+        p = room.polytope
+        keep = self._form[other.cells] >= 0
         forms = self._form[other.cells[keep]]
         changed = np.unique(np.append(forms, form))
         before = p.lower[changed], p.upper[changed]
         low, high = self._in_forms(other.cells[keep], other.down[keep], other.up[keep])
-        p.lower[form], p.upper[form] = self._own_bounds(room, form, cell, by)
+        p.lower[form], p.upper[form] = bounds
         np.maximum.at(p.lower, forms, low)
         np.minimum.at(p.upper, forms, high)
-        sign = float(np.sign(by) * np.sign(self._divisor[cell]))
-        enough = abs(by) * abs(float(self._divisor[cell]))
-        self.solved += 1
-        reachable = (p.upper[form] if sign > 0 else -p.lower[form]) >= enough
-        ended = local.maximise(p, s, form, sign, enough, _BUDGET) if reachable else local.OPTIMAL
+        try:
+            yield p
+        finally:
+            p.lower[changed], p.upper[changed] = before
+
+    def _furthest(self, p: Polytope, form: int, sign: float, enough: float) -> tuple[int, float, Integers, Floats]:
+        """Push a form from the truth: how the search ended, how far it came, and the point."""
+        if self._search is None:
+            self._search = local.Search.over(p)
+        search = self._search
+        ended = local.maximise(p, search, form, sign, enough, _BUDGET)
+        value = float(search.value[form])
         columns, values = np.zeros(p.columns, np.int64), np.zeros(p.columns)
-        count = local.here(p, s, columns, values)
-        local.clear(p, s)
-        found = self._move(p, columns[:count], values[:count]) if ended == local.REACHED else None
-        p.lower[changed], p.upper[changed] = before
-        return ended if ended == local.OPTIMAL else found or local.GAVE_UP
+        count = local.here(p, search, columns, values)
+        local.clear(p, search)
+        return int(ended), value, columns[:count], values[:count]
 
     def _own_bounds(self, room: Room, form: int, cell: int, by: float) -> tuple[float, float]:
         """The bounds of a form by all its cells, where one of them may move as far as it is asked to."""
@@ -176,27 +222,45 @@ class Moves:
         cells = self._order[_ranges(self._start[forms], length)]
         return Move(cells, np.repeat(by, length) / self._divisor[cells])
 
-    def _by_program(self, room: Room, cell: int, by: float, other: Limits) -> Move | None:
-        """Ask a solver, over the whole component."""
+    def _by_program(self, room: Room, cell: int, up: bool, other: Limits) -> Move | None:
+        """Ask a solver for the furthest move, over the whole component; None where it has no end."""
         number = int(self._component[cell])
-        cells = np.flatnonzero(self._component == number)
-        columns = self.system.matrix.tocsc()[:, cells].tocsr()
-        matrix = sparse.csr_array(columns[np.flatnonzero(np.diff(columns.indptr))])
+        cells, matrix = self._whole_component(number)
         if number not in room.programs:
             scale = 2.0 ** np.ceil(np.log2(max(float(self.system.truth[cells].max()) / 2.0**20, 1.0)))
             room.programs[number] = RepeatedProgram(matrix, -room.down[cells], room.up[cells], scale=scale)
-        there = np.isin(other.cells, cells) & (other.cells != cell)
-        changed = np.append(other.cells[there], cell)
-        down = np.append(np.minimum(other.down, room.down[other.cells])[there], max(-by, 0.0))
-        up = np.append(np.minimum(other.up, room.up[other.cells])[there], max(by, 0.0))
-        at = np.searchsorted(cells, cell)
-        values = room.programs[number].furthest(int(at), by > 0, np.searchsorted(cells, changed), -down, up)
-        nearest = np.rint(values) if not np.asarray(matrix @ np.rint(values)).any() else values
-        off = np.abs(np.asarray(matrix @ nearest)).max(initial=0.0)
-        if abs(nearest[at]) < abs(by) - 1e-6 or off > 1e-6 * max(1.0, float(np.abs(nearest).max())):
+        own = other.cells == cell
+        here = np.isin(other.cells, cells)
+        down = np.where(own, other.down, np.minimum(other.down, room.down[other.cells]))[here]
+        high = np.where(own, other.up, np.minimum(other.up, room.up[other.cells]))[here]
+        changed = np.searchsorted(cells, other.cells[here])
+        values = room.programs[number].furthest(int(np.searchsorted(cells, cell)), up, changed, -down, high)
+        if values is None:
             return None
+        low, top = -room.down[cells], room.up[cells]
+        low[changed], top[changed] = -down, high
+        nearest = _exactly(matrix, values, low, top)
         moved = np.flatnonzero(np.abs(nearest) > 1e-9)
         return Move(cells[moved], nearest[moved])
+
+    def _whole_component(self, number: int) -> tuple[NDArray[np.intp], sparse.csr_array]:
+        """The cells of a component, and its equations over them."""
+        if number not in self._components:
+            cells = np.flatnonzero(self._component == number)
+            columns = self.system.matrix.tocsc()[:, cells].tocsr()
+            rows = np.flatnonzero(np.diff(columns.indptr))
+            self._components[number] = cells, sparse.csr_array(columns[rows].astype(np.int64))
+        return self._components[number]
+
+
+def _exactly(matrix: sparse.csr_array, values: Floats, lower: Floats, upper: Floats) -> Floats:
+    """A solver's point in exact fractions, where it is near to one that is exactly additive and within its bounds."""
+    for parts in SMALL_DENOMINATORS:
+        near = np.rint(values * parts)
+        close = (np.abs(values * parts - near) <= NEAR) & (near >= lower * parts) & (near <= upper * parts)
+        if bool(close.all()) and not row_sums(matrix, near.astype(np.int64)).any():
+            return np.asarray(near / parts)
+    return values
 
 
 def _ranges(start: NDArray[np.intp], length: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -71,11 +71,22 @@ class Question:
         """The cells that some group proves."""
         return np.isin(self.at, np.concatenate([np.zeros(0, np.intp), *(group.at for group in groups)]))
 
+    @property
+    def too_narrow(self) -> NDArray[np.intp]:
+        """Sensitive cells seen to reach far enough on both sides, but not far enough apart for their sliding level."""
+        covers, wide = self._covers(1.0)
+        return np.flatnonzero(self.sensitive & (self.at >= 0) & covers & ~wide)
+
     def _reaches(self, sign: float) -> Mask:
         """Whether each interval reaches as far as needed, give or take what only exact arithmetic can tell."""
+        covers, wide = self._covers(sign)
+        bare = (self.needs.lower == 0) & (self.needs.upper == 0) & (self.needs.sliding == 0)
+        apart = self.upper - self.lower > (1e-9 if sign > 0 else 1e-3)
+        return np.asarray(np.where(bare, apart, covers & wide), np.bool_)
+
+    def _covers(self, sign: float) -> tuple[Mask, Mask]:
+        """Whether each interval covers what it must, and whether it is wide enough."""
         slack = sign * TIE * np.maximum(1.0, np.abs(self.value))
         lower, upper, sliding = self.needs.floats()
-        bare = (lower == 0) & (upper == 0) & (sliding == 0)
         covers = (self.lower - slack <= self.value - lower) & (self.upper + slack >= self.value + upper)
-        wide = self.upper - self.lower + 2 * slack >= sliding
-        return np.asarray(np.where(bare, self.upper - self.lower > np.abs(slack), covers & wide), np.bool_)
+        return covers, self.upper - self.lower + 2 * slack >= sliding

@@ -26,6 +26,7 @@ from scipy.sparse.linalg import splu
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Integers, Mask, distinct_rows
 from tablesafe.errors import InvalidOption
+from tablesafe.solve.propagate import propagate
 from tablesafe.solve.small import SmallSolver, columns_of
 
 _PROJECTIONS = 3
@@ -103,12 +104,14 @@ def constant_sums(
 ) -> ConstantSums:
     """Find the sums of two or more unknown cells that have one value in all tables that agree with the release.
 
-    `lower` and `upper` are what the attacker can derive for each unknown cell (the exact intervals); without them only
-    cells that the equations alone determine are set aside.
+    `lower` and `upper` are what the attacker can derive for each unknown cell (the exact intervals). Without them the
+    cells are set aside that the equations determine, alone or one after the other with the bounds.
     """
     search = search or SumSearch()
-    lower = system.lower if lower is None else lower
-    upper = system.upper if upper is None else upper
+    if lower is None or upper is None:
+        room = (np.floor(system.lower) - system.truth, np.ceil(system.upper) - system.truth)
+        below, above = propagate(system.matrix, *(np.asarray(side, dtype=np.float64) for side in room))
+        lower, upper = system.truth + below, system.truth + above
     with np.errstate(invalid="ignore"):
         fixed = np.isfinite(lower) & (upper - lower <= 1e-9 * np.maximum(1.0, np.abs(lower)))
     matrix = _without(system.matrix, fixed)

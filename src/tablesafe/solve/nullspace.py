@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from tablesafe.equations import Integers
 from tablesafe.solve.elimination import PRIME, echelon, substitute
@@ -44,13 +43,6 @@ class NullSpace:
     def dimension(self) -> int:
         """How many coordinates there are."""
         return int(self.forms.shape[1])
-
-    def parts(self) -> Integers:
-        """A number for each form, equal for forms that depend on each other."""
-        coo = self.forms.tocoo()
-        size = self.forms.shape[0]
-        graph = sparse.coo_array((np.ones(coo.nnz, np.int8), (coo.row, coo.col)), shape=(size, size))
-        return np.asarray(csgraph.connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
 def null_space(matrix: sparse.csr_array) -> NullSpace | None:

@@ -17,6 +17,7 @@ from tablesafe.equations import Floats
 from tablesafe.errors import SolverFailure
 
 _DUAL, _PRIMAL = 1, 4
+_OPTIMAL, _UNBOUNDED = highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnbounded
 
 
 class RepeatedProgram:
@@ -49,14 +50,17 @@ class RepeatedProgram:
         model.a_matrix_.value_ = matrix.data.astype(np.float64)
         return model
 
-    def furthest(self, column: int, up: bool, columns: NDArray[np.intp], lower: Floats, upper: Floats) -> Floats:
-        """A point in which one column is as large, or as small, as it can be, with other bounds on some columns."""
+    def furthest(self, column: int, up: bool, columns: NDArray[np.intp], lower: Floats, upper: Floats) -> Floats | None:
+        """A point in which one column is as large, or as small, as it can be, with other bounds on some columns.
+
+        None when it can go on for ever. The origin is a point, so there is always an answer.
+        """
         self._solver.changeColCost(self._asked, 0.0)
         self._solver.changeColCost(column, -1.0 if up else 1.0)
         self._asked = column
         self._set_bounds(columns, lower / self._scale, upper / self._scale)
         self._solver.run()
-        if self._solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # the origin is a point, so there is one
+        if self._solver.getModelStatus() not in {_OPTIMAL, _UNBOUNDED}:
             self._solver.clearSolver()
             self._set_options(simplex_strategy=_DUAL)
             self._solver.run()
@@ -64,7 +68,9 @@ class RepeatedProgram:
         answer = np.array(self._solver.getSolution().col_value) * self._scale
         self._set_bounds(columns, self._lower[columns], self._upper[columns])
         self._set_options(simplex_strategy=_PRIMAL)
-        if status != highspy.HighsModelStatus.kOptimal:
+        if status == _UNBOUNDED:
+            return None
+        if status != _OPTIMAL:
             raise SolverFailure(f"The solver stopped without an answer ({self._solver.modelStatusToString(status)}).")
         return answer
 

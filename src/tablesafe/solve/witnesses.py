@@ -54,6 +54,7 @@ class Store(NamedTuple):
     def larger(self) -> Store:
         """The same with twice the space."""
         points, entries = len(self.denominator), len(self.column)
+        self.sizes[_FULL] = 0
         return self._replace(
             start=np.concatenate([self.start, np.zeros(points, np.int64)]),
             denominator=np.concatenate([self.denominator, np.zeros(points, np.int64)]),
@@ -105,7 +106,6 @@ def _sweep(
 ) -> int:  # fmt: skip
     """Serve some sides, each from the truth; returns where it stopped, for want of space or because it does not pay."""
     tried, lost = 0, 0
-    store.sizes[_FULL] = 0
     for i in range(first, stop):
         side = sides[i]
         if store.by[side] != NOBODY or ranges.closed[side]:

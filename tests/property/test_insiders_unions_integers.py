@@ -218,9 +218,10 @@ def test_where_no_insider_is_found_nobody_is_estimated_closely(case: Any) -> Non
             continue
         at = int(np.flatnonzero(system.cells == number)[0])
         weight = np.eye(len(system))[at]
-        _, outside = extremes(system, weight, system.lower, system.upper)
-        if outside < system.truth[at] + problem.sensitivity.upper[number] - 1e-6:
-            continue
+        low, high = extremes(system, weight, system.lower, system.upper)
+        below, above = problem.sensitivity.lower[number], problem.sensitivity.upper[number]
+        if low > system.truth[at] - below + 1e-6 or high < system.truth[at] + above - 1e-6:
+            continue  # open to anybody
         for firm, own in known.has[cell].items():
             others = [amount for other, amount in known.has[cell].items() if other != firm]
             if others:

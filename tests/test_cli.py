@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import subprocess
@@ -16,6 +17,9 @@ import pytest
 from tablesafe.cli.app import call
 from tablesafe.cli.demo import copy_demo
 from tablesafe.cli.reference import cli_reference, job_reference
+from tablesafe.cli.suppress import Choices
+from tablesafe.job.decode import options
+from tablesafe.methods import Suppress
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -405,6 +409,79 @@ def test_audit_of_a_pattern_made_elsewhere(tablesafe: Run, folder: Path) -> None
     found = tablesafe("audit", folder / "cells.toml", "--json", "-o", folder / "findings.csv")
     assert found.document["safe"] is False
     assert pl.read_csv(folder / "findings.csv").height == 1
+
+
+@pytest.fixture
+def grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A JJ file of a flat table of three by three, with one sensitive cell."""
+    rows, columns = ["T", "a", "b", "c"], ["T", "x", "y", "z"]
+    inner = {("a", "x"): 5, ("a", "y"): 6, ("a", "z"): 20, ("b", "x"): 7, ("b", "y"): 8, ("b", "z"): 30}
+    inner |= {("c", "x"): 9, ("c", "y"): 40, ("c", "z"): 50}
+    value = {
+        r + c: sum(v for (i, j), v in inner.items() if r in ("T", i) and c in ("T", j)) for r in rows for c in columns
+    }
+    names = list(value)
+    kind = {name: ("u", 1) if name == "ax" else ("s", 0) for name in names}
+    lines = [
+        f"{i} {value[name]} {value[name]} {kind[name][0]} 0 1000 {kind[name][1]} {kind[name][1]} 0"
+        for i, name in enumerate(names)
+    ]
+    sums = [[f"T{c}", *(r + c for r in rows[1:])] for c in columns] + [
+        [f"{r}T", *(r + c for c in columns[1:])] for r in rows
+    ]
+    equations = [
+        f"0 {len(cells)} : " + " ".join(f"{names.index(cell)} ({1 if k else -1})" for k, cell in enumerate(cells))
+        for cells in sums
+    ]
+    monkeypatch.chdir(tmp_path)
+    text = ["0", str(len(names)), *lines, str(len(equations)), *equations]
+    (tmp_path / "grid.jj").write_text("\n".join(text) + "\n")
+    return tmp_path / "grid.jj"
+
+
+def test_suppress_protects_a_jj_file_and_proves_it(tablesafe: Run, grid: Path) -> None:
+    done = tablesafe("suppress", grid, "-o", "public.csv")
+    assert done.code == 0
+    assert "1 cell is sensitive; 3 more are withheld to protect it." in done.out
+    assert "What is withheld besides costs 21: proven to be the least." in done.out
+    assert pl.read_csv("public.csv")["value"].null_count() == 4
+    assert tablesafe("verify", "grid-internal/certificate.json.gz", "--release", "public.csv").code == 0
+
+
+def test_suppress_takes_the_options_of_the_method(tablesafe: Run, grid: Path) -> None:
+    done = tablesafe("suppress", grid, "--cost", "inverse", "--algorithm", "network", "--seed", "3", "--json")
+    assert done.code == 0
+    assert done.document["solution"]["status"] in {"optimal", "feasible"}  # type: ignore[index]
+    assert done.document["by_status"]["complementary"] == 3  # type: ignore[index]
+    wrong = tablesafe("suppress", grid, "--algorithm", "magic")
+    assert wrong.code == 2
+    assert "'magic'" in wrong.err
+    assert tablesafe("suppress", grid, "--keep", "nowhere.csv").code == 2
+
+
+def test_suppress_repairs_a_pattern_and_measures_stability(tablesafe: Run, grid: Path) -> None:
+    Path("mine.csv").write_text("cell,suppressed\n5,1\n7,1\n13,1\n")
+    done = tablesafe("suppress", grid, "--keep", "mine.csv", "--previous", "mine.csv")
+    assert done.code == 0
+    assert "Of 2 complementary cells of last period 2 are kept (100%)" in done.out
+    statuses = pl.read_csv("grid-internal/cells.csv")["status"].to_list()
+    assert [statuses[cell] for cell in (5, 7, 13)] == ["sensitive", "given", "given"]
+
+
+def test_suppress_takes_apriori_information(tablesafe: Run, grid: Path) -> None:
+    Path("known.hst").write_text("5;pl;3;4\n6;p\n9;c;500\n")
+    assert tablesafe("suppress", grid, "--apriori", "known.hst").code == 0
+    cells = pl.read_csv("grid-internal/cells.csv")
+    assert cells.row(5, named=True)["upper level"] == 4
+    assert cells.row(6, named=True)["status"] == "published"
+    assert cells.row(9, named=True)["cost"] == 500
+    assert cells.row(9, named=True)["status"] == "published"
+
+
+def test_every_option_of_suppress_can_be_given_at_the_prompt() -> None:
+    """What the method offers, the command offers: nothing is forgotten, nothing is invented."""
+    wanted = set(options(Suppress))
+    assert {spec.name for spec in dataclasses.fields(Choices)} == wanted
 
 
 def test_convert_goes_round(tablesafe: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import tablesafe
 SOURCE = Path(tablesafe.__file__).parent
 LAYERS = [
     "errors", "files", "hierarchy", "equations", "table", "linking", "tabulate", "rules", "problem", "solve", "release",
-    "audit", "verify", "attack", "methods", "loss", "io", "report", "job", "pipeline", "cli", "web",
+    "audit", "verify", "attack", "methods", "loss", "quality", "io", "report", "job", "pipeline", "cli", "web",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}
 

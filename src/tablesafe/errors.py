@@ -12,6 +12,7 @@ TablesafeError
 │   └── InvalidCertificate     a certificate that does not prove what it claims
 ├── MissingExtra               an optional dependency is not installed
 ├── SolverFailure              the solver stopped without an answer that passes our own check
+│   └── OutOfTime              it was given too little time to find one
 ├── UnsafeRelease              a release failed its audit and was therefore not written
 └── Interrupted                the user stopped the run
 """
@@ -68,6 +69,10 @@ class MissingExtra(TablesafeError, ImportError):
 
 class SolverFailure(TablesafeError, RuntimeError):
     """The solver stopped without an answer that passes our own check."""
+
+
+class OutOfTime(SolverFailure):
+    """The time given was too short for an answer."""
 
 
 class UnsafeRelease(TablesafeError):

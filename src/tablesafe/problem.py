@@ -83,7 +83,11 @@ class Problem:
             "lies outside the attacker's prior bounds",
             "the attacker's bounds must contain the true value; widen lower= or upper=.",
         )
-        self._refuse(~np.isfinite(self.cost) | (self.cost < 0), "has a cost that is negative or not a number")
+        self._refuse(
+            ~np.isfinite(self.cost) | (self.cost < 0),
+            "has a cost that is negative or not a number",
+            "costs must be 0 or more; freeze a cell that must be published.",
+        )
         self._refuse(
             self.frozen & sensitivity.mask,
             "is sensitive, but frozen to be published",

@@ -57,12 +57,19 @@ class Release:
     """A `Status` per cell."""
     method: str = "suppression"
     solution: Solution | None = None
+    intervals: Mask | None = field(default=None, repr=False)
+    """Withheld cells for which the interval is published in the place of the value."""
 
     @property
     def heading(self) -> str:
         """What the column of values is called: the response variable, unless the cells are of several."""
         taken = self.table.dimensions if self.table.names is None else ("cell",)
         return "value" if RESPONSE in taken or self.table.response in taken else self.table.response
+
+    @property
+    def status_heading(self) -> str:
+        """What the column of statuses is called: another name where a dimension is called status."""
+        return "cell status" if "status" in self.table.dimensions else "status"
 
     @property
     def suppressed(self) -> Mask:
@@ -110,7 +117,8 @@ class Release:
         """What may be published: the codes and the values, and nothing else.
 
         Cells withheld by design are left out; a cell withheld because it is sensitive looks like any other. With
-        `intervals` the interval that the release announces for each changed value is shown too.
+        `intervals` the interval that the release announces for each changed value is shown too; where a method
+        publishes intervals in the place of withheld values, those are shown in any case.
         """
         columns: dict[str, Any] = dict(self.table.code_columns())
         if labels:
@@ -120,10 +128,12 @@ class Release:
                     at = self.table.codes[:, list(self.table.dimensions).index(name)].astype(np.uint32)
                     columns[f"{name} label"] = text.gather(at)
         columns[self.heading] = self._shown(self.values)
-        columns["status"] = pl.Series(np.where(self.suppressed, "confidential", "published"), dtype=pl.String)
-        if intervals:
-            columns["from"] = self._shown(np.where(self.suppressed, np.nan, self.lower))
-            columns["to"] = self._shown(np.where(self.suppressed, np.nan, self.upper))
+        word = np.where(self.suppressed, "confidential", "published")
+        columns[self.status_heading] = pl.Series(word, dtype=pl.String)
+        if intervals or self.intervals is not None:
+            shown = ~self.suppressed & intervals if self.intervals is None else self.intervals
+            columns["from"] = self._shown(np.where(shown, self.lower, np.nan))
+            columns["to"] = self._shown(np.where(shown, self.upper, np.nan))
         return pl.DataFrame(columns).filter(pl.Series(self.status != Status.BY_DESIGN))
 
     def _shown(self, values: Floats) -> pl.Series:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tablesafe.attack.density import Density
 from tablesafe.equations import Floats, Mask
 from tablesafe.problem import Problem
 
@@ -26,6 +27,13 @@ class Estimate:
     """All cells: what is known as it is known, what is not as it was guessed, NaN where the attack has no answer."""
     known: Mask = field(repr=False)
     """All cells: which can be one number only, published or derived."""
+    unknown: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp), repr=False)
+    """The cells that the release does not tell: those of the density."""
+    density: Density | None = field(default=None, repr=False)
+    """How the solutions behind the guess are spread, where there are many: one entry per unknown cell."""
+    note: str = ""
+    """What was done: how many programs, how many draws."""
+    seconds: float = 0.0
 
     @property
     def cells(self) -> NDArray[np.intp]:
@@ -65,6 +73,25 @@ class Estimate:
         inside = (off > self._tolerance - lower) & (off < upper - self._tolerance)
         return inside | (np.abs(off) <= self._tolerance) | self.exactly
 
+    @cached_property
+    def variation(self) -> Floats:
+        """Coefficient of variation of the solutions behind each guess; NaN where there is one solution only."""
+        out = np.full(len(self.cells), np.nan)
+        if self.density is not None:
+            own = np.isin(self.cells, self.unknown)
+            out[own] = self.density.variation[np.searchsorted(self.unknown, self.cells[own])]
+        return out
+
+    def at_peak(self) -> Estimate | None:
+        """The same with the peak of the density as the guess; None when there is no density."""
+        if self.density is None:
+            return None
+        values = self.values.copy()
+        values[self.unknown] = self.density.peak
+        values[self.known] = self.values[self.known]
+        kind = self.attack.removeprefix("mean of ")
+        return replace(self, attack=f"peak of {kind}", values=values, note="", seconds=0.0)
+
     @property
     def exactly(self) -> Mask:
         """Which sensitive cells can be one number only, the truth."""
@@ -94,6 +121,8 @@ class Estimate:
             "disclosed": self.disclosed,
             "exactly": self.exactly,
         }
+        if self.density is not None:
+            scores["coefficient of variation"] = pl.Series(self.variation, nan_to_null=True)
         order = np.lexsort((np.nan_to_num(self.distance, nan=np.inf), ~self.disclosed, ~self.exactly))
         return pl.DataFrame(codes | scores)[order.astype(np.uint32)]
 

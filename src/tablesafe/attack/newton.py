@@ -1,40 +1,84 @@
-"""The analytic centre of the intruder's polytope, by Newton's method.
+"""The highest additive point of a sum of concave functions, one per cell, by Newton's method.
 
-The centre is the additive point where the product of all distances to the bounds is largest: the point that
-interior-point solvers approach when nothing is to be minimised. (Boyd & Vandenberghe, Convex Optimization, 8.5.3.)
+With the logarithms of the distances to the bounds it is the analytic centre of the intruder's polytope: the point where
+the product of all distances is largest, which interior-point solvers approach when nothing is to be minimised. (Boyd &
+Vandenberghe, Convex Optimization, 8.5.3.)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from tablesafe.attack.view import Room
+from tablesafe.attack.room import Room
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import SolverFailure
+from tablesafe.solve.clock import ENDLESS, Clock
 
 STEPS = 300
+HASTY = 60
 DONE = 1e-9
 """Newton decrement at which a component has reached its centre."""
+NEAR = 1e-3
+"""Newton decrement below which whole steps are taken: too near for a search along the step to tell."""
 HALVINGS = 30
 
 
-def analytic_centre(room: Room, start: Floats) -> Floats:
-    """Climb from a point strictly inside; each component takes steps of its own length until it has arrived."""
-    barrier = Barrier.of(room)
+class Hill(Protocol):
+    """A sum of concave functions, one per cell, defined strictly between bounds."""
+
+    @property
+    def lower(self) -> Floats:
+        """Where each function begins."""
+        ...
+
+    @property
+    def upper(self) -> Floats:
+        """Where each function ends."""
+        ...
+
+    def slope(self, x: Floats) -> Floats:
+        """The first derivatives."""
+        ...
+
+    def curvature(self, x: Floats) -> Floats:
+        """The second derivatives, with the sign that makes them positive."""
+        ...
+
+
+def analytic_centre(room: Room, start: Floats, *, clock: Clock = ENDLESS) -> Floats:
+    """Climb from a point strictly inside to where the product of all distances to the bounds is largest."""
+    return climb(room, Barrier.of(room), start, clock=clock)
+
+
+def climb(
+    room: Room, hill: Hill, start: Floats, *, done: float = DONE, patient: bool = True, clock: Clock = ENDLESS
+) -> Floats:
+    """Climb from a point strictly inside; each component takes steps of its own length until it has arrived.
+
+    Who is not patient takes fewer steps, and goes on from wherever they lead.
+    """
     x = start.copy()
-    for _ in range(STEPS):
-        step, decrement = _newton_step(room, barrier, x)
-        moving = decrement > DONE
+    for _ in range(STEPS if patient else HASTY):
+        clock.check()
+        try:
+            step, decrement = _newton_step(room, hill, x)
+        except RuntimeError:  # rounding errors leave no step
+            break
+        moving, most = decrement > done, _most(room, hill, x, step)
         if not moving.any():
-            return x + step
-        length = np.where(moving, _step_length(room, barrier, x, step), 0.0)
-        length[moving & (decrement < 0.1)] = 1.0
+            return x + np.minimum(most, 1.0)[room.component] * step
+        length = np.where(moving, _step_length(room, hill, x, step, most), 0.0)
+        near = moving & (decrement < NEAR)
+        length[near] = np.minimum(most[near], 1.0)
         x = x + length[room.component] * step
-    raise SolverFailure(f"Newton's method did not reach the analytic centre in {STEPS} steps.")
+    if not patient:
+        return x
+    raise SolverFailure("Newton's method did not arrive.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +114,13 @@ class Barrier:
         return 1.0 / (x - self.lower) ** 2 + 1.0 / (self.upper - x) ** 2 + self.endless * self.stiffness
 
 
-def _newton_step(room: Room, barrier: Barrier, x: Floats) -> tuple[Floats, Floats]:
+def _newton_step(room: Room, hill: Hill, x: Floats) -> tuple[Floats, Floats]:
     """The step that Newton's method proposes, and its length in its own norm, per component.
 
     Cells are measured by their distance to the bounds, which keeps the equations solvable at any size of values.
     """
-    scale = 1.0 / np.sqrt(barrier.curvature(x))
-    slope = scale * barrier.slope(x)
+    scale = 1.0 / np.sqrt(hill.curvature(x))
+    slope = scale * hill.slope(x)
     matrix = sparse.csr_array(room.matrix @ sparse.diags_array(scale))
     size = 1.0 / np.sqrt(np.asarray(matrix.power(2).sum(axis=1)))
     matrix = sparse.csr_array(sparse.diags_array(size) @ matrix)
@@ -90,16 +134,21 @@ def _newton_step(room: Room, barrier: Barrier, x: Floats) -> tuple[Floats, Float
     return scale * step, decrement
 
 
-def _step_length(room: Room, barrier: Barrier, x: Floats, step: Floats) -> Floats:
-    """How far each component goes along its step: to its highest point, by halving, inside the bounds."""
+def _most(room: Room, hill: Hill, x: Floats, step: Floats) -> Floats:
+    """How far each component may go along its step and still be inside."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(step < 0, (barrier.lower - x) / step, (barrier.upper - x) / step)
+        ratio = np.where(step < 0, (hill.lower - x) / step, (hill.upper - x) / step)
     most = np.full(room.components, 8.0)
     np.minimum.at(most, room.component, np.where(step == 0, np.inf, 0.99 * ratio))
+    return most
+
+
+def _step_length(room: Room, hill: Hill, x: Floats, step: Floats, most: Floats) -> Floats:
+    """How far each component goes along its step: to its highest point, by halving, inside the bounds."""
     low, high = np.zeros(room.components), most
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        rise = barrier.slope(x + middle[room.component] * step) * step
+        rise = hill.slope(x + middle[room.component] * step) * step
         rising = np.bincount(room.component, weights=rise, minlength=room.components) > 0
         low, high = np.where(rising, middle, low), np.where(rising, high, middle)
     return high

@@ -1,27 +1,19 @@
-"""Point estimates: one guess per unknown cell. Each attack is a frozen dataclass; `ATTACKS` names them all."""
+"""Point estimates from the shape of what is possible: corners, centres and middles. Each is a frozen dataclass."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
+from tablesafe.attack.guess import Guess
 from tablesafe.attack.inside import deep_point, steepness
-from tablesafe.attack.newton import analytic_centre
 from tablesafe.attack.view import View
-from tablesafe.equations import Floats
+from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.solve.nearest import NearestPoint
+from tablesafe.solve.predictor import Predictor
 from tablesafe.solve.vertex import vertex
-
-
-class Attack(Protocol):
-    """A way to guess: its options are its fields."""
-
-    name: ClassVar[str]
-
-    def guess(self, view: View) -> Floats:
-        """A value for every unknown cell, in the system's units; NaN where the attack has no answer."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +27,28 @@ class AnalyticCentre:
 
     name: ClassVar[str] = "analytic centre"
 
-    def guess(self, view: View) -> Floats:
+    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
         """Start where every cell keeps the same share of its interval on either side, then climb."""
+        return Guess(view.where_bounded(view.centre(clock)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InteriorPoint:
+    """Guess where an interior-point solver stops that begins outside and is given nothing to minimise.
+
+    It stops as soon as all sums hold, at a point that depends on where it began: Mehrotra's start, as in the solver PCx
+    of Dandekar's paper. Cells without a largest value get no guess.
+    """
+
+    name: ClassVar[str] = "interior point"
+
+    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+        """The predictor–corrector method with a null objective."""
         room = view.room
         if not len(room):
-            return view.filled(np.zeros(0))
-        width = room.upper - room.lower
-        finite = np.isfinite(width)
-        start = deep_point(room, np.where(finite, width, np.max(width[finite], initial=1.0)))
-        return _where_bounded(view, view.filled(analytic_centre(room, start)))
+            return Guess(view.filled(np.zeros(0)))
+        program = Predictor(room.matrix, room.rhs, room.prior_lower, room.prior_upper)
+        return Guess(view.where_bounded(program.least(np.zeros(len(room)), clock=clock)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +61,29 @@ class Midpoint:
 
     name: ClassVar[str] = "midpoint"
 
-    def guess(self, view: View) -> Floats:
+    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
         """The middle of each exact interval."""
-        with np.errstate(invalid="ignore"):
-            return _where_bounded(view, view.lower + (view.upper - view.lower) / 2)
+        return Guess(view.where_bounded(view.room.anchor))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdditiveMidpoint:
+    """Guess the additive table that takes the least change from the middles of all intervals.
+
+    The centroid program of Dandekar: estimate = centroid + y⁺ − y⁻ with the least sum of the changes. There may be
+    several such tables; this is one of them. Cells without a largest value get no guess.
+    """
+
+    name: ClassVar[str] = "additive midpoint"
+
+    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+        """One linear program."""
+        room = view.room
+        if not len(room):
+            return Guess(view.filled(np.zeros(0)))
+        ranged = np.isfinite(room.lower) & np.isfinite(room.upper)
+        program = NearestPoint(room.matrix, room.rhs, room.lower, room.upper, ranged.astype(np.float64))
+        return Guess(view.where_bounded(program.to(room.anchor, clock=clock)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +95,15 @@ class SimplexVertex:
 
     name: ClassVar[str] = "simplex vertex"
 
-    def guess(self, view: View) -> Floats:
+    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
         """A vertex of the polytope, by a null objective."""
         room = view.room
         if not len(room):
-            return view.filled(np.zeros(0))
-        found = vertex(np.zeros(len(room)), room.matrix, room.rhs, room.rhs, room.prior_lower, room.prior_upper)
-        return view.filled(found)
+            return Guess(view.filled(np.zeros(0)))
+        found = vertex(
+            np.zeros(len(room)), room.matrix, room.rhs, room.rhs, room.prior_lower, room.prior_upper, clock=clock
+        )
+        return Guess(view.filled(found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,19 +116,9 @@ class ChebyshevCentre:
 
     name: ClassVar[str] = "chebyshev centre"
 
-    def guess(self, view: View) -> Floats:
+    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
         """The centre of a largest ball, by one linear program."""
         room = view.room
         if not len(room):
-            return view.filled(np.zeros(0))
-        return _where_bounded(view, view.filled(deep_point(room, steepness(room))))
-
-
-ATTACKS: dict[str, type[Attack]] = {
-    attack.name: attack for attack in (AnalyticCentre, ChebyshevCentre, Midpoint, SimplexVertex)
-}
-"""Every attack by its name."""
-
-
-def _where_bounded(view: View, guess: Floats) -> Floats:
-    return np.where(view.bounded, guess, np.nan)
+            return Guess(view.filled(np.zeros(0)))
+        return Guess(view.where_bounded(deep_point(room, steepness(room, clock=clock), clock=clock)))

@@ -1,22 +1,23 @@
-"""What the intruder works with: the cells that can still be more than one number, and the equations between them."""
+"""What the intruder works with: the exact interval of every unknown cell, and the room that is left between them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
+from tablesafe.attack.inside import deep_point
+from tablesafe.attack.newton import analytic_centre
+from tablesafe.attack.room import Room, independent
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Mask
 from tablesafe.problem import Problem
 from tablesafe.release import Release
-from tablesafe.solve.elimination import echelon
+from tablesafe.solve.clock import ENDLESS, Clock
 
 NEVER_NARROWER = 1e-6
 """Units of width below which an interval is a point: what comes from a table is whole."""
@@ -30,13 +31,20 @@ class View:
     lower: Floats = field(repr=False)
     """The exact ends of what each unknown cell can be."""
     upper: Floats = field(repr=False)
+    sensitive: Mask = field(repr=False)
+    """Which unknown cells are sensitive: not known to the intruder, but guesses of these are what counts."""
+    source: tuple[Problem, Release] | None = field(default=None, repr=False)
+    """What the view was made from, for attacks that need to know more of the office's ways."""
+    _inside: Floats | None = field(default=None, init=False, repr=False)
+    _centre: Floats | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def of(cls, problem: Problem, release: Release) -> Self:
         """What anyone who sees the release can work out before guessing."""
         system = System.of(problem, release)
         found = exact_intervals(system, np.arange(len(system)))
-        return cls(system, found.lower, found.upper)
+        sensitive = problem.sensitivity.mask[system.cells]
+        return cls(system, found.lower, found.upper, sensitive, (problem, release))
 
     @cached_property
     def free(self) -> Mask:
@@ -57,11 +65,32 @@ class View:
         rhs = system.rhs - np.asarray(system.matrix.astype(np.float64) @ fixed)
         rows = np.flatnonzero(np.diff(matrix.indptr))
         matrix, rhs = matrix[rows], rhs[rows]
-        kept = _independent(matrix)
+        kept = independent(matrix)
         return Room(
             sparse.csr_array(matrix[kept]).astype(np.float64), rhs[kept], system.lower[free], system.upper[free],
             self.lower[free], self.upper[free],
         )  # fmt: skip
+
+    def inside(self, clock: Clock = ENDLESS) -> Floats:
+        """An additive point of the room in which every cell keeps about the same share of its interval on either side.
+
+        Strictly inside all bounds: where methods that go through the interior begin. Found once.
+        """
+        if self._inside is None:
+            room = self.room
+            width = room.upper - room.lower
+            finite = np.isfinite(width)
+            weight = np.where(finite, width, np.max(width[finite], initial=1.0))
+            found = deep_point(room, weight, clock=clock) if len(room) else np.zeros(0)
+            object.__setattr__(self, "_inside", found)
+        return cast(Floats, self._inside)
+
+    def centre(self, clock: Clock = ENDLESS) -> Floats:
+        """The analytic centre of the room; found once."""
+        if self._centre is None:
+            found = analytic_centre(self.room, self.inside(clock), clock=clock) if len(self.room) else np.zeros(0)
+            object.__setattr__(self, "_centre", found)
+        return cast(Floats, self._centre)
 
     def filled(self, free_values: Floats) -> Floats:
         """All unknown cells: the given values of the free ones, and those that are known after all."""
@@ -69,45 +98,6 @@ class View:
         values[self.free] = free_values
         return values
 
-
-@dataclass(frozen=True, eq=False)
-class Room:
-    """`matrix @ x = rhs` with independent rows over cells that all can move, within prior bounds and exact ends."""
-
-    matrix: sparse.csr_array = field(repr=False)
-    rhs: Floats = field(repr=False)
-    prior_lower: Floats = field(repr=False)
-    prior_upper: Floats = field(repr=False)
-    lower: Floats = field(repr=False)
-    upper: Floats = field(repr=False)
-
-    def __len__(self) -> int:
-        return len(self.lower)
-
-    @cached_property
-    def component(self) -> NDArray[np.intp]:
-        """Which component each cell belongs to: cells of different components move independently."""
-        n = len(self)
-        links = sparse.block_array([[sparse.csr_array((n, n)), self.matrix.T], [self.matrix, None]], format="csr")
-        _, label = connected_components(links, directed=False)
-        return np.asarray(np.unique(label[:n], return_inverse=True)[1], dtype=np.intp)
-
-    @property
-    def components(self) -> int:
-        """How many components there are."""
-        return int(self.component.max(initial=-1)) + 1
-
-    @cached_property
-    def anchor(self) -> Floats:
-        """A point near the middle of each cell's interval, at its finite end, or 0; not additive."""
-        lower, upper = np.isfinite(self.lower), np.isfinite(self.upper)
-        below, above = np.where(lower, self.lower, 0.0), np.where(upper, self.upper, 0.0)
-        return np.where(lower & upper, below + (above - below) / 2, below + above)
-
-
-def _independent(matrix: sparse.csr_array) -> NDArray[np.intp]:
-    """Rows that say everything the others say too."""
-    found = echelon(sparse.csr_array(matrix), most=200 * matrix.nnz + 1_000_000)
-    if not found.fits:
-        return np.arange(matrix.shape[0])
-    return np.sort(found.pivot_row).astype(np.intp)
+    def where_bounded(self, free_values: Floats) -> Floats:
+        """The same, with no answer for cells that have no least or no largest value."""
+        return np.where(self.bounded, self.filled(free_values), np.nan)

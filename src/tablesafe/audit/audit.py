@@ -24,11 +24,13 @@ from tablesafe.audit.system import System
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.errors import InvalidOption, InvalidRelease
 from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.release import Release, Status
 from tablesafe.table import Table
 
 Progress = Callable[[float], None]
 
+MANY = 2_000
+"""Unknown cells from which on a release with changed values gets the quick answer only."""
 LEAST_WIDTH = 1e-6
 """Units that count as different where a cell must only not be known."""
 
@@ -54,8 +56,9 @@ def audit(
 
     A cell is protected when its interval reaches down to value − lower level and up to value + upper level and is as
     wide as the sliding level; without levels, when it is not known exactly. With `exact` the intervals are exact;
-    without, they are only as wide as the answer needs, which is much faster. `certify` proves every protected cell by
-    two exact tables; without it only those are whose interval ends where it must, so that a tolerance never decides.
+    without, they are only as wide as the answer needs, which is much faster. Large releases with changed values are
+    always answered so: hardly a cell is known, and one system ties them all together. `certify` proves every protected
+    cell by two exact tables; without it only those are whose interval ends where it must, so that no tolerance decides.
     `insiders` asks what respondents, or coalitions of up to `coalition`, learn about each other, and tells them by
     their role unless `names` are wanted; `unions` judges the sums of withheld cells that can be derived. With
     `integers` the attacker knows that values are whole numbers, as those of counts are (by default it does when the
@@ -71,6 +74,7 @@ def audit(
     whole = _knows_whole_numbers(problem.table, integers)
     work = _Work(problem, release, system, whole, certify, executor, progress, time_limit_s, checkpoint)
     question = Question.of(problem, system, everything=cells == "all")
+    exact = exact and not (len(system) > MANY and bool((release.status == Status.CHANGED).any()))
     if exact or whole or cells == "all":
         exact, question = work.intervals(question)
     question, groups = work.decide(question, exact=exact)

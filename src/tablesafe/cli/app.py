@@ -13,6 +13,7 @@ from typing import NoReturn, TextIO
 from cyclopts import App, Parameter
 
 import tablesafe
+from tablesafe.cli.attack import attack
 from tablesafe.cli.audit import audit
 from tablesafe.cli.convert import convert
 from tablesafe.cli.demo import demo
@@ -22,6 +23,7 @@ from tablesafe.cli.init import init
 from tablesafe.cli.rules import rules
 from tablesafe.cli.run import run
 from tablesafe.cli.show import warn
+from tablesafe.cli.suppress import suppress
 from tablesafe.cli.tabulate import tabulate
 from tablesafe.cli.verify import verify
 from tablesafe.errors import InvalidOption
@@ -39,7 +41,7 @@ app = App(
     default_parameter=Parameter(negative=()),
 )
 
-_PLAIN: tuple[Callable[..., int], ...] = (run, init, demo, tabulate, flag, audit, verify)
+_PLAIN: tuple[Callable[..., int], ...] = (run, init, demo, tabulate, flag, suppress, audit, attack, verify)
 for _number, _command in enumerate(_PLAIN):
     app.command(_command, sort_key=_number)
 app.command(rules)

@@ -89,6 +89,17 @@ def _chosen(kind: Any, title: str, header: str, registry: Mapping[str, type[Any]
         )
         if options(cls):
             yield from ("", *_key_table(options(cls), get_type_hints(cls)))
+            yield from _tables_inside(cls, header)
+
+
+def _tables_inside(cls: type[Any], header: str) -> Iterator[str]:
+    """The tables that an option of a rule or method may hold, each with its keys."""
+    for name, hint in get_type_hints(cls).items():
+        kinds = [kind for kind in (hint, *get_args(hint)) if dataclasses.is_dataclass(kind) and isinstance(kind, type)]
+        kinds = [kind for kind in kinds if getattr(kind, "name", None) not in METHODS]
+        for kind in kinds if name in options(cls) else ():
+            yield from ("", f"#### {header[:-1]}.{name}]", "", _sentence(kind.__doc__ or ""), "")
+            yield from _key_table(options(kind), get_type_hints(kind))
 
 
 def _key_table(specs: Mapping[str, dataclasses.Field[Any]], hints: Mapping[str, Any]) -> list[str]:

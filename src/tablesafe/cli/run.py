@@ -50,6 +50,8 @@ def show_result(result: Result, *, quiet: bool = False) -> None:
     if facts["title"]:
         say(facts["title"], style="bold")
     say(result.findings.text(shown=5), style="green" if result.safe else "red")
+    if result.leaks is not None:
+        say(str(result.leaks), style="green" if result.leaks.safe else "red")
     if not result.published:
         say("The release was not written. --force writes it all the same.", style="bold red")
         for path in (result.job.resolve(name) for name in result.job.output.release):

@@ -95,7 +95,7 @@ def write_release(
     The office's view needs no `problem`, but with one it says which rules made a cell sensitive.
     """
     frame = office_view(release, problem) if confidential else release.frame(labels=labels, intervals=intervals)
-    write_frame(frame, path, colour="status", guard_formulas=guard_formulas)
+    write_frame(frame, path, colour=release.status_heading, guard_formulas=guard_formulas)
 
 
 def office_view(release: Release, problem: Problem | None = None) -> pl.DataFrame:
@@ -104,7 +104,7 @@ def office_view(release: Release, problem: Problem | None = None) -> pl.DataFram
     words = np.array([status.word for status in Status])
     columns: dict[str, Any] = dict(table.cells().to_dict())
     columns["published"] = pl.Series(release.values, nan_to_null=True)
-    columns["status"] = pl.Series(words[release.status], dtype=pl.String)
+    columns[release.status_heading] = pl.Series(words[release.status], dtype=pl.String)
     if problem is not None:
         columns["reason"] = _reasons(problem)
         columns["lower level"] = problem.sensitivity.lower

@@ -7,6 +7,7 @@ line of names; or a JJ file, in which cells of status `u` and `m` are suppressed
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +27,38 @@ from tablesafe.problem import Problem
 STATUS_COLUMNS = ("suppressed", "status", "sdcstatus", "flag", "confidential", "primary", "suppress")
 """What the column of statuses is called, if nobody says: the first of these that is there, in any case."""
 
+FLAG_COLUMNS = ("suppressed", "confidential", "primary", "suppress")
+"""Of these, the ones that say yes or no."""
+
 STATUSES = {word for words in SCHEMES.values() for word in words}
 
 
 def read_pattern(
-    source: Any, problem: Problem, *, column: str | None = None, scheme: Scheme | None = None, complete: bool = True
+    source: Any,
+    problem: Problem,
+    *,
+    column: str | None = None,
+    scheme: Scheme | None = None,
+    complete: bool = True,
+    ignore_unknown: bool = False,
 ) -> Mask:
     """Which cells of a problem a file or frame suppresses, matched on the codes (or the names) of the cells.
 
     A cell that the table does not have is an error unless the pattern publishes it; a cell named twice always is. With
-    `complete` every cell that is not a structural zero must be there; otherwise cells left out are published.
+    `complete` every cell that is not a structural zero must be there; otherwise cells left out are published. With
+    `ignore_unknown` withheld cells that the table does not have are left out, with a warning: those of another period.
     """
     if isinstance(source, (str, Path)) and _is_jj(Path(source)):
         return _from_jj(Path(source), problem)
     read = _read(source, problem, column)
     read.require(*key_columns(problem.table))
     column = _status_column(read, problem, column)
+    if scheme is None and _holds_flags(read, column):
+        scheme = "flags"
     meaning = read_statuses(read, column, scheme=scheme)
     hidden = (meaning == Meaning.SENSITIVE) | (meaning == Meaning.SUPPRESSED)
+    if ignore_unknown:
+        hidden = _known(problem, read, hidden)
     cells = match_cells(problem.table, read, needed=hidden)
     refuse_absent(problem.table, read, np.where(hidden, cells, np.maximum(cells, 0)))
     refuse_repeats(problem.table, read, cells)
@@ -52,6 +67,29 @@ def read_pattern(
     mask = np.zeros(len(problem.table), dtype=np.bool_)
     mask[cells[hidden]] = True
     return mask
+
+
+def _holds_flags(source: Source, column: str) -> bool:
+    """Whether a column named after what is withheld holds only 0 and 1: then 1 is not the `safe` of τ-ARGUS."""
+    text = source.text(column).drop_nulls()
+    return column.lower() in FLAG_COLUMNS and bool(text.is_in(["0", "1"]).all())
+
+
+def _known(problem: Problem, read: Source, hidden: Any) -> Any:
+    """Of the withheld cells, those that the table has; a pattern with none of them is the wrong file."""
+    there = match_cells(problem.table, read, needed=np.zeros_like(hidden)) >= 0
+    lost = int((hidden & ~there).sum())
+    if lost and lost == int(hidden.sum()):
+        raise InvalidTable(
+            f"None of the {lost:,} cells that {read.name} withholds is in the table.\n\n"
+            f"Hint: is it the pattern of another table?"
+        )
+    if lost:
+        warnings.warn(
+            f"{read.name}: {lost:,} of the {int(hidden.sum()):,} cells that it withholds are not in the table.",
+            stacklevel=3,
+        )
+    return hidden & there
 
 
 def _is_jj(path: Path) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from tablesafe.attack.registry import choose
 from tablesafe.errors import InvalidOption
 from tablesafe.hierarchy import TOTAL
 from tablesafe.job.decode import Choice
@@ -185,6 +186,24 @@ class AuditOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttackOptions:
+    """How an intruder would guess at what the release hides; the internal report says how near the guesses come."""
+
+    attacks: tuple[str, ...] = _key(
+        "attacks to try, by name: any of those of 'tablesafe attack', all of them for \"all\", or none",
+        ("interior point", "analytic centre", "midpoint"),
+        example=("all",),
+    )
+    time_limit_s: float = _key("most seconds for each attack", 30.0)
+    seed: int = _key("seed of the attacks that draw at random", 1)
+
+    def __post_init__(self) -> None:
+        choose(self.attacks)
+        if not self.time_limit_s > 0:
+            raise InvalidOption(f"'time_limit_s' must be above 0, got {self.time_limit_s}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """What is written, and where. Paths are relative to the job file; the suffix says the format."""
 
@@ -234,6 +253,7 @@ class Job:
     problem: ProblemOptions = field(default_factory=ProblemOptions, metadata={"help": "what an attacker knows"})
     method: Method = field(default_factory=Suppress, metadata={"help": "how to protect"})
     audit: AuditOptions = field(default_factory=AuditOptions, metadata={"help": "how hard to attack the result"})
+    attack: AttackOptions = field(default_factory=AttackOptions, metadata={"help": "how to guess at what is hidden"})
     output: Output = field(default_factory=Output, metadata={"help": "what to write"})
     run: RunOptions = field(default_factory=RunOptions, metadata={"help": "where to compute"})
     path: Path | None = field(default=None, compare=False, repr=False, metadata={"hidden": True})

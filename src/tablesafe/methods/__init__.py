@@ -6,12 +6,26 @@ from typing import ClassVar, Protocol
 
 from tablesafe.methods.adjust.method import Adjust
 from tablesafe.methods.given import Pattern, PublishAll, Withhold
+from tablesafe.methods.intervals.method import PublishIntervals
 from tablesafe.methods.round.method import Round
 from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.views import SuppressViews
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 
-__all__ = ["METHODS", "Adjust", "Method", "Pattern", "PublishAll", "Round", "Suppress", "Withhold", "protect"]
+__all__ = [
+    "METHODS",
+    "Adjust",
+    "Method",
+    "Pattern",
+    "PublishAll",
+    "PublishIntervals",
+    "Round",
+    "Suppress",
+    "SuppressViews",
+    "Withhold",
+    "protect",
+]
 
 
 class Method(Protocol):
@@ -23,7 +37,8 @@ class Method(Protocol):
 
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (PublishAll, Withhold, Pattern, Suppress, Adjust, Round)
+    method.name: method
+    for method in (PublishAll, Withhold, Pattern, Suppress, Adjust, Round, PublishIntervals, SuppressViews)
 }
 """Every method by the name that a job file calls it."""
 

@@ -18,6 +18,8 @@ from tablesafe.job.decode import Fault
 from tablesafe.job.lines import KeyPath
 from tablesafe.job.load import list_faults
 from tablesafe.job.model import Job
+from tablesafe.linking import RESPONSE
+from tablesafe.methods.adjust.measures import WORDS
 from tablesafe.rules import PQ, AllOf, AnyOf, Dominance, Levels, LinearSensitivity, PPercent, RequestRule, Waiver
 from tablesafe.rules.sensitivity import Rule
 
@@ -29,7 +31,7 @@ COLUMN_KEYS = (
 """Keys of [source] that name columns."""
 COSTS = ("value", "count", "unit", "log")
 """What a cost may be besides a column."""
-COST_WORDS = ("problem", "constant", "inverse", "log_over_value")
+COST_WORDS = ("problem", "constant", "inverse", "log_over_value", "distance")
 """What the cost option of a method may be as well."""
 
 
@@ -38,7 +40,7 @@ def extra_columns(job: Job) -> list[str]:
     options = job.problem
     named = [options.lower, options.upper, options.frozen, options.suppressed, options.withheld, options.waived]
     costs = [cost for cost in (options.cost, *_column_options(job.method)) if cost not in (*COSTS, *COST_WORDS)]
-    columns = [*(name for name in named if isinstance(name, str)), *costs, *_of_rules(job.rules)]
+    columns = [*(name for name in named if isinstance(name, str)), *costs, *_of_rules(job.rules), *_groupings(job)]
     return [name for name in dict.fromkeys(columns) if name != job.source.request]
 
 
@@ -48,12 +50,25 @@ def _of_rules(rules: tuple[Rule, ...]) -> Iterator[str]:
         yield from _of_rules(inner_rules(rule))
 
 
+def _groupings(job: Job) -> Iterator[str]:
+    """Columns by which a method groups cells, to keep or to compare their statistics."""
+    known = {*WORDS, RESPONSE, *job.dimensions}
+    for part in ("keep", "tabu", "relaxed"):
+        over = getattr(getattr(job.method, part, None), "over", None)
+        if isinstance(over, str) and over not in known:
+            yield over
+
+
 def _column_options(value: Any) -> Iterator[str]:
     """Options of a rule or method that may be an array or, as text, the name of a column."""
     hints = get_type_hints(type(value))
     for spec in dataclasses.fields(value) if dataclasses.is_dataclass(value) else ():
         text = getattr(value, spec.name)
-        if isinstance(text, str) and any(get_origin(kind) is np.ndarray for kind in get_args(hints[spec.name])):
+        if (
+            isinstance(text, str)
+            and not spec.metadata.get("file")
+            and any(get_origin(kind) is np.ndarray for kind in get_args(hints[spec.name]))
+        ):
             yield text
 
 

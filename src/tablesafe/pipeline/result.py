@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tablesafe.attack.scores import Scores
 from tablesafe.audit.findings import Findings
 from tablesafe.job.checks import internal_folder
 from tablesafe.job.model import Job
+from tablesafe.methods.intervals.leaks import Leaks
+from tablesafe.methods.suppress.stability import Stability
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
 
@@ -28,16 +32,42 @@ class Result:
     """Every file that was written, the release first."""
     seconds: Mapping[str, float]
     """How long each stage took."""
+    stability: Stability | None = None
+    """How much of last period's pattern is kept, where the job names one."""
+    scores: Scores | None = field(default=None, repr=False)
+    """How near an intruder's guesses come; None when the job wants no attack."""
+    leaks: Leaks | None = field(default=None, repr=False)
+    """What published intervals give away; None when none are published."""
 
     @property
     def safe(self) -> bool:
-        """Whether the release passed its audit."""
-        return self.findings.safe
+        """Whether the release passed its audit, and the intervals that it publishes leak nothing."""
+        return self.findings.safe and (self.leaks is None or self.leaks.safe)
 
     @property
     def internal(self) -> Path:
         """The folder of what stays in the office."""
         return internal_folder(self.job)
+
+    def _quality(self) -> dict[str, Any]:
+        """How good the answer is, as far as the method tells; and how stable."""
+        solution, kept = self.release.solution, self.stability
+        told: dict[str, Any] = {}
+        if solution is not None:
+            told["solution"] = {
+                "status": str(solution.status),
+                **{name: _finite(getattr(solution, name)) for name in ("objective", "bound", "gap")},
+            }
+        if kept is not None:
+            told["stability"] = {
+                "before": kept.before,
+                "kept": kept.kept,
+                "dropped": kept.dropped,
+                "new": kept.new,
+                "share_kept": kept.share_kept,
+                "similarity": kept.similarity,
+            }
+        return told
 
     def facts(self) -> dict[str, Any]:
         """The run in numbers, for programs. It names no cell and no value, but counts that stay in the office."""
@@ -52,7 +82,15 @@ class Result:
             "by_status": {kind.word: int((status == kind).sum()) for kind in Status if bool((status == kind).any())},
             "open": len({opening.cell for opening in self.findings.open}),
             "method": self.release.method,
+            **self._quality(),
+            "leaks": None if self.leaks is None else str(self.leaks),
+            "attack": None if self.scores is None else self.scores.headline,
             "release_written": self.published,
             "files": [str(path) for path in self.files],
             "seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()},
         }
+
+
+def _finite(number: float) -> float | None:
+    """A number for JSON, which has no infinity."""
+    return number if math.isfinite(number) else None

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,6 +14,12 @@ from datetime import datetime
 from multiprocessing import get_context
 from pathlib import Path
 
+import polars as pl
+
+from tablesafe.attack.registry import choose
+from tablesafe.attack.scores import Scores
+from tablesafe.attack.suite import estimate_by
+from tablesafe.attack.view import View
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.errors import InvalidFile, InvalidJob
@@ -21,7 +27,10 @@ from tablesafe.io.frames import write_frame, write_release
 from tablesafe.io.patterns import read_pattern
 from tablesafe.job import Job, dump_job, load_job
 from tablesafe.job.checks import input_files, internal_folder
-from tablesafe.methods import Method, Pattern, Suppress, protect
+from tablesafe.methods import Adjust, Method, Pattern, PublishIntervals, Suppress, protect
+from tablesafe.methods.adjust.measures import statistics
+from tablesafe.methods.intervals.leaks import check_intervals
+from tablesafe.methods.suppress.stability import Stability, stability
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
@@ -69,15 +78,44 @@ def _run(job: Job, listen: Listener) -> Result:
         problem = build_problem(job, listen)
     with clock.stage("protect"):
         listen(Event("protect", f"Protecting {len(problem.sensitive):,} sensitive cells"))
-        release = protect(problem, _ready(job, problem, listen))
+        method = _ready(job, problem, listen)
+        release, tables = _protected(problem, method)
     with clock.stage("audit"):
         listen(Event("audit", "Attacking the release"))
         findings = _audited(job, problem, release, listen)
-    published = findings.safe or job.output.force
+    with clock.stage("attack"):
+        scores = _attacked(job, problem, release, listen)
+        leaks = None if release.intervals is None else check_intervals(problem, release, findings=findings)
+    published = (findings.safe and (leaks is None or leaks.safe)) or job.output.force
     with clock.stage("write"):
         listen(Event("write", "Writing files"))
-        files = _write(job, problem, release, findings, published=published)
-    return Result(job, problem, release, findings, published, files, clock.seconds)
+        files = _write(job, problem, release, findings, scores, tables, published=published)
+    return Result(
+        job, problem, release, findings, published, files, clock.seconds, _stability(problem, release, method),
+        scores, leaks,
+    )  # fmt: skip
+
+
+def _protected(problem: Problem, method: Method) -> tuple[Release, dict[str, pl.DataFrame]]:
+    """The release, and tables that help the office to judge it or to choose another."""
+    if not isinstance(method, Adjust):
+        return protect(problem, method), {}
+    tables = {}
+    if method.relaxed is None:
+        release = protect(problem, method)
+    else:
+        simulations = method.simulate(problem)
+        release, tables["releases.csv"] = simulations.picked(), simulations.frame()
+    over = next((part.over for part in (method.keep, method.tabu, method.relaxed) if part is not None), "sensitive")
+    responses = () if method.keep is None else method.keep.responses
+    tables["statistics.csv"] = statistics(problem, release, over=over, responses=responses)
+    return release, tables
+
+
+def _stability(problem: Problem, release: Release, method: Method) -> Stability | None:
+    """How much of last period's pattern is kept, where the job names one."""
+    previous = method.previous if isinstance(method, Suppress) else None
+    return None if previous is None or isinstance(previous, str) else stability(problem, release, previous)
 
 
 @dataclass(slots=True)
@@ -103,15 +141,31 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
     """The method with what it reads from files, which it does not touch itself, and with somebody to report to."""
 
     def progress(cost: float, bound: float) -> None:
-        gap = f": within {(cost - bound) / cost:.0%} of the best" if 0 < bound <= cost else ""
-        listen(Event("protect", message, detail=gap))
+        gap = f" (gap {(cost - bound) / cost:.1%})" if 0 < bound <= cost else ""
+        listen(Event("protect", message, detail=f": cost {cost:,.6g}, at least {bound:,.6g}{gap}"))
 
     message = f"Protecting {len(problem.sensitive):,} sensitive cells"
     match job.method:
         case Pattern():
             return replace(job.method, mask=read_pattern(job.resolve(job.method.file), problem))
         case Suppress():
-            return replace(job.method, progress=progress)
+            keep, previous = job.method.keep, job.method.previous
+            if isinstance(keep, str):
+                keep = read_pattern(job.resolve(keep), problem, complete=False)
+            if isinstance(previous, str):
+                previous = read_pattern(job.resolve(previous), problem, complete=False, ignore_unknown=True)
+            asked = job.audit
+            return replace(
+                job.method, keep=keep, previous=previous, progress=progress,
+                coalition=max(job.method.coalition, asked.coalition if asked.insiders else 1),
+                integers=asked.integers if job.method.integers is None else job.method.integers,
+            )  # fmt: skip
+        case PublishIntervals():
+            pattern, suppress = job.method.pattern, _ready(replace(job, method=job.method.suppress), problem, listen)
+            if isinstance(pattern, str):
+                pattern = read_pattern(job.resolve(pattern), problem)
+            assert isinstance(suppress, Suppress)
+            return replace(job.method, suppress=suppress, pattern=pattern)
         case _:
             return job.method
 
@@ -138,6 +192,16 @@ def _audited(job: Job, problem: Problem, release: Release, listen: Listener) -> 
         )
 
 
+def _attacked(job: Job, problem: Problem, release: Release, listen: Listener) -> Scores | None:
+    """What an intruder would guess; None when the job wants no attack or there is nothing to guess."""
+    if not job.attack.attacks or not len(problem.sensitive):
+        return None
+    listen(Event("attack", "Guessing what the release hides"))
+    chosen = choose(job.attack.attacks, seed=job.attack.seed)
+    view = View.of(problem, release)
+    return Scores.of(estimate_by(each, problem, view, job.attack.time_limit_s) for each in chosen)
+
+
 @contextmanager
 def _executor(job: Job) -> Iterator[Executor | None]:
     """The processes that the job asks for; none means this one. Fresh ones, because forking copies locks."""
@@ -160,7 +224,10 @@ def _require_writable(job: Job) -> None:
             raise InvalidFile(f"Cannot write {str(target)!r}: {str(folder)!r} is not a folder that may be written to.")
 
 
-def _write(job: Job, problem: Problem, release: Release, findings: Findings, *, published: bool) -> tuple[Path, ...]:
+def _write(
+    job: Job, problem: Problem, release: Release, findings: Findings, scores: Scores | None,
+    tables: Mapping[str, pl.DataFrame], *, published: bool,
+) -> tuple[Path, ...]:  # fmt: skip
     origin = _origin(job)
     with together() as outputs:
         if published:
@@ -170,24 +237,29 @@ def _write(job: Job, problem: Problem, release: Release, findings: Findings, *, 
             if job.output.report is not None:
                 page = render(summarise(problem, release, findings, origin=origin, internal=False))
                 outputs.place(job.resolve(job.output.report)).write_text(page, encoding="utf-8")
-        _write_internal(job, outputs, problem, release, findings, origin)
+        _write_internal(job, outputs, problem, release, findings, scores, tables, origin)
         return tuple(outputs.written)
 
 
 def _write_internal(
-    job: Job, outputs: Outputs, problem: Problem, release: Release, findings: Findings, origin: Origin
-) -> None:
+    job: Job, outputs: Outputs, problem: Problem, release: Release, findings: Findings, scores: Scores | None,
+    tables: Mapping[str, pl.DataFrame], origin: Origin,
+) -> None:  # fmt: skip
     """What stays in the office, in a folder of its own, for its owner's eyes."""
     folder = internal_folder(job)
 
     def place(name: str) -> Path:
         return outputs.place(folder / name, private=True)
 
-    page = render(summarise(problem, release, findings, origin=origin, internal=True))
+    page = render(summarise(problem, release, findings, origin=origin, internal=True, scores=scores))
     place("report.html").write_text(page, encoding="utf-8")
     write_release(release, place("cells.csv"), problem=problem, confidential=True)
     write_frame(findings.frame(), place("findings.csv"))
     place("findings.json").write_text(findings.to_json(), encoding="utf-8")
+    if scores is not None:
+        write_frame(scores.ranking(), place("attack.csv"))
+    for name, frame in tables.items():
+        write_frame(frame, place(name))
     if findings.certificate is not None:
         findings.certificate.save(place("certificate.json.gz"))
 

@@ -44,7 +44,7 @@ def sensitivity_regions(
         raise InvalidOption(f"At most {len(COLOURS)} rules can be told apart in one plot, got {len(named)}.")
     regions = {name: safe_region(rule) for name, rule in named.items()}
     columns = 2 if max(map(len, named)) < 40 else 1
-    figure = _figure(width_inches, 0.66 * width_inches + 0.2 * -(-len(named) // columns))
+    figure = new_figure(width_inches, 0.66 * width_inches + 0.2 * -(-len(named) // columns))
     axes = figure.add_subplot()
     axes.add_patch(_outline(_points(TRIANGLE)))
     for i, (name, region) in enumerate(regions.items()):
@@ -73,7 +73,8 @@ def save(figure: Any, path: str | Path) -> None:
         figure.savefig(temporary, format=suffix, dpi=160, metadata=dated)
 
 
-def _figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of so many inches, tied to no display."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

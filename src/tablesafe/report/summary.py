@@ -26,6 +26,7 @@ from tablesafe.rules.sensitivity import Rule
 from tablesafe.table import Table
 
 if TYPE_CHECKING:
+    from tablesafe.attack.scores import Scores
     from tablesafe.audit.findings import Findings
 
 LIBRARIES = ("numpy", "scipy", "polars", "duckdb", "highspy", "numba")
@@ -78,6 +79,18 @@ class StatusLine:
     value_share: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AttackLine:
+    """How near one way to guess comes: a secret."""
+
+    name: str
+    disclosed: str
+    share: float
+    error: str
+    variation: str
+    note: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """Everything that a page shows."""
@@ -100,12 +113,16 @@ class Summary:
     audit: tuple[tuple[str, str], ...]
     open: tuple[Mapping[str, str], ...]
     more_open: int
+    attack: str
+    """What the nearest guess of an intruder comes to: a secret."""
+    attacks: tuple[AttackLine, ...]
     versions: tuple[tuple[str, str], ...]
 
 
 def summarise(
-    problem: Problem, release: Release, findings: Findings | None, *, origin: Origin, internal: bool
-) -> Summary:
+    problem: Problem, release: Release, findings: Findings | None, *, origin: Origin, internal: bool,
+    scores: Scores | None = None,
+) -> Summary:  # fmt: skip
     """Collect what the page shows: everything for the office, or only what the public may know."""
     table = problem.table
     solution = release.solution
@@ -130,6 +147,8 @@ def summarise(
         audit=tuple(_audit(problem, findings, internal)),
         open=tuple(opened),
         more_open=0 if findings is None or not internal else max(0, len(findings.open) - OPEN_SHOWN),
+        attack=scores.headline if internal and scores is not None else "",
+        attacks=tuple(_attacks(scores)) if internal and scores is not None else (),
         versions=tuple(_versions()),
     )
 
@@ -229,6 +248,25 @@ def _audit(problem: Problem, findings: Findings | None, internal: bool) -> list[
         if findings.certificate is not None:
             facts.append(("Proof", _counted(findings.certificate.witnesses, "witness table") + " in exact arithmetic"))
     return facts
+
+
+def _attacks(scores: Scores) -> list[AttackLine]:
+    """One line per attack."""
+    return [
+        AttackLine(
+            row["attack"],
+            f"{row['disclosed']:,} of {row['sensitive']:,}",
+            row["share"],
+            _percent(row["median relative error"]),
+            _percent(row["median coefficient of variation"]),
+            row["note"],
+        )
+        for row in scores.frame().to_dicts()
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else "∞" if share == np.inf else f"{share:.1%}"
 
 
 def _open_cells(problem: Problem, findings: Findings) -> list[Mapping[str, str]]:

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import SolverFailure
+from tablesafe.solve.elimination import echelon
 from tablesafe.solve.program import SolveStatus
 
 TIGHT = 1e-10
@@ -25,6 +26,8 @@ TIGHT = 1e-10
 WORTH = 1e3
 """What an objective should be at least, so that absolute tolerances are small beside it."""
 GAP = 1e-7
+ELIMINATION = 60
+"""Dependent equations are looked for while that takes no more than this many times the entries there are."""
 HAS_POINT = 2
 
 
@@ -175,6 +178,8 @@ class Directions:
     box: Box = field(repr=False)
     switches: Switches = field(repr=False)
     scale: Scale
+    sums: Floats | None = field(default=None, repr=False)
+    """What the moves add up to in each equation, where that is not 0: other cells, not part of this, have moved."""
 
     def relaxed(self) -> tuple[float, Floats]:
         """A proven bound on the cost of every choice, and how much each switch leans to rising (0 to 1)."""
@@ -189,17 +194,19 @@ class Directions:
         return bound, np.array(solution.col_value)[2 * len(self.cost) :]
 
     def choose(
-        self, *, time_limit_s: float, start: tuple[Floats, Mask] | None = None, whole: bool = False, first: bool = False
-    ) -> Choice:
+        self, *, time_limit_s: float, start: tuple[Floats, Mask] | None = None, whole: bool = False, first: bool = False,
+        gap: float = GAP,
+    ) -> Choice:  # fmt: skip
         """The best directions found in the time; `start` is an answer known already, as moves and rises.
 
-        With `whole` every move is a whole number; with `first` the first answer will do.
+        With `whole` every move is a whole number; with `first` the first answer will do; `gap` says how near to the
+        best is near enough.
         """
         program = self if not whole else replace(self, scale=replace(self.scale, step=1.0))
         cells, switched = len(self.cost), len(self.switches.cells)
         model = program._model()
         solver = _solver(
-            time_limit=max(time_limit_s, 0.1), mip_rel_gap=GAP, mip_abs_gap=0.0, mip_feasibility_tolerance=1e-9,
+            time_limit=max(time_limit_s, 0.1), mip_rel_gap=gap, mip_abs_gap=0.0, mip_feasibility_tolerance=1e-9,
             mip_max_improving_sols=1 if first else highspy.kHighsIInf,
         )  # fmt: skip
         kinds = np.zeros(2 * cells + switched, dtype=np.uint8)
@@ -243,7 +250,7 @@ class Directions:
             format="csc",
         ) if count else sparse.hstack([self.matrix, -self.matrix], format="csc")  # fmt: skip
         zero, free = np.zeros(count), np.full(count, np.inf)
-        equations = np.zeros(self.matrix.shape[0])
+        equations = np.zeros(self.matrix.shape[0]) if self.sums is None else self.sums / step
         return (
             sparse.csc_array(matrix),
             np.concatenate([self.cost, self.cost, zero]) * np.r_[np.full(2 * cells, self.scale.price), zero],
@@ -252,6 +259,18 @@ class Directions:
             np.concatenate([equations, -free, zero, -free, below]),
             np.concatenate([equations, zero, free, most_fall, free]),
         )
+
+
+def independent_rows(matrix: sparse.csc_array) -> sparse.csc_array:
+    """The same equations without those that follow from others: smaller programs, and far better mixed-integer ones.
+
+    Found modulo a prime, so that none is kept in vain; one lost by bad luck would show in the check of every answer.
+    """
+    rows = sparse.csr_array(matrix)
+    if not rows.nnz or (rows.data != np.rint(rows.data)).any():
+        return matrix
+    found = echelon(rows, ELIMINATION * rows.nnz)
+    return sparse.csc_array(rows[np.sort(found.pivot_row)]) if found.fits else matrix
 
 
 def whole_moves(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +13,10 @@ from numpy.typing import NDArray
 
 from tablesafe.equations import Floats
 from tablesafe.errors import SolverFailure
+from tablesafe.solve.work import Work
+
+NODES = 5_000
+"""Branching stops here: the next cuts help more than a finer answer, and a count is the same everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,9 @@ class Choice:
 class Covering:
     """The cuts found so far; their relaxation is re-solved from where it stood, the integer program from scratch."""
 
-    def __init__(self, cost: Floats) -> None:
+    def __init__(self, cost: Floats, work: Work | None = None) -> None:
+        self._work = Work() if work is None else work
+        self._entries = 0
         self._scale = float(cost[cost > 0].mean()) if (cost > 0).any() else 1.0
         self._cost = cost / self._scale
         self.cuts: list[Cut] = []
@@ -55,12 +63,14 @@ class Covering:
                 new.append(cut)
         if new:
             self.cuts += new
+            self._entries += sum(len(cut.variables) for cut in new)
             _append(self._relaxation, new)
         return len(new)
 
     def relax(self) -> tuple[float, Floats]:
         """The least cost of a fractional answer, and the answer."""
         self._relaxation.run()
+        self._work.program(self._entries, self._relaxation.getInfo().simplex_iteration_count)
         if self._relaxation.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise SolverFailure("The relaxation of the suppression problem was not solved.")
         x = np.clip(np.asarray(self._relaxation.getSolution().col_value), 0.0, 1.0)
@@ -80,7 +90,9 @@ class Covering:
             solution.col_value = start.tolist()
             solution.value_valid = True
             model.setSolution(solution)
-        model.run()
+        model.setOptionValue("mip_max_nodes", NODES)
+        run_interruptible(model)
+        self._work.program(self._entries, model.getInfo().simplex_iteration_count)
         info = model.getInfo()
         if info.primal_solution_status != 2:  # no point at all
             return None
@@ -115,3 +127,22 @@ def _append(model: Any, cuts: list[Cut]) -> None:
         np.concatenate([cut.variables for cut in cuts]).astype(np.int32),
         np.concatenate([cut.coefficients for cut in cuts]),
     )
+
+
+def run_interruptible(model: Any) -> None:
+    """Solve an integer program that Ctrl-C can stop: the solver itself would go on until its time is over."""
+    if threading.current_thread() is not threading.main_thread():
+        model.run()
+        return
+    caught: list[int] = []
+    model.cbMipInterrupt += lambda event: event.interrupt() if caught else None
+    before = {
+        number: signal.signal(number, lambda got, _: caught.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        model.run()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+    if caught:
+        raise KeyboardInterrupt

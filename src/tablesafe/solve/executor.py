@@ -50,6 +50,24 @@ def spread(
             yield from ((i, function(task)) for i, task in enumerate(tasks) if i not in done)
 
 
+def in_order(
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    seconds: Sequence[float],
+    executor: Executor | None,
+) -> list[Result]:
+    """The result of each task, in the order of the tasks, whoever did the work and whenever it was finished."""
+    results = dict(spread(function, tasks, seconds, executor))
+    return [results[i] for i in range(len(tasks))]
+
+
+@contextmanager
+def workers(executor: Executor | None, seconds: float) -> Iterator[Executor | None]:
+    """One executor for many rounds of tasks: the one given, or a pool of our own if `seconds` of work are expected."""
+    with _pool(executor, [seconds / 64] * 64) as pool:
+        yield pool
+
+
 def _through(
     pool: Executor, function: Callable[[Task], Result], tasks: Sequence[Task], seconds: Sequence[float]
 ) -> Iterator[tuple[int, Result]]:

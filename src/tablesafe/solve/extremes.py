@@ -117,6 +117,7 @@ class WholePart:
         self.p, self.ranges, self.sides = polytope, ranges, sides
         self.proof = Proof.over(polytope)
         self.model = WarmSimplex(polytope)
+        self._away: WarmSimplex | None = None
 
     def close_all(self) -> None:
         """Close every side."""
@@ -171,7 +172,8 @@ class WholePart:
         if answer.status is SolveStatus.OPTIMAL:
             self.judge(answer, side, prices=True)
         elif answer.status is SolveStatus.UNBOUNDED:
-            answer = WarmSimplex(self.p.directions()).maximise(objective)
+            self._away = self._away or WarmSimplex(self.p.directions())
+            answer = self._away.maximise(objective)
             run_away(self.p, self.proof, self.ranges, self.load(answer.point), side)
 
     def load(self, point: Floats) -> int:

@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.equations import Floats, Integers
+from tablesafe.solve.work import Work
 
 FEASIBILITY = 1e-7
+BY_COLUMNS = int(highspy.MatrixFormat.kColwise)
+MINIMISE = int(highspy.ObjSense.kMinimize)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +50,17 @@ class SmallSolver:
         ):
             if self._highs.setOptionValue(option, value) != highspy.HighsStatus.kOk:
                 raise RuntimeError(f"HiGHS does not know option {option!r}")
-        self.solved = 0
+        self.work = Work()
 
     def minimise(self, cost: Floats, lower: Floats, upper: Floats, columns: Columns) -> Answer | None:
         """The minimum over `A x = 0`, `lower ≤ x ≤ upper`; None when there is none or the answer fails our check."""
-        program = highspy.HighsLp()
-        program.num_col_, program.num_row_ = len(cost), columns.rows
-        program.col_cost_, program.col_lower_, program.col_upper_ = cost, lower, upper
-        program.row_lower_ = program.row_upper_ = np.zeros(columns.rows)
-        program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        program.a_matrix_.start_ = columns.start
-        program.a_matrix_.index_ = columns.index
-        program.a_matrix_.value_ = columns.value
-        self._highs.passModel(program)
+        n, zeros = len(cost), np.zeros(columns.rows)
+        self._highs.passModel(
+            n, columns.rows, len(columns.value), BY_COLUMNS, MINIMISE, 0.0,
+            cost, lower, upper, zeros, zeros, columns.start, columns.index, columns.value, np.zeros(n, dtype=np.int32),
+        )  # fmt: skip
         self._highs.run()
-        self.solved += 1
+        self.work.program(len(columns.value), self._highs.getInfo().simplex_iteration_count)
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         solution = self._highs.getSolution()

@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.equations import Floats
-from tablesafe.errors import SolverFailure
+from tablesafe.errors import OutOfTime, SolverFailure
+from tablesafe.solve.clock import ENDLESS, Clock
 
 TOLERANCE = 1e-9
 COMFORTABLE = 2.0**24
@@ -19,28 +20,30 @@ INTERIOR = (("solver", "ipm"), ("run_crossover", "off"))
 
 
 def vertex(
-    cost: Floats, matrix: sparse.csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats
-) -> Floats:
+    cost: Floats, matrix: sparse.csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats,
+    *, clock: Clock = ENDLESS,
+) -> Floats:  # fmt: skip
     """A vertex of least cost with `row_lower <= matrix @ x <= row_upper` and `lower <= x <= upper`.
 
     There must be a point and a least cost; anything else is a failure of the solver.
     """
-    return _answer(cost, matrix, row_lower, row_upper, lower, upper, methods=(SIMPLEX,))
+    return _answer(cost, matrix, row_lower, row_upper, lower, upper, methods=(SIMPLEX,), clock=clock)
 
 
 def amid(
-    cost: Floats, matrix: sparse.csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats
-) -> Floats:
+    cost: Floats, matrix: sparse.csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats,
+    *, clock: Clock = ENDLESS,
+) -> Floats:  # fmt: skip
     """The same, but amid all points of least cost where there are many: by an interior-point method.
 
     Much faster where many bounds meet. Should it fail, a vertex serves.
     """
-    return _answer(cost, matrix, row_lower, row_upper, lower, upper, methods=(INTERIOR, SIMPLEX))
+    return _answer(cost, matrix, row_lower, row_upper, lower, upper, methods=(INTERIOR, SIMPLEX), clock=clock)
 
 
 def _answer(
     cost: Floats, matrix: sparse.csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats,
-    *, methods: tuple[tuple[tuple[str, str], ...], ...],
+    *, methods: tuple[tuple[tuple[str, str], ...], ...], clock: Clock,
 ) -> Floats:  # fmt: skip
     """The first method's answer, or else the next one's."""
     scale = _scale(row_lower, row_upper, lower, upper)
@@ -53,17 +56,19 @@ def _answer(
     model.a_matrix_.value_ = matrix.data.astype(np.float64)
     said = ""
     for options in methods:
-        solver = _solver(options)
+        solver = _solver((*options, ("time_limit", clock.left)))
         solver.passModel(model)
         solver.run()
         status = solver.getModelStatus()
         if status == highspy.HighsModelStatus.kOptimal:
             return np.array(solver.getSolution().col_value) * scale
+        if status == highspy.HighsModelStatus.kTimeLimit:
+            raise OutOfTime("The solver had too little time for an answer.")
         said = solver.modelStatusToString(status)
     raise SolverFailure(f"The solver stopped without an answer ({said}).")
 
 
-def _solver(options: tuple[tuple[str, str], ...]) -> Any:
+def _solver(options: tuple[tuple[str, Any], ...]) -> Any:
     solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     for option, value in (
         ("output_flag", False), ("threads", 1), ("random_seed", 0), ("primal_feasibility_tolerance", TOLERANCE),

@@ -50,3 +50,23 @@ def _given(problem: Problem, cost: str | Floats) -> Floats:
     names = [*MEASURES, *problem.table.columns]
     hint = did_you_mean(cost, names) or f"the choices are {', '.join(map(repr, names))}."
     raise InvalidOption(f"Adjust.cost is {cost!r}, which is neither a measure nor a column.\n\nHint: {hint}")
+
+
+def column_of(problem: Problem, column: str | Floats, option: str) -> Floats:
+    """A number per cell: an array, or a column of the table by its name."""
+    table = problem.table
+    if isinstance(column, str):
+        if column not in table.columns:
+            names = list(table.columns)
+            hint = did_you_mean(column, names) or (
+                f"the columns are {', '.join(map(repr, names))}." if names else "the table was made without columns."
+            )
+            raise InvalidOption(f"{option} is {column!r}, which is no column of the table.\n\nHint: {hint}")
+        column = table.columns[column]
+    numbers = np.asarray(column, dtype=np.float64)
+    if numbers.shape != (len(table),):
+        raise InvalidOption(f"{option} has {numbers.size:,} entries, but the table has {len(table):,} cells.")
+    if (numbers < 0).any():
+        cell = int(np.flatnonzero(numbers < 0)[0])
+        raise InvalidOption(f"{option} is negative at cell {table.describe(cell)}.\n\nHint: it must be 0 or more.")
+    return numbers

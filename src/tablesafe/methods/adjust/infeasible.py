@@ -61,13 +61,17 @@ def _reason(problem: Problem, limits: Limits, cells: NDArray[np.intp]) -> tuple[
     """What keeps these cells, and what would free them."""
     if problem.frozen[cells].any():
         return "frozen", "unfreeze these cells"
+    if limits.chosen is not None and limits.chosen[cells].any():
+        return "fixed", "fix fewer cells (fixed_cells)"
     if limits.fixed != "none" and problem.table.is_total[cells].any():
         return "totals that are fixed", "fix no totals (fixed='none')"
     if not limits.zeros and (problem.table.integers[cells] == 0).any():
         return "of value zero", "allow cells of value zero to move (zeros=True)"
     if limits.window is not None:
         return "at the announced deviation", "announce a larger deviation (announce_percent)"
-    return "at their capacity", "raise capacity_percent"
+    if limits.times is not None and not limits.capped:
+        return "held by sensitive cells at their limits", "let sensitive cells move further (most_times_level)"
+    return "at their capacity", "raise capacity_percent, or let capacities give way (relax_capacity=True)"
 
 
 def _excess(problem: Problem, limits: Limits, cells: NDArray[np.intp]) -> list[int] | None:

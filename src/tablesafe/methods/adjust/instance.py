@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -13,11 +14,13 @@ from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import InvalidOption
 from tablesafe.files import LARGEST_EXACT
 from tablesafe.problem import Problem
-from tablesafe.solve.adjustment import Box, Scale, Switches
+from tablesafe.solve.adjustment import Box, Scale, Switches, independent_rows
 from tablesafe.solve.propagate import propagate
 
 Way = NDArray[np.int8]
 """Per target +1 where it rises, −1 where it falls."""
+LARGE = 8_000
+"""Cells from which on the shape of the equations decides how linear programs are solved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,19 @@ class Limits:
     """No cell at all moves by more than this share of its published value."""
     fixed: str = "none"
     """Which totals stay: none, top or totals."""
+    amounts: Floats | None = None
+    """No cell that is not sensitive moves by more than this amount of its own; NaN where it may."""
+    times: float | None = None
+    """No sensitive cell moves by more than this many times its level: 1 is exactly at it."""
+    chosen: Mask | None = None
+    """Other cells that stay."""
+    raised: Floats | None = None
+    """Capacities in whole units that were raised, because nothing was feasible without."""
+
+    @property
+    def capped(self) -> bool:
+        """Whether cells that are not sensitive have a capacity."""
+        return self.capacity is not None or self.amounts is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +89,35 @@ class Instance:
         lower, upper = propagate(sparse.csr_array(self.matrix), -self.down, self.up)
         return replace(self, up=np.maximum(upper, 0.0), down=np.maximum(-lower, 0.0))
 
+    @property
+    def base(self) -> Floats:
+        """The least by which each cell moves whatever is chosen: a target's nearer level."""
+        base = np.zeros(len(self.cells))
+        base[self.targets] = np.minimum(
+            np.where(self.can_rise, self.above, np.inf), np.where(self.can_fall, self.below, np.inf)
+        )
+        return base
+
     def cheaper_than(self, cost: float) -> Self:
         """The same, without what cannot be part of any change that costs less.
 
         The targets' own levels are the least that any change costs; what is left of the cost bounds every move.
         """
-        base = np.zeros(len(self.cells))
-        base[self.targets] = np.minimum(
-            np.where(self.can_rise, self.above, np.inf), np.where(self.can_fall, self.below, np.inf)
-        )
+        base = self.base
         spare = max(cost * (1 + 1e-9) - float(self.cost @ base), 0.0)
         most = np.floor(base + spare / self.cost + 1e-6) + 1.0
         return replace(self, up=np.minimum(self.up, most), down=np.minimum(self.down, most)).narrowed()
+
+    @cached_property
+    def rows(self) -> sparse.csc_array:
+        """The equations that do not follow from others: what a solver needs."""
+        return independent_rows(self.matrix)
+
+    @property
+    def deep(self) -> bool:
+        """Whether the simplex method would take long: many cells, each in three equations or more, much freedom."""
+        cells, rows = len(self.cells), self.rows.shape[0]
+        return cells > LARGE and self.matrix.nnz > 2.9 * cells and cells - rows > cells // 4
 
     @property
     def can_rise(self) -> Mask:
@@ -166,16 +199,34 @@ def room(problem: Problem, limits: Limits) -> tuple[Floats, Floats]:
     unit, value = 10.0**table.decimals, table.integers.astype(np.float64)
     up, down = whole_down(problem.upper * unit - value), whole_down(value - problem.lower * unit)
     seen = ~(problem.withheld | problem.suppressed)
-    if limits.capacity is not None:
-        share = whole_down(limits.capacity * np.abs(value))
-        above, below = levels(problem)
+    above, below = levels(problem)
+    if limits.capped:
+        share = capacity(problem, limits)
         most_up, most_down = (np.where(sensitive, np.maximum(share, level), share) for level in (above, below))
         up, down = np.where(seen, np.minimum(up, most_up), up), np.where(seen, np.minimum(down, most_down), down)
+    if limits.times is not None:
+        far_up, far_down = (np.maximum(whole_down(limits.times * level), level) for level in (above, below))
+        up, down = (
+            np.where(sensitive, np.minimum(up, far_up), up),
+            np.where(sensitive, np.minimum(down, far_down), down),
+        )
     if limits.window is not None:
         out, back = announced(value, limits.window)
         up, down = np.where(seen, np.minimum(up, out), up), np.where(seen, np.minimum(down, back), down)
     stays = problem.frozen | _fixed(problem, limits)
     return np.where(stays, 0.0, up), np.where(stays, 0.0, down)
+
+
+def capacity(problem: Problem, limits: Limits) -> Floats:
+    """How far each cell that is not sensitive may move by the office's own limits, in whole units."""
+    table = problem.table
+    most = np.full(len(table), np.inf)
+    if limits.capacity is not None:
+        most = whole_down(limits.capacity * np.abs(table.integers.astype(np.float64)))
+    if limits.amounts is not None:
+        given = whole_down(limits.amounts * 10.0**table.decimals)
+        most = np.minimum(most, np.where(np.isnan(given), np.inf, given))
+    return most if limits.raised is None else np.maximum(most, limits.raised)
 
 
 def announced(value: Floats, window: float) -> tuple[Floats, Floats]:
@@ -199,6 +250,8 @@ def _fixed(problem: Problem, limits: Limits) -> Mask:
     if limits.fixed == "top":
         terms = np.bincount(table.equations.indices, minlength=len(table))
         stays |= table.is_total & (terms == np.bincount(table.totals, minlength=len(table)))
+    if limits.chosen is not None:
+        stays |= limits.chosen
     return stays & ~problem.sensitivity.mask
 
 

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from tablesafe.equations import Floats, Integers
-from tablesafe.errors import SolverFailure
-from tablesafe.methods.adjust.costs import cost_of
-from tablesafe.methods.adjust.directions import alternating, drawn, leaning, uniform
+from tablesafe.errors import InvalidOption, SolverFailure
+from tablesafe.methods.adjust.capacities import Relaxation, relaxed_capacities
+from tablesafe.methods.adjust.costs import column_of, cost_of
+from tablesafe.methods.adjust.distances import Measured, least_largest, least_squared
 from tablesafe.methods.adjust.infeasible import explanation
 from tablesafe.methods.adjust.instance import Instance, Limits, finer
+from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.publish import published
-from tablesafe.methods.adjust.search import TOLERANCE, NoChange, Search
+from tablesafe.methods.adjust.refine import refined
+from tablesafe.methods.adjust.relaxed import Relaxed, Simulations, simulated
+from tablesafe.methods.adjust.repair import NoChange
+from tablesafe.methods.adjust.search import TOLERANCE, Search
+from tablesafe.methods.adjust.statistics import Keep
+from tablesafe.methods.adjust.strategy import DirectionsName, find
+from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.methods.adjust.whole import rounded
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.rules.options import require_choice, require_number, require_whole
 from tablesafe.solve.program import Solution, SolveStatus
 
-DirectionsName = Literal["optimal", "search", "alternating", "random", "up", "down"]
 FixedName = Literal["none", "top", "totals"]
+DistanceName = Literal["sum", "squares", "largest"]
+FIRST_SHARE = 0.3
+"""The share of the time for the least change, when it is only where the search for another begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +55,50 @@ class Adjust:
         default="value",
         metadata={"help": "what a change by 1 costs: constant, log, value, inverse, log_over_value, or a column"},
     )
+    distance: DistanceName = field(
+        default="sum",
+        metadata={
+            "help": "what is made least: the sum of all changes times their costs, of their squares, or the largest"
+        },
+    )
     directions: DirectionsName = field(
         default="optimal",
-        metadata={"help": "which sensitive cells rise: optimal, search, alternating, random (best of tries), up, down"},
+        metadata={
+            "help": "which sensitive cells rise: optimal, search, blocks, alternating, random (best of tries), up, down"
+        },
     )
     zeros: bool = field(default=False, metadata={"help": "cells of value zero may be changed too"})
     capacity_percent: float | None = field(
         default=None,
         metadata={"help": "largest change of a cell that is not sensitive, in percent of its value", "example": 20.0},
     )
+    capacity: str | Floats | None = field(
+        default=None,
+        metadata={
+            "help": "largest change of a cell that is not sensitive: a column, of standard errors for example",
+            "example": "standard_error",
+        },
+    )
+    capacity_times: float = field(
+        default=2.0, metadata={"help": "how many times the column `capacity` a cell may change"}
+    )
+    relax_capacity: bool = field(
+        default=False,
+        metadata={"help": "raise capacities, as few and as little as can be, when nothing else is possible"},
+    )
+    most_times_level: float | None = field(
+        default=None,
+        metadata={
+            "help": "largest change of a sensitive cell, in multiples of its level: 1 is exactly at it; default any",
+            "example": 2.0,
+        },
+    )
     fixed: FixedName = field(
         default="none", metadata={"help": "totals that keep their value: none, top (parts of nothing) or all totals"}
+    )
+    fixed_cells: str | Floats | None = field(
+        default=None,
+        metadata={"help": "cells that keep their value: a column that is not 0 there", "example": "published_before"},
     )
     announce_percent: float | None = field(
         default=None,
@@ -65,6 +108,21 @@ class Adjust:
         default=None,
         metadata={"help": "decimals of the adjusted values, at least the table's own; default the same", "example": 2},
     )
+    keep: Keep | None = field(
+        default=None,
+        metadata={"help": "statistics to keep: mean, variance, correlation, slope", "example": {"variance": 0.05}},
+    )
+    tabu: Tabu | None = field(
+        default=None,
+        metadata={"help": "search for the smallest of another measure than the cost", "example": {"correlation": 1.0}},
+    )
+    relaxed: Relaxed | None = field(
+        default=None,
+        metadata={
+            "help": "sensitive cells move by a random part of their levels; the best of many releases is taken",
+            "example": {"share_percent": 50.0, "releases": 20},
+        },
+    )
     tries: int = field(default=100, metadata={"help": "how many random directions to try"})
     time_limit_s: float = field(default=60.0, metadata={"help": "stop improving after this many seconds"})
     seed: int = field(default=0, metadata={"help": "seed of the random choices; equal seed, equal release"})
@@ -72,6 +130,15 @@ class Adjust:
     def __post_init__(self) -> None:
         require_choice(self, "directions", get_args(DirectionsName))
         require_choice(self, "fixed", get_args(FixedName))
+        require_choice(self, "distance", get_args(DistanceName))
+        require_number(self, "capacity_times", at_least=0)
+        if self.distance != "sum" and (self.keep is not None or self.tabu is not None):
+            raise InvalidOption(
+                f"Adjust.distance is {self.distance!r}, which cannot be combined with keep or tabu.\n\n"
+                f"Hint: leave distance out, or keep and tabu."
+            )
+        if self.most_times_level is not None:
+            require_number(self, "most_times_level", at_least=1)
         require_number(self, "time_limit_s", above=0)
         require_whole(self, "tries", at_least=1)
         require_whole(self, "seed", at_least=0)
@@ -82,92 +149,134 @@ class Adjust:
         if self.announce_percent is not None:
             require_number(self, "announce_percent", above=0)
 
-    @property
-    def limits(self) -> Limits:
+    def limits(self, problem: Problem) -> Limits:
         """What these options allow to move."""
+        amounts = None if self.capacity is None else column_of(problem, self.capacity, "Adjust.capacity")
+        chosen = None if self.fixed_cells is None else column_of(problem, self.fixed_cells, "Adjust.fixed_cells") != 0
         return Limits(
             zeros=self.zeros,
             capacity=None if self.capacity_percent is None else self.capacity_percent / 100,
             window=None if self.announce_percent is None else self.announce_percent / 100,
             fixed=self.fixed,
+            amounts=None if amounts is None else self.capacity_times * amounts,
+            times=self.most_times_level,
+            chosen=chosen,
         )
+
+    def relaxation(self, problem: Problem) -> Relaxation:
+        """Say which capacities leave no room and would be raised by `relax_capacity`, and how far. Confidential."""
+        problem = finer(problem, self.decimals)
+        limits, random = self.limits(problem), np.random.default_rng(self.seed)
+        try:
+            return relaxed_capacities(
+                problem, cost_of(problem, self.cost), limits, random, deadline=monotonic() + self.time_limit_s / 3
+            )
+        except NoChange as failure:
+            raise explanation(problem, limits, problem.sensitive[failure.targets], proved=failure.proved) from None
 
     def protect(self, problem: Problem) -> Release:
         """Find the directions and the changes; every promise is checked in whole numbers before it is returned."""
+        return self._release(problem) if self.relaxed is None else self.simulate(problem).picked()
+
+    def simulate(self, problem: Problem) -> Simulations:
+        """Draw many releases with relaxed protection, to compare and to choose from."""
+        relaxed = Relaxed() if self.relaxed is None else self.relaxed
+        each = replace(self, relaxed=relaxed, time_limit_s=self.time_limit_s / relaxed.releases)
+        return simulated(problem, relaxed, lambda random: each._release(problem, random), seed=self.seed)
+
+    def _release(self, problem: Problem, draw: np.random.Generator | None = None) -> Release:
         begin = monotonic()
         problem = finer(problem, self.decimals)
-        instance = Instance.of(problem, cost_of(problem, self.cost), self.limits)
+        limits = self.limits(problem)
+        if self.relax_capacity and limits.capped:
+            limits = replace(limits, raised=self.relaxation(problem).raised())
+        instance = Instance.of(problem, cost_of(problem, self.cost), limits)
+        if draw is not None and self.relaxed is not None:
+            instance = self.relaxed.loosened(instance, draw)
+        means = Means.none(instance) if self.keep is None else self.keep.with_means(problem, instance)
+        instance = means.instance
         stuck = ~(instance.can_rise | instance.can_fall)
         if stuck.any():
-            raise explanation(problem, self.limits, instance.cells[instance.targets[stuck]], proved=True)
-        search = Search(instance, begin + self.time_limit_s, np.random.default_rng(self.seed))
-        moves = self._moves(problem, search) if instance.targets.size else np.zeros(len(instance.cells), np.int64)
+            raise explanation(problem, limits, instance.cells[instance.targets[stuck]], proved=True)
+        share = (
+            FIRST_SHARE
+            if self.distance != "sum" or self.tabu is not None or (self.keep is not None and self.keep.beyond_mean)
+            else 1.0
+        )
+        search = Search(instance, begin + share * self.time_limit_s, draw or np.random.default_rng(self.seed))
+        moves = self._moves(problem, search, means) if instance.targets.size else np.zeros(len(instance.cells), np.int64)
+        if instance.targets.size and (self.keep is not None or self.tabu is not None):
+            seconds = begin + self.time_limit_s - monotonic()
+            moves = refined(problem, means, moves, keep=self.keep, tabu=self.tabu, seed=self.seed, seconds=seconds)
         if not instance.holds(moves):
             raise SolverFailure("The answer failed our own check.\n\nHint: try other directions or another seed.")
         solution = _solution(search, moves, monotonic() - begin)
-        return published(problem, instance, moves, self.limits, method=self.name, solution=solution)
+        if self.distance != "sum" and instance.targets.size:
+            search.deadline = begin + self.time_limit_s
+            measured = self._measured(search)
+            moves, unit = measured.moves, 10.0**problem.table.decimals if self.distance == "squares" else 1.0
+            solution = _judged(measured.objective / unit, measured.bound / unit, monotonic() - begin)
+            if not instance.holds(moves):
+                raise SolverFailure("The answer failed our own check.\n\nHint: try other directions or another seed.")
+        return published(problem, instance, moves, limits, method=self.name, solution=solution)
 
-    def _moves(self, problem: Problem, search: Search) -> Integers:
+    def _moves(self, problem: Problem, search: Search, means: Means) -> Integers:
         try:
-            self._search(problem, search)
+            find(problem, search, self.directions, tries=self.tries)
         except NoChange as failure:
             cells = search.instance.cells[search.instance.targets[failure.targets]]
-            raise explanation(problem, self.limits, cells, proved=failure.proved) from None
-        return self._whole(search)
+            if self.keep is not None and self.keep.mean:
+                raise self.keep.mean_in_the_way(problem, cells) from None
+            raise explanation(problem, self.limits(problem), cells, proved=failure.proved) from None
+        return self._whole(search, means)
 
-    def _search(self, problem: Problem, search: Search) -> None:
-        instance = search.instance
-        if self.directions in {"up", "down"}:
-            search.offer(uniform(instance, 1 if self.directions == "up" else -1))
+    def _measured(self, search: Search) -> Measured:
+        """The same by another distance, from the directions of the least sum."""
+        choosing = self.directions in {"optimal", "search", "blocks"}
+        if self.distance == "squares":
+            found = least_squared(search, flip=choosing)
         else:
-            search.offer(alternating(problem, instance))
-        if self.directions == "random":
-            search.best = None
-            for _ in range(self.tries):
-                search.offer(drawn(instance, search.random))
-                if search.left <= 0:
-                    break
-        search.relax()
-        if self.directions in {"search", "optimal"}:
-            assert search.lean is not None
-            for way in (leaning(instance, search.lean), uniform(instance, 1), uniform(instance, -1)):
-                if search.left > 0:
-                    search.offer(way)
-            self._improve(search)
+            found = least_largest(search, choose=self.directions == "optimal", again=_whole_again)
+        if found is None:
+            raise SolverFailure(_NOT_WHOLE)
+        return found
 
-    def _improve(self, search: Search) -> None:
-        """Flip, free blocks, and, for `optimal`, let one program over all directions take it from there."""
-        targets, optimal = len(search.instance.targets), self.directions == "optimal"
-        share = 0.4 if optimal else 1.0
-        deadline, search.deadline = search.deadline, monotonic() + search.left * share
-        search.flip(time_limit_s=search.left / 4)
-        search.free_blocks(patience=2 + targets // 16 if optimal else 4 + targets // 8)
-        search.deadline = deadline
-        if optimal and search.left > 0 and not search.closed():
-            search.optimise()
-
-    def _whole(self, search: Search) -> Integers:
+    def _whole(self, search: Search, means: Means) -> Integers:
         """The best answer in whole numbers; `optimal` also looks for a better whole one while there is time."""
         assert search.best is not None
         best = search.best
-        moves = rounded(search.instance, best.way, best.change.moves, left=lambda: max(search.left, 5.0))
+        moves = means.rounded(best.way, best.change.moves, left=lambda: max(search.left, 5.0))
         exact = self.directions == "optimal"
         if moves is None or (exact and search.instance.price(moves) > search.bound * (1 + TOLERANCE)):
             moves = search.whole(moves)
         if moves is None:
-            raise SolverFailure(
-                "The changes could not be made whole so that everything adds up.\n\n"
-                "Hint: raise time_limit_s, allow cells of value zero (zeros=True), or fix fewer cells."
-            )
+            raise SolverFailure(_NOT_WHOLE)
         return moves
 
 
+_NOT_WHOLE = (
+    "The changes could not be made whole so that everything adds up.\n\n"
+    "Hint: raise time_limit_s, allow cells of value zero (zeros=True), or fix fewer cells."
+)
+
+
+def _whole_again(search: Search) -> Integers | None:
+    """The least change within narrower bounds, in whole numbers; directions are flipped while it helps."""
+    search.flip(time_limit_s=search.left / 3)
+    assert search.best is not None
+    best = search.best
+    return rounded(search.instance, best.way, best.change.moves, left=lambda: max(search.left, 5.0))
+
+
 def _solution(search: Search, moves: Integers, seconds: float) -> Solution:
-    objective = search.instance.price(moves)
-    closed = objective <= search.bound * (1 + TOLERANCE) + 1e-12
+    return _judged(search.instance.price(moves), search.bound, seconds)
+
+
+def _judged(objective: float, bound: float, seconds: float) -> Solution:
+    closed = objective <= bound * (1 + TOLERANCE) + 1e-12
     return Solution(
         status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
         objective=objective,
-        bound=min(search.bound, objective),
+        bound=min(bound, objective),
         seconds=seconds,
     )

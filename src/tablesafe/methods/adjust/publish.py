@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tablesafe.equations import Integers
+from tablesafe.errors import InvalidOption
 from tablesafe.methods.adjust.instance import Instance, Limits, room
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
@@ -41,3 +44,18 @@ def published(
         method,
         solution,
     )
+
+
+def guessed(problem: Problem, release: Release, *, percent: float) -> Release:
+    """The release as an intruder reads it who guesses that no cell was changed by more than `percent` of what it shows.
+
+    For the audit: what could be derived if the guess were right. Where it is wrong the interval reaches to the truth,
+    so that the intruder is given every guess that helps, and none that misleads.
+    """
+    if not percent > 0:
+        raise InvalidOption(f"A guess must be above 0 percent, got {percent!r}.")
+    could = (release.lower < release.upper) & ~release.suppressed
+    width, truth = percent / 100 * np.abs(release.values), problem.table.value
+    lower = np.maximum(release.lower, np.minimum(release.values - width, truth))
+    upper = np.minimum(release.upper, np.maximum(release.values + width, truth))
+    return replace(release, lower=np.where(could, lower, release.lower), upper=np.where(could, upper, release.upper))

@@ -10,30 +10,22 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.methods.adjust.instance import Instance, Way
+from tablesafe.methods.adjust.blocks import Neighbourhood, improved
+from tablesafe.methods.adjust.instance import LARGE, Instance, Way
+from tablesafe.methods.adjust.repair import NoChange, elastic, repaired
 from tablesafe.solve.adjustment import Box, Change, Directions, LeastChange, Scale
-from tablesafe.solve.program import SolveStatus
 
-WRONG_SIDE = 1e3
-"""What a unit on the wrong side costs in a repair, beside the dearest cell."""
-ROUNDS = 25
-"""Rounds of a repair before a mixed-integer program decides."""
 TOLERANCE = 1e-6
 BLOCK = 24
 """Targets whose directions are chosen together, at first: more when that is quick, fewer when it is not."""
 SMALLEST = 8
 BLOCK_SECONDS = 4.0
-REACH = 16.0
-"""How far a cell without bounds may move in the search for any feasible directions, beside the sum of all levels."""
-
-
-class NoChange(Exception):
-    """No directions let every target move far enough; says which stay behind."""
-
-    def __init__(self, targets: NDArray[np.intp], *, proved: bool) -> None:
-        super().__init__("no directions are feasible")
-        self.targets = targets
-        self.proved = proved
+REGION = 900
+"""Cells of a region, at first."""
+REGION_CELLS = (150, 4_000)
+REGION_SECONDS = 3.0
+AGAIN_SECONDS = 20.0
+"""How long regions are adjusted one after the other before the whole table is, once more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +50,7 @@ class Search:
 
     def __post_init__(self) -> None:
         i = self.instance
-        self._program = LeastChange(i.matrix, i.cost, i.cost, i.scale())
+        self._program = LeastChange(i.rows, i.cost, i.cost, i.scale())
 
     @property
     def cost(self) -> float:
@@ -78,59 +70,31 @@ class Search:
         """Solve for these directions, repaired if need be, and keep them if they are better."""
         change = self._program.solve(self.instance.box(way))
         if change is None:
-            way = self.repaired(way)
+            way = repaired(self.instance, way, self.random, deadline=self.deadline)
             change = self._program.solve(self.instance.box(way))
             if change is None:  # feasible only within the solver's tolerance
                 raise NoChange(np.arange(len(way)), proved=False)
-        if change.cost < self.cost:
-            self.best = Found(way, change)
+        self._take(way, change)
 
-    # -- repair ----------------------------------------------------------------------------------------------------
+    def begin(self, way: Way) -> None:
+        """Any change that follows these directions, repaired if need be: for tables too deep for one program.
 
-    def repaired(self, way: Way) -> Way:
-        """Feasible directions near these: a target may stay behind at a high cost, and is turned round if it does."""
-        i, turned = self.instance, np.zeros(len(way), np.int64)
-        both = i.can_rise & i.can_fall
-        behind = np.ones(len(way), np.bool_)
-        for _ in range(ROUNDS):
-            behind, nearer = self._behind(way)
-            if not behind.any():
-                return way
-            flip = behind & both & nearer & (turned < 2)
-            if not flip.any():
-                candidates = np.flatnonzero(behind & both & (turned < 3))
-                if not candidates.size:
-                    break
-                flip[self.random.choice(candidates)] = True
-            turned += flip
-            way = np.where(flip, -way, way).astype(np.int8)
-        return self._by_choice(np.flatnonzero(behind))
-
-    def _behind(self, way: Way) -> tuple[Mask, Mask]:
-        """Which targets stay behind when that is merely dear, and which of them are nearer to the other side."""
+        Then region after region is adjusted at least cost, the directions kept.
+        """
         i = self.instance
+        way = repaired(i, way, self.random, deadline=self.deadline)
         box, rise, fall = elastic(i, way)
-        scale = Scale.of(np.concatenate([rise, fall]), np.concatenate([i.above, i.below]))
-        change = LeastChange(i.matrix, rise, fall, scale).solve(box)
+        change = LeastChange(i.rows, rise, fall, Scale.of(np.ones(1), np.concatenate([i.above, i.below]))).solve(box)
         if change is None:
-            return np.ones(len(way), np.bool_), np.zeros(len(way), np.bool_)
-        moved = change.moves[i.targets]
-        short = np.where(way > 0, i.above - moved, i.below + moved)
-        return short > 1e-6 * np.maximum(1.0, i.above), moved * way < (way * (i.above - i.below)) / 2
+            raise NoChange(np.arange(len(way)), proved=False)
+        self.best = Found(way, Change(change.moves, i.price(change.moves), np.zeros(i.rows.shape[0])))
+        self.regions(turn=False, rounds=1)
 
-    def _by_choice(self, behind: NDArray[np.intp]) -> Way:
-        """Let a mixed-integer program find any feasible directions, or prove that there are none."""
-        i = self.instance
-        reach = REACH * float(i.above.sum() + i.below.sum())
-        near = replace(i, up=np.minimum(i.up, reach), down=np.minimum(i.down, reach))
-        open = near.can_rise & near.can_fall
-        way = near.allowed(np.ones(len(open), np.int8))
-        program = Directions(i.matrix, i.cost, near.box(way, open=open), i.switches(open), i.scale())
-        choice = program.choose(time_limit_s=max(self.left, 5.0), first=True)
-        if choice.rise is None:
-            raise NoChange(behind, proved=choice.status == SolveStatus.INFEASIBLE)
-        way[open] = np.where(choice.rise, 1, -1)
-        return way
+    def _take(self, way: Way, change: Change) -> bool:
+        better = change.cost < self.cost * (1 - 1e-12)
+        if better:
+            self.best = Found(way, change)
+        return better
 
     # -- local search ----------------------------------------------------------------------------------------------
 
@@ -161,7 +125,7 @@ class Search:
     def _saving(self, way: Way, change: Change) -> Floats:
         """The most that turning each target round can save."""
         i = self.instance
-        worth: Floats = np.asarray(i.matrix.T @ change.prices)[i.targets]
+        worth: Floats = np.asarray(i.rows.T @ change.prices)[i.targets]
         price = i.cost[i.targets] - way * worth
         return np.asarray(price * (i.above + i.below))
 
@@ -182,6 +146,42 @@ class Search:
                 return
             quick = monotonic() - begin < limit / 2
             size = min(size * 1.5, both.size) if quick else max(size / 1.5, SMALLEST)
+
+    def regions(self, *, turn: bool = True, rounds: int = 3) -> None:
+        """Adjust region after region of a large table, first around the targets that promise most, while it helps."""
+        assert self.best is not None
+        i, near = self.instance, Neighbourhood.of(self.instance)
+        size, least, most = float(REGION), *REGION_CELLS
+        for _ in range(rounds):
+            before, seen, again = self.cost, np.zeros(len(i.targets), np.bool_), monotonic() + AGAIN_SECONDS
+            promise = self._saving(self.best.way, self.best.change)
+            promise = np.where(promise > 0, promise, 0.0) + 1e-12 * self.random.random(len(seen))
+            while self.left > 0.5 and not seen.all():
+                begin = monotonic()
+                target = int(np.argmax(np.where(seen, -1.0, promise)))
+                cells = near.region(int(i.targets[target]), int(size), self.random)
+                seen[target] = True
+                seen |= np.isin(i.targets, cells) & (promise < promise[target])
+                limit = min(REGION_SECONDS, self.left)
+                found = self.best.change.moves, self.best.way
+                step = improved(i, cells, *found, seconds=limit, turn=turn)
+                if step is not None:
+                    change = replace(self.best.change, moves=step.moves, cost=i.price(step.moves))
+                    self.best = Found(step.way, change)
+                quick = monotonic() - begin < limit / 3
+                size = min(size * 1.2, most) if quick else max(size / 1.5, least)
+                if monotonic() > again and not i.deep:
+                    break
+            self._polish()
+            if self.left < 0.5 or self.cost > before * (1 - 1e-4):
+                return
+
+    def _polish(self) -> None:
+        """The least change of the whole table for the directions found region by region."""
+        if self.best is not None and not self.instance.deep:
+            change = self._program.solve(self.instance.box(self.best.way))
+            if change is not None:
+                self.best = Found(self.best.way, change)
 
     def _neighbours(self, near: sparse.csr_array, seed: int, size: int) -> NDArray[np.intp]:
         """A target, what shares equations with it, what shares equations with those, until there are enough."""
@@ -228,13 +228,16 @@ class Search:
         box = tight.box(self.best.way, open=open)
         box = Box(box.rise_least, np.maximum(box.rise_most, np.where(box.rise_most > 0, kept[0], 0.0)),
                   box.fall_least, np.maximum(box.fall_most, np.where(box.fall_most > 0, kept[1], 0.0)))  # fmt: skip
-        return Directions(tight.matrix, tight.cost, box, tight.switches(open), tight.scale(self.cost))
+        return Directions(self.instance.rows, tight.cost, box, tight.switches(open), tight.scale(self.cost))
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
     def relax(self) -> None:
-        """Prove a bound by the relaxation, and see where each target leans."""
+        """Prove a bound by the relaxation, and see where each target leans; of large tables the levels alone."""
         i = self.instance
+        if len(i.cells) > 2 * LARGE:
+            self.bound = max(self.bound, i.price(i.base))
+            return
         open = i.can_rise & i.can_fall
         bound, lean = self._directions(open).relaxed()
         self.bound = max(self.bound, min(bound, self.cost))
@@ -265,15 +268,3 @@ class Search:
         self.bound = max(self.bound, choice.bound)
         better = i.holds(moves) and (start is None or i.price(moves) < i.price(start))
         return moves if better else start
-
-
-def elastic(instance: Instance, way: Way) -> tuple[Box, Floats, Floats]:
-    """Bounds and costs under which targets may stay behind, at a high cost a unit: feasible whenever anything is."""
-    box, i = instance.box(way), instance
-    rise = i.cost / float(i.cost.max(initial=0.0) or 1.0)
-    fall = rise.copy()
-    up, down = i.targets[way > 0], i.targets[way < 0]
-    fall[up], rise[down] = WRONG_SIDE, WRONG_SIDE
-    box.fall_most[up] = i.above[way > 0] + i.down[up]
-    box.rise_most[down] = i.below[way < 0] + i.up[down]
-    return box, rise, fall

@@ -1,44 +1,202 @@
-"""Why a sensitive cell cannot be protected, and what to unfreeze."""
+"""Why a sensitive cell cannot be protected: proved in whole numbers, as a smallest set, with what to unfreeze.
+
+With every cell withheld that may be, the attacker's own program says how far the cell can move, and the prices of its
+sums prove that it is no further. What has a price is in the way. Whatever is not needed for the proof is struck out,
+one after another, until the rest is irreducible: a conflict. What to unfreeze is the smallest set that meets every
+conflict.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
+
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidProblem
-from tablesafe.methods.suppress.deviations import cheapest_deviation
-from tablesafe.methods.suppress.instance import Instance
+from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.problem import Problem
-from tablesafe.solve.small import SmallSolver
+from tablesafe.solve.covering import Covering, Cut
+from tablesafe.solve.small import SmallSolver, columns_of
+
+FARTHEST = 1e6
+"""No cell needs to move further than this many times what is asked of the sensitive one."""
+GRID = 55_440
+"""Prices of sums are fractions with small denominators: multiples of one in 55,440."""
+CLOSE = 1e-6
+NEAR = (1, 2, 4)
+"""Steps from sum to sum around the cell in which a conflict is looked for before the whole table is."""
+ROUNDS = 60
+"""Conflicts after which no smaller set of cells to unfreeze is looked for."""
 
 
-def explanation(problem: Problem, cost: Floats, cell: int, sign: int, *, margin: float) -> InvalidProblem:
-    """The error that names the cell, the side, and the fewest frozen cells that would have to be withheld too."""
-    table = problem.table
-    side = "rise" if sign > 0 else "fall"
-    head = (
-        f"Sensitive cell {table.describe(cell)} cannot be protected: nothing that may be withheld lets it {side} "
-        f"far enough."
-    )
-    unfrozen = problem.replace(frozen=np.zeros(len(table), dtype=np.bool_))
-    instance = Instance.of(unfrozen, cost, margin=margin)
-    target = np.flatnonzero((instance.cell == cell) & (instance.sign == sign))
-    cells = np.flatnonzero(instance.live)
-    price = np.where(problem.frozen[cells] | (problem.table.integers[cells] == 0), 1.0, 0.0)
-    found = None
-    if target.size and cell in cells:
-        found = cheapest_deviation(instance, SmallSolver(), int(target[0]), cells, price)
-    if found is None:
-        return InvalidProblem(
-            f"{head} Even if every cell were withheld, the attacker's bounds leave it no room.\n\n"
-            f"Hint: lower its protection levels, or widen the prior bounds of the cells around it."
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Sums, and cells that stay as they are, which together leave a sensitive cell no room; none can be left out."""
+
+    cells: tuple[int, ...]
+    sums: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A sensitive cell, the side it must move to, and how far, in units of the table."""
+
+    cell: int
+    sign: int
+    level: float
+
+
+class Obstacles:
+    """What keeps a sensitive cell where it is: `blocked` cells do not move, the others within the prior bounds."""
+
+    def __init__(self, problem: Problem, *, zeros: bool) -> None:
+        table = problem.table
+        unit, value = 10.0**table.decimals, table.integers.astype(np.float64)
+        self._up, self._down = problem.upper * unit - value, value - problem.lower * unit
+        self._rows = sparse.csr_array(table.equations).astype(np.int64)
+        self._columns = sparse.csc_array(self._rows)
+        forced = problem.sensitivity.mask | problem.suppressed | problem.withheld
+        self.blocked = problem.frozen | ((table.integers == 0) & ~forced & (not zeros))
+        self._solver = SmallSolver()
+
+    def reach(self, demand: Demand, *, blocked: Mask | None = None, sums: Integers | None = None) -> float:
+        """How far the cell can move to its side at most, up to what is demanded."""
+        return self._solved(demand, self.blocked if blocked is None else blocked, sums)[0]
+
+    def conflict(self, demand: Demand, blocked: Mask) -> Conflict | None:
+        """An irreducible reason why the cell cannot move as far as demanded; None when it can, or nothing proves it."""
+        for steps in (*NEAR, None):
+            move, sums, prices = self._solved(demand, blocked, None if steps is None else self._around(demand, steps))
+            if move < demand.level * (1 - CLOSE):
+                break
+        else:
+            return None
+        proof = self._proof(demand, blocked, sums, prices)
+        if proof is None:
+            return None
+        cells, sums = proof
+        only = np.zeros(len(blocked), dtype=np.bool_)
+        only[cells] = True
+        for cell in cells.tolist():
+            only[cell] = False
+            if self.reach(demand, blocked=only, sums=sums) >= demand.level * (1 - CLOSE):
+                only[cell] = True
+        for row in sums.tolist():
+            rest = sums[sums != row]
+            if self.reach(demand, blocked=only, sums=rest) < demand.level * (1 - CLOSE):
+                sums = rest
+        return Conflict(tuple(np.flatnonzero(only).tolist()), tuple(sums.tolist()))
+
+    def _around(self, demand: Demand, steps: int) -> Integers:
+        """The sums within some steps of the cell: what they forbid alone, they forbid with all the others."""
+        cells = np.array([demand.cell])
+        for _ in range(steps):
+            rows = np.unique(self._columns[:, cells].indices)
+            cells = np.unique(self._rows[rows].indices)
+        return rows
+
+    def _solved(self, demand: Demand, blocked: Mask, sums: Integers | None) -> tuple[float, Integers, Floats]:
+        """The largest move of the cell, and the prices of the sums that prove it; over some sums, or all of them."""
+        rows = np.arange(self._rows.shape[0]) if sums is None else sums
+        part = self._rows[rows]
+        cells = np.unique(np.append(part.indices, demand.cell))
+        cells = cells[~blocked[cells]]
+        if demand.cell not in cells:
+            return 0.0, rows[:0], np.zeros(0)
+        columns = part.tocsc()[:, cells]
+        far = FARTHEST * demand.level
+        above, below = (np.minimum(room[cells], far) / demand.level for room in (self._up, self._down))
+        at = int(np.searchsorted(cells, demand.cell))
+        above[at], below[at] = (min(above[at], 1.0), 0.0) if demand.sign > 0 else (0.0, min(below[at], 1.0))
+        cost = np.zeros(len(cells))
+        cost[at] = -demand.sign
+        answer = self._solver.minimise(
+            cost, -below, above, columns_of(columns.indptr, columns.indices, columns.data, len(rows))
         )
-    blocking = [int(c) for c in found.cells if problem.frozen[c]]
-    zeros = [int(c) for c in found.cells if not problem.frozen[c] and problem.table.integers[c] == 0]
-    names = ", ".join(table.describe(c) for c in blocking[:6]) or ", ".join(table.describe(c) for c in zeros[:6])
-    what = "frozen" if blocking else "of value zero"
-    remedy = "unfreeze these cells" if blocking else "allow cells of value zero (zeros=True)"
-    return InvalidProblem(
-        f"{head} In the way: {names}{' …' if len(blocking or zeros) > 6 else ''} ({what}).\n\n"
-        f"Hint: {remedy}, or waive {table.describe(cell)}."
+        if answer is None:
+            return demand.level, rows[:0], np.zeros(0)
+        return -answer.objective * demand.level, rows, answer.prices
+
+    def _proof(
+        self, demand: Demand, blocked: Mask, rows: Integers, prices: Floats
+    ) -> tuple[NDArray[np.intp], Integers] | None:
+        """The blocked cells and the sums that the prices name, if in whole numbers they prove that it cannot move far.
+
+        The sums, weighed by their prices, say that the cell's move is a combination of the moves of others; blocked
+        ones do not move, and the rest cannot move further than the prior bounds.
+        """
+        weight = np.rint(prices * GRID).astype(np.int64)
+        used = rows[weight != 0]
+        reduced = np.asarray(self._rows[used].T @ weight[weight != 0])
+        reduced[demand.cell] += demand.sign * GRID
+        free = ~blocked & (reduced != 0)
+        room = np.where(reduced > 0, self._up, self._down)[free]
+        if np.isinf(room).any():
+            return None
+        most = sum(
+            (abs(Fraction(int(r))) * Fraction(float(width)) for r, width in zip(reduced[free], room, strict=True)),
+            Fraction(0),
+        )
+        if most >= Fraction(float(demand.level)) * GRID:
+            return None
+        return np.flatnonzero(blocked & (reduced != 0) & (np.where(reduced > 0, self._up, self._down) > 0)), used
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """Conflicts that keep a cell from being protected, and the fewest cells that must be unfrozen to resolve them."""
+
+    conflicts: tuple[Conflict, ...]
+    unfreeze: tuple[int, ...]
+    instead: tuple[int, ...] = ()
+    """Where one cell is enough: all cells of which any one is."""
+    solved: bool = True
+    """False when no unfreezing helps: the prior bounds alone leave no room."""
+
+
+def remedy(obstacles: Obstacles, demand: Demand) -> Remedy | None:
+    """Find what to unfreeze so that a cell can be protected; None when it is not proved that it cannot."""
+    conflicts: list[Conflict] = []
+    freed: tuple[int, ...] = ()
+    for _ in range(ROUNDS):
+        found = obstacles.conflict(demand, _without(obstacles.blocked, freed))
+        if found is None:
+            break
+        conflicts.append(found)
+        if not found.cells:
+            return Remedy(tuple(conflicts), (), solved=False)
+        freed = _hitting(conflicts)
+    if not conflicts:
+        return None
+    enough = obstacles.reach(demand, blocked=_without(obstacles.blocked, freed)) >= demand.level * (1 - CLOSE)
+    if not enough:
+        freed = tuple(sorted({cell for conflict in conflicts for cell in conflict.cells}))
+    instead = freed
+    if len(freed) == 1:
+        shared = sorted(set.intersection(*(set(conflict.cells) for conflict in conflicts)))
+        instead = tuple(
+            cell
+            for cell in shared[:20]
+            if obstacles.reach(demand, blocked=_without(obstacles.blocked, (cell,))) >= demand.level * (1 - CLOSE)
+        )
+    return Remedy(tuple(conflicts), freed, instead)
+
+
+def _without(mask: Mask, cells: tuple[int, ...]) -> Mask:
+    out = mask.copy()
+    out[list(cells)] = False
+    return out
+
+
+def _hitting(conflicts: list[Conflict]) -> tuple[int, ...]:
+    """The fewest cells that meet every conflict."""
+    cells = np.unique([cell for conflict in conflicts for cell in conflict.cells])
+    covering = Covering(np.ones(len(cells)))
+    covering.add(
+        [Cut(np.searchsorted(cells, np.array(conflict.cells)), np.ones(len(conflict.cells))) for conflict in conflicts]
     )
+    choice = covering.choose(time_limit_s=10.0, start=None)
+    chosen = np.ones(len(cells), dtype=np.bool_) if choice is None else choice.x > 0.5
+    return tuple(cells[chosen].tolist())

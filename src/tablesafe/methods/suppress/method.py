@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
+import numpy as np
+
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.errors import InvalidOption, SolverFailure
 from tablesafe.methods.suppress.costs import cost_of
-from tablesafe.methods.suppress.infeasible import explanation
+from tablesafe.methods.suppress.explain import explanation
+from tablesafe.methods.suppress.guard import Guard
+from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.optimal import Search, optimise
+from tablesafe.methods.suppress.levels import NOISE, demanded, refuse_levels_beyond_bounds, satisfied, sides_matter
+from tablesafe.methods.suppress.modular import modular
+from tablesafe.methods.suppress.network import Flows
+from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
 from tablesafe.methods.suppress.repair import repaired
+from tablesafe.methods.suppress.responses import closed, groups_of, thinned, together
+from tablesafe.methods.suppress.search import Search
+from tablesafe.methods.suppress.strategy import find
+from tablesafe.methods.suppress.wider import judge_of, widened
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
 from tablesafe.release import Release
+from tablesafe.rules.options import require_choice, require_number, require_whole
 from tablesafe.solve.program import Solution, SolveStatus
+from tablesafe.solve.small import SmallSolver
+from tablesafe.solve.work import Work
 
-ALGORITHMS = ("auto", "optimal", "sequential")
+Algorithm = Literal["auto", "optimal", "sequential", "modular", "network"]
+SEARCHING = 0.8
+"""Share of the time for the search; the rest is for the audit."""
 LARGE = 12_000
 """Cells beyond which `auto` does not try to prove an optimum."""
 
@@ -30,53 +48,196 @@ class Suppress:
 
     A pattern is safe when each sensitive cell can rise and fall by its protection levels in tables that agree with all
     that is published. `sequential` protects one cell after another and then improves the pattern; `optimal` also
-    proves how far it is from the best; `auto` picks by size. Either way the pattern is audited over the whole system
-    of linked tables and repaired until nothing is open.
+    proves how far it is from the best; `network` is `sequential` for tables of two dimensions with at most one
+    hierarchy, where flows take the place of linear programs; `modular` works subtable by subtable from the top, in
+    parallel, for tables of a hundred thousand cells and more; `auto` picks by size. Either way the pattern is audited
+    over the whole system of linked tables and repaired until nothing is open.
     """
 
     name: ClassVar[str] = "suppress"
 
-    algorithm: Literal["auto", "optimal", "sequential"] = field(
-        default="auto", metadata={"help": "auto, optimal or sequential"}
-    )
+    algorithm: Algorithm = field(default="auto", metadata={"help": "auto, optimal, sequential, modular or network"})
     cost: str | Floats = field(
         default="problem",
-        metadata={"help": "what a cell costs: problem, unit, value, count, log, inverse, log_over_value, or a column"},
+        metadata={
+            "help": "what a cell costs: problem (its own cost, by default its value), unit, value, count, log, "
+            "distance (from the nearest sensitive cell), inverse (1/(1+value)), log_over_value, or a column"
+        },
     )
     power: float = field(
         default=1.0, metadata={"help": "Box–Cox λ: costs are raised to this power, 0 means log(1+cost)"}
     )
-    margin: float = field(default=0.0, metadata={"help": "further protection, as a share of the levels"})
+    prefer: str | Floats | None = field(
+        default=None,
+        metadata={
+            "help": "column with degrees of preference: each degree halves the cost of withholding a cell, each "
+            "negative one doubles it",
+            "example": "preference",
+        },
+    )
+    keep: str | Mask | None = field(
+        default=None,
+        metadata={
+            "help": "file with a pattern somebody made: it is audited and repaired, what it withholds stays withheld",
+            "example": "pattern.csv",
+            "file": True,
+        },
+    )
+    previous: str | Mask | None = field(
+        default=None,
+        metadata={
+            "help": "file with last period's pattern: its cells are preferred, and how many are kept is reported",
+            "example": "last.csv",
+            "file": True,
+        },
+    )
+    previous_discount: float = field(
+        default=0.5, metadata={"help": "by which share of its cost a cell is cheaper that was withheld last period"}
+    )
+    same_pattern: bool = field(
+        default=False,
+        metadata={"help": "withhold the same cells in every response variable; else what is best in each"},
+    )
+    margin: float = field(
+        default=0.0, metadata={"help": "further protection where there is room, as a share of the levels"}
+    )
     zeros: bool = field(default=False, metadata={"help": "cells of value zero may be withheld too"})
+    randomise: float = field(
+        default=0.0,
+        metadata={
+            "help": "disturb costs at random by up to this share (1e-6 only breaks ties), so that nobody who knows the "
+            "algorithm can retrace its choices; needs a seed of your own, kept secret"
+        },
+    )
     time_limit_s: float = field(default=60.0, metadata={"help": "stop improving after this many seconds"})
     seed: int = field(default=0, metadata={"help": "seed of the random choices; equal seed, equal pattern"})
+    coalition: int = field(
+        default=1, metadata={"help": "how many respondents may put together what they know", "hidden": True}
+    )
+    integers: bool | None = field(
+        default=None, metadata={"help": "the attacker knows that values are whole numbers", "hidden": True}
+    )
+    executor: Executor | None = field(
+        default=None,
+        repr=False,
+        compare=False,
+        metadata={"help": "where modular's parts are worked on: by default a pool of processes", "hidden": True},
+    )
     progress: Callable[[float, float], None] | None = field(
         default=None, repr=False, compare=False, metadata={"help": "called with cost and proven bound", "hidden": True}
     )
 
     def __post_init__(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            raise InvalidOption(f"Suppress.algorithm must be one of {', '.join(ALGORITHMS)}, got {self.algorithm!r}.")
-        if not self.time_limit_s > 0:
-            raise InvalidOption(f"Suppress.time_limit_s must be more than 0, got {self.time_limit_s!r}.")
-        if not 0 <= self.margin <= 10:
-            raise InvalidOption(f"Suppress.margin must be in [0, 10], got {self.margin!r}.")
+        require_choice(self, "algorithm", get_args(Algorithm))
+        require_number(self, "time_limit_s", above=0)
+        require_number(self, "power", at_least=0, at_most=10)
+        require_number(self, "margin", at_least=0, at_most=10)
+        require_number(self, "previous_discount", at_least=0, at_most=0.999)
+        require_number(self, "randomise", at_least=0, at_most=1)
+        require_whole(self, "seed", at_least=0)
+        require_whole(self, "coalition", at_least=1)
+        if self.randomise > 0 and self.seed == 0:
+            raise InvalidOption(
+                "Suppress.randomise needs a seed that nobody can guess, and the default 0 is known to all.\n\n"
+                "Hint: set seed to a number of your own, and keep it secret."
+            )
 
     def protect(self, problem: Problem) -> Release:
         """Find a pattern, and prove that it is safe before it is returned."""
         begin = monotonic()
-        cost = cost_of(problem, self.cost, self.power)
-        instance = Instance.of(problem, cost, margin=self.margin, zeros=self.zeros)
-        search = Search(instance, deadline=begin + self.time_limit_s, seed=self.seed, report=self.progress or _silent)
-        try:
-            pattern = repaired(problem, search, self._found(search))
-        except CannotProtect as failure:
-            target = failure.target
-            cell, sign = int(instance.cell[target]), int(instance.sign[target])
-            raise explanation(problem, cost, cell, sign, margin=self.margin) from None
-        return Release.from_suppression(
-            problem, pattern, method=self.name, solution=_solution(search, pattern, monotonic() - begin)
+        problem = keeping(problem, mask_of(problem, self.keep, "keep"))
+        refuse_levels_beyond_bounds(problem)
+        pattern, objective, bound = self._protected(problem, begin)
+        closed = objective <= bound * (1 + 1e-9) + 1e-9
+        solution = Solution(
+            status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
+            objective=objective,
+            bound=min(bound, objective),
+            seconds=monotonic() - begin,
         )
+        return Release.from_suppression(problem, pattern, method=self.name, solution=solution)
+
+    def _protected(self, problem: Problem, begin: float) -> tuple[Mask, float, float]:
+        """A safe pattern, its cost and the proven bound.
+
+        A cell that cannot be moved as far as was asked is asked for less, or it is explained why it cannot: only what
+        goes beyond the levels can be given up, a margin, or the side that a sliding level was given.
+        """
+        group = groups_of(problem.table) if self.same_pattern else None
+        eligible, cost = problem, self._costs(problem)
+        if group is not None:
+            eligible, cost = together(problem, cost, group)
+        secret = disturbed(cost, self.randomise, np.random.default_rng((self.seed, 1)))
+        obstacles: Obstacles | None = None
+        reached: dict[int, tuple[float, float]] = {}
+        while True:
+            asked = demanded(eligible, self.margin, reached)
+            instance = Instance.of(asked, secret, zeros=self.zeros)
+            solver = SmallSolver()
+            search = Search(
+                instance,
+                deadline=begin + self.time_limit_s * SEARCHING,
+                seconds=self.time_limit_s * SEARCHING,
+                seed=self.seed,
+                report=self.progress or _silent,
+                finder=self._flows(instance, solver.work),
+                solver=solver,
+            )
+            try:
+                pattern = self._repaired(problem, search, group)
+            except CannotProtect as failure:
+                cell = int(instance.cell[failure.target])
+                demand = Demand(cell, int(instance.sign[failure.target]), float(instance.level[failure.target]))
+                obstacles = obstacles or Obstacles(eligible, zeros=self.zeros)
+                _ask_less(eligible, obstacles, demand, reached)
+                continue
+            bound = float(search.bound) / (1 + self.randomise)  # disturbed costs are at most so much too high
+            if sides_matter(eligible, instance.live, instance.up, instance.down):
+                bound = 0.0
+            return pattern, float(cost[pattern & ~instance.forced].sum()), bound
+
+    def _flows(self, instance: Instance, work: Work) -> Flows | None:
+        """Flows instead of linear programs, where the table is a network; `network` insists on it."""
+        flows = None if self.algorithm == "modular" else Flows.of(instance, work)
+        if flows is None and self.algorithm == "network":
+            raise InvalidOption(
+                "Suppress.algorithm is 'network', but this table is no network: that takes two dimensions, at most "
+                "one of them with a hierarchy.\n\nHint: algorithm='auto' picks one that can do it."
+            )
+        return flows
+
+    def _repaired(self, problem: Problem, search: Search, group: Integers | None) -> Mask:
+        """The pattern found, once the audit has nothing against it; of whole groups where patterns must be the same."""
+        if self.algorithm == "modular":
+            found = modular(search.instance, guard=Guard.of(problem), executor=self.executor)
+        else:
+            found = self._found(search)
+        if group is None:
+            return self._safe(problem, search, found)
+        pattern = thinned(search.instance, found, group, search.late)
+        while True:
+            safe = self._safe(problem, search, pattern)
+            if (closed(safe, group) == pattern).all():
+                return pattern
+            pattern = closed(safe, group)
+
+    def _safe(self, problem: Problem, search: Search, pattern: Mask) -> Mask:
+        """The pattern with what it takes to make it safe: aimed, or, where that does not end, more all around.
+
+        Aimed repair thinks of single insiders; coalitions, and who knows that values are whole, come after it.
+        """
+        try:
+            pattern = repaired(problem, search, pattern, executor=self.executor)
+            if self.coalition == 1 and not self.integers:
+                return pattern
+        except SolverFailure:
+            pass
+        return widened(problem, search, pattern, judge_of(problem, coalition=self.coalition, integers=self.integers))
+
+    def _costs(self, problem: Problem) -> Floats:
+        """What each cell costs, with all preferences."""
+        cost = preferred(problem, cost_of(problem, self.cost, self.power), self.prefer)
+        return np.where(mask_of(problem, self.previous, "previous"), cost * (1 - self.previous_discount), cost)
 
     def _found(self, search: Search) -> Mask:
         """The best pattern; an interrupt keeps what was found until then."""
@@ -85,36 +246,37 @@ class Suppress:
         except KeyboardInterrupt:
             if search.best is None:
                 raise
+            warnings.warn(
+                "Interrupted: the best pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2
+            )
         assert search.best is not None
         return search.best
 
     def _search(self, search: Search) -> None:
-        patience = 160 + 2 * len(search.instance.level)
-        witnesses = search.build()
-        if not len(witnesses.complementary):
-            search.offer(witnesses)
-            search.prove(0.0)
-            return
-        large = len(search.instance) > LARGE
-        if self.algorithm == "sequential" or (self.algorithm == "auto" and large):
-            search.polish(witnesses, patience=patience)
-            return
-        search.polish(witnesses, patience=patience // 8, seconds=self.time_limit_s / 6)
-        optimise(search, patience=patience)
-        if not search.closed():
-            search.polish(search.build(search.best), patience=patience)
+        """Look for a pattern; only small tables, and those who ask for it, get a proven bound."""
+        small = len(search.instance) <= LARGE
+        find(
+            search,
+            prove=self.algorithm == "optimal" or (self.algorithm == "auto" and small),
+            insist=self.algorithm == "optimal",
+        )
+
+
+def _ask_less(problem: Problem, obstacles: Obstacles, failed: Demand, reached: dict[int, tuple[float, float]]) -> None:
+    """Note how far a cell can move where its own levels ask for no more; otherwise explain why it cannot."""
+    cell, unit, levels = failed.cell, 10.0**problem.table.decimals, problem.sensitivity
+    above, below, width = (float(level[cell]) * unit for level in (levels.upper, levels.lower, levels.sliding))
+    far = max(failed.level, above, below, width, 1.0)
+    rise, fall = (obstacles.reach(Demand(cell, sign, far)) for sign in (1, -1))
+    if cell not in reached and satisfied(problem, cell, rise / unit, fall / unit):
+        reached[cell] = (rise / unit, fall / unit)
+        return
+    width = width if above or below or width else 1.0
+    lacking = [Demand(cell, 1, above)] if rise < above * (1 - NOISE) else []
+    lacking += [Demand(cell, -1, below)] if fall < below * (1 - NOISE) else []
+    lacking += [Demand(cell, failed.sign, max(width - (fall if failed.sign > 0 else rise), failed.level * NOISE))]
+    raise explanation(problem, obstacles, lacking[0]) from None
 
 
 def _silent(cost: float, bound: float) -> None:
     """Tell nobody."""
-
-
-def _solution(search: Search, pattern: Mask, seconds: float) -> Solution:
-    objective = search.instance.pattern_cost(pattern)
-    closed = objective <= search.bound * (1 + 1e-9) + 1e-9
-    return Solution(
-        status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
-        objective=objective,
-        bound=min(float(search.bound), objective),
-        seconds=seconds,
-    )

@@ -5,79 +5,117 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers
+from tablesafe.equations import Integers, Mask
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.local import Localities
 
-REACH = 4
-"""Steps from cell to equation to cell: two cycles of a hierarchical table, and the next level up."""
+REACH = 3
+"""Steps from cell to equation to cell: a cycle of a hierarchical table, and the next level up."""
 CROWD = 600
 """Cells beyond which only the cheapest of a neighbourhood are looked at."""
-REMEMBERED = 20_000
+REMEMBERED = 20_000_000
+"""Cells in all remembered neighbourhoods."""
 
 
-def spans(matrix: Any, which: NDArray[Any]) -> tuple[Integers, Integers]:
+def spans(pointers: NDArray[Any], which: NDArray[Any]) -> tuple[Integers, Integers]:
     """Positions of the entries of some rows (or columns) of a compressed matrix, and how many each has."""
-    start = matrix.indptr[which]
-    length = matrix.indptr[which + 1] - start
+    start = pointers[which].astype(np.int64)
+    length = pointers[which + 1] - start
     begin = np.cumsum(length) - length
     return np.repeat(start - begin, length) + np.arange(int(length.sum())), length
 
 
 class Neighbourhoods:
-    """Balls around cells in the graph of cells and equations, remembered."""
+    """The cells around a cell in the graph of cells and equations; what is near is remembered."""
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self._balls: dict[tuple[int, int], Integers] = {}
+        self.localities = Localities(instance)
+        self._near: dict[tuple[int, int], Integers] = {}
+        self._held = 0
+        self._columns = (instance.columns.indptr.astype(np.int64), instance.columns.indices.astype(np.int64))
+        self._rows = (instance.rows.indptr.astype(np.int64), instance.rows.indices.astype(np.int64))
+        self._seen_cell = np.zeros(len(instance), dtype=np.int64)
+        self._seen_row = np.zeros(instance.rows.shape[0], dtype=np.int64)
+        self._turn = 0
 
     def ball(self, cell: int, steps: int) -> Integers:
         """The cells that may be withheld within some steps of a cell, ascending; the cell itself among them."""
-        key = (cell, steps)
-        found = self._balls.get(key)
-        if found is None:
-            found = np.array([cell], dtype=np.int64)
-            for _ in range(steps):
-                found = self._wider(found)
-            if len(self._balls) >= REMEMBERED:
-                self._balls.clear()
-            self._balls[key] = found
-        return found
+        return np.sort(self._spread(cell, steps, len(self._instance))[0])
 
-    def _wider(self, cells: Integers) -> Integers:
-        instance = self._instance
-        entries, _ = spans(instance.columns, cells)
-        rows = np.unique(instance.columns.indices[entries])
-        entries, _ = spans(instance.rows, rows)
-        wider = np.unique(instance.rows.indices[entries]).astype(np.int64)
-        return wider[instance.live[wider]]
+    def nearest(self, cell: int, crowd: int) -> Integers:
+        """The cells nearest to a cell, in order, about so many."""
+        return self._spread(cell, 2 * REACH, crowd)[0]
 
     def near(self, cell: int, *, effort: int) -> Integers:
         """Where to look first; more with every `effort`, in the end everything."""
         if effort >= 4:
             return np.flatnonzero(self._instance.live)
-        key = (cell, -1 - effort)
-        found = self._balls.get(key)
-        if found is not None:
-            return found
-        crowd = CROWD * 4**effort
-        steps = 1
-        wide = self.ball(cell, 1)
-        while steps < REACH + 2 * effort and len(wide) < crowd:
-            steps += 1
-            wider = self.ball(cell, steps)
-            if len(wider) == len(wide):
-                break
-            wide = wider
-        if len(wide) > crowd:
-            wide = self._cheapest(cell, wide, crowd)
-        self._balls[key] = wide
-        return wide
+        key = (cell, effort)
+        found = self._near.get(key)
+        if found is None:
+            crowd = CROWD * 4**effort
+            wide, own = self._spread(cell, REACH + 2 * effort, crowd)
+            found = np.sort(wide if len(wide) <= crowd else self._cheapest(wide, own, crowd))
+            if self._held + len(found) > REMEMBERED:
+                self._near.clear()
+                self._held = 0
+            self._near[key] = found
+            self._held += len(found)
+        return found
 
-    def _cheapest(self, cell: int, cells: Integers, crowd: int) -> Integers:
-        """The cells in the cell's own equations, and the cheapest others."""
-        own = self.ball(cell, 1)
-        cost = self._instance.cost[cells]
-        cheap = cells[np.argpartition(cost, crowd)[:crowd]]
-        return np.union1d(own, cheap)
+    def _cheapest(self, cells: Integers, own: int, crowd: int) -> Integers:
+        """The cells in the cell's own equations, which come first, and the cheapest others."""
+        others = cells[own:]
+        room = max(crowd - own, 0)
+        if room == 0:
+            return cells[:own]
+        cheap = np.argpartition(self._instance.cost[others], room - 1)[:room]
+        return np.concatenate([cells[:own], others[cheap]])
+
+    def _spread(self, cell: int, steps: int, crowd: int) -> tuple[Integers, int]:
+        self._turn += 1
+        return _spread(
+            *self._columns, *self._rows, self._instance.live, cell, steps, crowd,
+            self._seen_cell, self._seen_row, self._turn,
+        )  # fmt: skip
+
+
+@njit(cache=True)
+def _spread(
+    column_start: Integers, column_row: Integers, row_start: Integers, row_column: Integers, live: Mask, cell: int,
+    steps: int, crowd: int, seen_cell: Integers, seen_row: Integers, turn: int,
+) -> tuple[Integers, int]:  # fmt: skip
+    """Cells in the order they are reached, whole steps, until there are more than `crowd`; how many the first step has.
+
+    `turn` marks what was seen this time, so that nothing has to be wiped.
+    """
+    found = np.empty(1024, np.int64)
+    found[0] = cell
+    size, begin, own = 1, 0, 1
+    seen_cell[cell] = turn
+    for step in range(steps):
+        end = size
+        for k in range(begin, end):
+            for z in range(column_start[found[k]], column_start[found[k] + 1]):
+                r = column_row[z]
+                if seen_row[r] == turn:
+                    continue
+                seen_row[r] = turn
+                for y in range(row_start[r], row_start[r + 1]):
+                    c = row_column[y]
+                    if seen_cell[c] != turn and live[c]:
+                        seen_cell[c] = turn
+                        if size == len(found):
+                            found = np.concatenate((found, np.empty(len(found), np.int64)))
+                        found[size] = c
+                        size += 1
+        if step == 0:
+            own = size
+        if size == end or size > crowd:
+            break
+        begin = end
+    return found[:size].copy(), own

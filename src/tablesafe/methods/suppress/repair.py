@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 
 import numpy as np
@@ -12,37 +13,36 @@ from scipy import sparse
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.unions import Union
-from tablesafe.equations import Floats, Mask
+from tablesafe.equations import Integers, Mask
 from tablesafe.errors import SolverFailure
+from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
-from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
-from tablesafe.methods.suppress.optimal import Search
-from tablesafe.methods.suppress.sequential import protect_all
-from tablesafe.methods.suppress.witnesses import CannotProtect, Witnesses
+from tablesafe.methods.suppress.part import Ledger, Part
+from tablesafe.methods.suppress.search import Search
+from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
 from tablesafe.release import Release
-from tablesafe.solve.small import SmallSolver
 
 ROUNDS = 30
 
 
-def repaired(problem: Problem, search: Search, pattern: Mask) -> Mask:
+def repaired(problem: Problem, search: Search, pattern: Mask, *, executor: Executor | None = None) -> Mask:
     """A pattern that the audit of the whole system finds safe; what was withheld stays withheld.
 
-    The search works with the tolerances of floating point and thinks of outsiders only; the audit works with exact
+    The search works with the tolerances of floating point and may think of outsiders only; the audit works with exact
     arithmetic and thinks of insiders and of derivable sums as well. Each round asks for a little more than the
     levels, so that the two cannot disagree for ever.
     """
+    guard = Guard.of(problem)
     for round_ in range(ROUNDS):
         release = Release.from_suppression(problem, pattern)
-        findings = audit(problem, release, exact=False)
+        findings = audit(problem, release, exact=False, executor=executor)
         if findings.safe:
             return pattern
-        wider = _opened(search.instance, pattern, 1 + 1e-7 * 10 ** min(round_, 5))
         before = pattern
-        pattern = _against_outsiders(wider, search.solver, findings)
-        pattern = pattern | _against_insiders(wider, search.solver, problem, findings)
-        pattern = pattern | _against_sums(wider, search.solver, problem, findings)
+        pattern = pattern | _against_outsiders(_opened(search.instance, pattern, round_), guard, findings)
+        pattern = pattern | _against_insiders(_opened(search.instance, pattern, round_), guard, findings)
+        pattern = pattern | _against_sums(_opened(search.instance, pattern, round_), problem, findings)
         if (pattern == before).all() and round_ > 5:
             break
     raise SolverFailure(
@@ -51,9 +51,10 @@ def repaired(problem: Problem, search: Search, pattern: Mask) -> Mask:
     )
 
 
-def _opened(instance: Instance, pattern: Mask, stretch: float) -> Instance:
+def _opened(instance: Instance, pattern: Mask, round_: int) -> Instance:
     """The instance in which the pattern is withheld already, and a little more protection is asked for."""
     room = np.where(instance.sign > 0, instance.up[instance.cell], instance.down[instance.cell])
+    stretch = 1 + 1e-7 * 10 ** min(round_, 5)
     return replace(
         instance,
         forced=instance.forced | pattern,
@@ -62,80 +63,70 @@ def _opened(instance: Instance, pattern: Mask, stretch: float) -> Instance:
     )
 
 
-def _targets_of(instance: Instance, cells: NDArray[np.intp]) -> list[int]:
-    return np.flatnonzero(np.isin(instance.cell, cells)).tolist()
+def _ledger(instance: Instance, targets: Integers, guard: Guard | None) -> Ledger:
+    """A ledger for some targets of an instance."""
+    return Ledger(
+        Part(
+            instance.rows,
+            instance.cost,
+            instance.forced,
+            instance.up,
+            instance.down,
+            instance.cell[targets],
+            instance.sign[targets],
+            instance.level[targets],
+            guard,
+        )
+    )
 
 
-def _against_outsiders(instance: Instance, solver: SmallSolver, findings: Findings) -> Mask:
+def _targets_of(instance: Instance, cells: NDArray[np.intp]) -> Integers:
+    return np.flatnonzero(np.isin(instance.cell, cells))
+
+
+def _against_outsiders(instance: Instance, guard: Guard | None, findings: Findings) -> Mask:
     """What has to be withheld besides to protect the cells that are open to everyone."""
-    witnesses = Witnesses(instance, Neighbourhoods(instance), solver)
-    protect_all(witnesses, instance.cost, targets=_targets_of(instance, findings.cells[~findings.protected]))
-    return witnesses.pattern
+    targets = _targets_of(instance, findings.cells[~findings.protected])
+    if not targets.size:
+        return instance.forced
+    ledger = _ledger(instance, targets, guard)
+    failed = ledger.protect_all(range(len(targets)))
+    if failed:
+        raise CannotProtect(int(targets[failed[0]]))
+    return instance.forced | ledger.used
 
 
-def _against_insiders(instance: Instance, solver: SmallSolver, problem: Problem, findings: Findings) -> Mask:
+def _against_insiders(instance: Instance, guard: Guard | None, findings: Findings) -> Mask:
     """What has to be withheld besides so that nobody can rule the protecting deviations out.
 
     Such a deviation moves no cell that one respondent knows alone, and takes none below what its largest contributor
     has there; where that is too much to ask, it only leaves the cells known to one respondent alone.
     """
-    pattern = instance.forced
     found = () if findings.insiders is None else findings.insiders.found
-    cells = sorted({insider.cell for insider in found if insider.certain})
-    alone, floor = _known_to_one(problem), _largest(problem)
-    for cell in cells:
-        banned = alone.copy()
-        banned[cell] = False
-        cautious = np.minimum(instance.down, np.maximum(problem.table.integers - floor, 0.0))
-        cautious[cell] = instance.down[cell]
-        for view in (replace(instance, down=cautious), instance):
-            witnesses = Witnesses(view, Neighbourhoods(view), solver)
-            try:
-                for target in _targets_of(view, np.array([cell])):
-                    witnesses.protect(target, {}, banned=banned, cost=view.cost)
-            except CannotProtect:
-                continue
-            pattern = pattern | witnesses.pattern
+    cells = np.unique(np.array([insider.cell for insider in found if insider.certain], dtype=np.int64))
+    targets = _targets_of(instance, cells)
+    if guard is None or not targets.size:
+        return instance.forced
+    pattern = instance.forced
+    for view in (guard, replace(guard, down=np.full(len(instance), np.inf))):
+        ledger = _ledger(replace(instance, forced=pattern), targets, view)
+        failed = ledger.protect_all(range(len(targets)), strict=frozenset(range(len(targets))))
+        pattern = pattern | ledger.used
+        targets = targets[failed]
+        if not targets.size:
             break
     return pattern
 
 
-def _known_to_one(problem: Problem) -> Mask:
-    """Cells that a single respondent or holding knows because it is all there is."""
-    table = problem.table
-    alone = np.zeros(len(table), dtype=np.bool_)
-    for count in (table.count, table.holdings):
-        if count is not None:
-            alone |= count == 1
-    return alone
-
-
-def _largest(problem: Problem) -> Floats:
-    """What the largest contributor adds to each cell, in units of the table."""
-    contributors = problem.table.contributors
-    if contributors is None:
-        return np.zeros(len(problem.table))
-    added = contributors.amount if contributors.weighted is None else contributors.weighted
-    return np.abs(added[:, 0]) * 10.0**problem.table.decimals
-
-
-def _against_sums(instance: Instance, solver: SmallSolver, problem: Problem, findings: Findings) -> Mask:
+def _against_sums(instance: Instance, problem: Problem, findings: Findings) -> Mask:
     """What has to be withheld besides so that sums which fail a rule can no longer be derived."""
     failed = [] if findings.unions is None else [union for union in findings.unions.failed if union.certain]
     if not failed:
         return instance.forced
-    unit = 10.0**problem.table.decimals
-    wider = _with_sums(instance, failed, unit)
-    witnesses = Witnesses(wider, Neighbourhoods(wider), solver)
-    pending = dict.fromkeys(range(len(wider.level)))
-    for target in list(pending):
-        if target not in pending:
-            continue
-        try:
-            witnesses.protect(target, pending, cost=wider.cost)
-        except CannotProtect:
-            pending.pop(target)
-    return witnesses.pattern[: len(instance)]
+    wider = _with_sums(instance, failed, 10.0**problem.table.decimals)
+    ledger = _ledger(wider, np.arange(len(wider.level)), None)
+    ledger.protect_all(range(len(wider.level)))
+    return instance.forced | ledger.used[: len(instance)]
 
 
 def _with_sums(instance: Instance, sums: Sequence[Union], unit: float) -> Instance:

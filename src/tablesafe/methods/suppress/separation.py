@@ -18,6 +18,7 @@ LEAST = 1e-3
 """Room given to cells outside the pattern when looking for a cut: it then names few of them."""
 VIOLATION = 1e-4
 LARGE = 3_000
+SAMPLED = 16
 
 
 class Separation:
@@ -34,6 +35,19 @@ class Separation:
         self.effort = 0
         """How wide to look for a cut: the more cells are looked at, the fewer a cut has to name."""
 
+    def round_seconds(self) -> float:
+        """About how long it takes to ask about every target once."""
+        targets = len(self._instance.level)
+        some = np.linspace(0, targets - 1, min(targets, SAMPLED)).astype(np.int64)
+        everything = self._instance.live.astype(np.float64)
+        before = self._solver.work.spent
+        for target in some.tolist():
+            near = self._neighbourhoods.near(int(self._instance.cell[target]), effort=self.effort)
+            largest_move(
+                self._instance, self._neighbourhoods.localities, self._solver, target, near, everything, everything=True
+            )
+        return (self._solver.work.spent - before) * targets / max(len(some), 1)
+
     def violated(self, share: Floats, *, whole: bool, stop: object = None) -> tuple[list[Cut], list[int]]:
         """Cuts that the pattern violates, and the targets it leaves open.
 
@@ -42,7 +56,10 @@ class Separation:
         part = _Parts(self._instance, share)
         cuts: list[Cut] = []
         left_open: list[int] = []
+        self._priced = np.zeros(self._instance.rows.shape[0], dtype=np.bool_)
         for target in range(len(self._instance.level)):
+            if not whole and self._told(target):
+                continue
             if self._still_holds(target, share) or self._protected(target, share, part, whole=whole):
                 continue
             left_open.append(target)
@@ -67,34 +84,39 @@ class Separation:
 
     def _reaches(self, target: int, cells: Integers, share: Floats, *, limit: float) -> bool:
         instance = self._instance
-        move = largest_move(instance, self._solver, target, cells, share[cells], limit=limit)
-        if move is None or move[0] < 1 - 1e-7:
+        move = largest_move(instance, self._neighbourhoods.localities, self._solver, target, cells, share, limit=limit)
+        if move is None or move.reach < 1 - 1e-7:
             return False
-        level, amount = instance.level[target], move[1]
-        used = (np.abs(amount) > NEGLIGIBLE) & (cells != instance.cell[target])
-        room = np.where(amount > 0, instance.up[cells], instance.down[cells]) / level
-        needed = np.abs(amount[used]) / np.minimum(room[used], limit)
-        self._known[target] = (cells[used], np.minimum(needed, share[cells[used]]))
+        used = (np.abs(move.amount) > NEGLIGIBLE) & (move.cells != instance.cell[target])
+        cells, amount = move.cells[used], move.amount[used]
+        room = np.where(amount > 0, instance.up[cells], instance.down[cells]) / instance.level[target]
+        self._known[target] = (cells, np.minimum(np.abs(amount) / np.minimum(room, limit), share[cells]))
         return True
 
     def _cut(self, target: int, share: Floats, part: _Parts, *, whole: bool) -> Cut | None:
         cell = int(self._instance.cell[target])
         near = self._neighbourhoods.near(cell, effort=self.effort)
-        own = part.of(cell)
-        cells = np.union1d(near, own if len(own) < LARGE else near)
-        attempts = [(cells, 1.0, LEAST), (cells, FAR, LEAST)]
+        attempts = [(near, 1.0, LEAST)]
         if whole:
+            own = part.of(cell)
+            attempts += [(np.union1d(near, own if len(own) < LARGE else near), FAR, LEAST)]
             attempts += [(np.union1d(near, part.present), FAR, LEAST), (own, FAR, 0.0)]
         for some, limit, least in attempts:
             move = largest_move(
-                self._instance, self._solver, target, some, share[some], limit=limit, least=least, withheld=part.mask
-            )
-            if move is None or move[0] >= 1 - 1e-7:
+                self._instance, self._neighbourhoods.localities, self._solver, target, some, share,
+                limit=limit, least=least, everything=True,
+            )  # fmt: skip
+            if move is None or move.reach >= 1 - 1e-7:
                 continue
-            cut = capacity_cut(self._instance, target, move[2], move[3], self._variable)
+            cut = capacity_cut(self._instance, target, move.rows, move.prices, self._variable)
             if cut is not None and self._violates(cut, share):
+                self._priced[move.rows[np.abs(move.prices) > 1e-9]] = True
                 return cut
         return None
+
+    def _told(self, target: int) -> bool:
+        columns, cell = self._instance.columns, int(self._instance.cell[target])
+        return bool(self._priced[columns.indices[columns.indptr[cell] : columns.indptr[cell + 1]]].any())
 
     def _violates(self, cut: Cut, share: Floats) -> bool:
         held = share[self._cells_of(cut)]

@@ -6,17 +6,30 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.suppress.deviations import Prices
+from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.witnesses import CannotProtect, Witnesses
 
 Stop = Callable[[], bool]
 
+MOST = 32
+"""Complementary cells that are reconsidered together, at most."""
+CROWD = 2_000
+"""Cells among which these are looked for."""
+NOISIEST = 0.6
 
-def protect_all(witnesses: Witnesses, cost: Floats, *, targets: list[int] | None = None) -> None:
-    """Protect every target, from the most demanding down; one that an earlier deviation protects is skipped."""
+
+def protect_all(
+    witnesses: Witnesses, cost: Floats | Prices, *, targets: list[int] | None = None, inside: Mask | None = None
+) -> None:
+    """Protect every target, from the most demanding down; one that an earlier deviation protects is skipped.
+
+    Cells `inside` are tried first.
+    """
     pending = dict.fromkeys(range(len(witnesses.instance.level)) if targets is None else targets)
     while pending:
-        witnesses.protect(next(iter(pending)), pending, cost=cost)
+        witnesses.protect(next(iter(pending)), pending, cost=cost, inside=inside)
 
 
 def clean_up(witnesses: Witnesses, stop: Stop) -> None:
@@ -38,28 +51,33 @@ def improve(witnesses: Witnesses, random: np.random.Generator, stop: Stop, *, pa
         if not len(cells):
             return
         weight = np.sqrt(instance.cost[cells]) + 1e-12
-        centre = int(random.choice(cells, p=weight / weight.sum()))
-        chosen = _around(witnesses, centre, random)
-        noise = 0.4 * random.random()
-        cost = instance.cost if noise < 0.1 else instance.cost * np.exp(noise * random.standard_normal(len(instance)))
+        chosen = _around(witnesses, int(random.choice(cells, p=weight / weight.sum())), random)
+        noise = NOISIEST * random.random()
+        cost = instance.cost if noise < 0.1 else _disturbed(instance, noise, random)
         gained = reconsider(witnesses, chosen, cost, banned=random.random() < 0.5, random=random)
         idle = 0 if gained else idle + 1
 
 
+def _disturbed(instance: Instance, noise: float, random: np.random.Generator) -> Prices:
+    """The costs, each multiplied by something near one; equal for a cell however often it is asked."""
+    factors = np.exp(noise * random.standard_normal(997))
+    step = int(random.integers(1, 997))
+    return lambda _, cells: instance.cost[cells] * factors[(cells * step) % 997]
+
+
 def _around(witnesses: Witnesses, centre: int, random: np.random.Generator) -> Integers:
-    """One complementary cell, or a few near each other."""
-    if random.random() < 0.5:
+    """A complementary cell, and perhaps those nearest to it."""
+    many = int(np.exp(random.uniform(0.0, np.log(MOST))))
+    if many == 1:
         return np.array([centre])
-    ball = witnesses.neighbourhoods.ball(centre, 1 if random.random() < 0.5 else 2)
-    near = ball[(witnesses.uses[ball] > 0) & ~witnesses.instance.forced[ball]]
-    some = random.choice(near, size=min(len(near), int(random.integers(2, 8))), replace=False)
-    return np.unique(np.append(some, centre))
+    near = witnesses.neighbourhoods.nearest(centre, CROWD)
+    return near[(witnesses.uses[near] > 0) & ~witnesses.instance.forced[near]][:many]
 
 
 def reconsider(
     witnesses: Witnesses,
     cells: Integers,
-    cost: Floats,
+    cost: Floats | Prices,
     *,
     banned: bool,
     random: np.random.Generator | None = None,
@@ -81,7 +99,7 @@ def reconsider(
     pending = dict.fromkeys(order)
     done: list[int] = []
     try:
-        while pending:
+        while pending and witnesses.cost <= before * (1 + 1e-12):
             waiting = set(pending)
             witnesses.protect(next(iter(pending)), pending, banned=forbidden, cost=cost)
             done += waiting - set(pending)

@@ -6,17 +6,20 @@ deviation needs any more is published again at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.methods.suppress.deviations import Deviation, cheapest_deviation
+from tablesafe.methods.suppress.deviations import Deviation, Prices, cheapest_deviation
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
 from tablesafe.solve.small import SmallSolver
 
 EFFORTS = 5
+
+Finder = Callable[[int, Floats, Mask | None], Deviation | None]
+"""Finds the cheapest deviation of a target, given the prices of all cells and those that may not be used."""
 
 
 class CannotProtect(Exception):
@@ -30,12 +33,16 @@ class CannotProtect(Exception):
 class Witnesses:
     """For each target a deviation that protects it; for each cell how many deviations use it."""
 
-    def __init__(self, instance: Instance, neighbourhoods: Neighbourhoods, solver: SmallSolver) -> None:
+    def __init__(
+        self, instance: Instance, neighbourhoods: Neighbourhoods, solver: SmallSolver, finder: Finder | None = None
+    ) -> None:
         self.instance = instance
         self.neighbourhoods = neighbourhoods
         self.solver = solver
+        self._finder = finder
         self.uses = np.zeros(len(instance), dtype=np.int32)
         self.cost = 0.0
+        self.ever_used = np.zeros(len(instance), dtype=np.bool_)
         self._of_target: dict[int, int] = {}
         self._deviations: dict[int, Deviation] = {}
         self._serves: dict[int, set[int]] = {}
@@ -55,25 +62,63 @@ class Witnesses:
         """Cells withheld only to protect others."""
         return np.flatnonzero((self.uses > 0) & ~self.instance.forced)
 
-    def protect(self, target: int, pending: dict[int, None], *, banned: Mask | None = None, cost: Floats) -> None:
-        """Find the cheapest deviation for a target, and see whom else among the pending it protects."""
+    def protect(
+        self,
+        target: int,
+        pending: dict[int, None],
+        *,
+        cost: Floats | Prices,
+        banned: Mask | None = None,
+        inside: Mask | None = None,
+    ) -> None:
+        """Find the cheapest deviation for a target, and see whom else among the pending it protects.
+
+        Cells `inside` are tried first, together with what is withheld already.
+        """
+
+        def fresh(cell: int, cells: Integers) -> Floats:
+            price = cost(cell, cells) if callable(cost) else cost[cells]
+            return np.where(self.instance.forced[cells] | (self.uses[cells] > 0), 0.0, price)
+
         cell = int(self.instance.cell[target])
-        size = -1
+        if self._finder is not None:
+            self._keep(self._finder(target, fresh(cell, np.arange(len(self.instance))), banned), target, pending)
+            return
+        size, found = -1, self._among_withheld(target, cell, banned, inside)
         for effort in range(EFFORTS):
+            if found is not None:
+                break
             cells = self.neighbourhoods.near(cell, effort=effort)
             if banned is not None:
                 cells = cells[~banned[cells]]
             if len(cells) == size:
                 continue
             size = len(cells)
-            free = self.instance.forced[cells] | (self.uses[cells] > 0)
-            found = cheapest_deviation(self.instance, self.solver, target, cells, np.where(free, 0.0, cost[cells]))
-            if found is not None:
-                self.add(found, [target, *self._also_protected(found, target, pending)])
-                for served in self._serves[self._next - 1]:
-                    pending.pop(served, None)
-                return
-        raise CannotProtect(target)
+            found = cheapest_deviation(self.instance, self.neighbourhoods.localities, self.solver, target, cells, fresh)
+        self._keep(found, target, pending)
+
+    def _among_withheld(self, target: int, cell: int, banned: Mask | None, inside: Mask | None) -> Deviation | None:
+        """A deviation that costs nothing, looked for in a wider neighbourhood; cells `inside` may be used besides."""
+        instance = self.instance
+        cells = self.neighbourhoods.near(cell, effort=1)
+        withheld = instance.forced[cells] | (self.uses[cells] > 0)
+        if inside is not None:
+            withheld |= inside[cells]
+        if banned is not None:
+            withheld &= ~banned[cells]
+
+        def least(_: int, some: Integers) -> Floats:
+            return np.where(instance.forced[some] | (self.uses[some] > 0), 0.0, instance.cost[some])
+
+        return cheapest_deviation(instance, self.neighbourhoods.localities, self.solver, target, cells[withheld], least)
+
+    def _keep(self, found: Deviation | None, target: int, pending: dict[int, None]) -> None:
+        """Keep a deviation for a target and for the pending targets that it protects as well."""
+        if found is None:
+            raise CannotProtect(target)
+        self.add(found, [target, *self._also_protected(found, target, pending)])
+        for served in self._serves[self._next - 1]:
+            pending.pop(served, None)
 
     def _also_protected(self, deviation: Deviation, target: int, pending: dict[int, None]) -> Iterable[int]:
         """Pending targets that the deviation, stretched or turned around, protects as well."""
@@ -105,6 +150,7 @@ class Witnesses:
         fresh = deviation.cells[self.uses[deviation.cells] == 0]
         self.cost += float(self.instance.cost[fresh].sum())
         self.uses[deviation.cells] += 1
+        self.ever_used[deviation.cells] = True
         for cell in deviation.cells.tolist():
             self._users.setdefault(cell, set()).add(name)
 

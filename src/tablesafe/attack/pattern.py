@@ -1,0 +1,123 @@
+"""The matching attack: which values would have led to this pattern?
+
+An intruder who knows how the office works (its method, its rule, which cells are sensitive) protects every table that
+it thinks possible in the office's own way, and keeps those that lead to the pattern it sees. What they have in common
+is disclosed by the pattern itself, not by any value in the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tablesafe.attack.candidates import candidate_tables
+from tablesafe.attack.estimate import Estimate
+from tablesafe.attack.reconstruction import seen
+from tablesafe.attack.trial import whole_tables
+from tablesafe.equations import Floats, Mask
+from tablesafe.errors import TablesafeError
+from tablesafe.problem import Problem
+from tablesafe.release import Release
+from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.table import Table
+
+Office = Callable[[Table], Mask]
+"""What the office would withhold of a table: its rule and its method in one function."""
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """The tables that were tried, and those that lead to the pattern."""
+
+    release: Release = field(repr=False)
+    tables: Floats = field(repr=False)
+    """One row per table, one column per cell."""
+    matching: Mask = field(repr=False)
+    """Which of the tables lead to this pattern."""
+
+    @property
+    def share(self) -> float:
+        """The share of the tables tried that lead to the pattern."""
+        return float(self.matching.mean()) if len(self.matching) else 0.0
+
+    @cached_property
+    def lower(self) -> Floats:
+        """All cells: the least value among the matching tables; NaN when none matches."""
+        return self._over_matching(np.min)
+
+    @cached_property
+    def upper(self) -> Floats:
+        """All cells: the largest value among the matching tables."""
+        return self._over_matching(np.max)
+
+    @cached_property
+    def values(self) -> Floats:
+        """All cells: the mean of the matching tables, which adds up as they do."""
+        return self._over_matching(np.mean)
+
+    def _over_matching(self, summary: Callable[..., Any]) -> Floats:
+        if not self.matching.any():
+            nothing = np.full(len(self.release.table), np.nan)
+            return np.where(self.release.suppressed, nothing, self.release.table.value)
+        return np.asarray(summary(self.tables[self.matching], axis=0), dtype=np.float64)
+
+    def estimate(self, problem: Problem) -> Estimate:
+        """The mean as the intruder's guess, scored against the truth."""
+        known = np.ones(len(problem.table), np.bool_)
+        known[seen(self.release).cells] = False
+        return Estimate(problem, "pattern match", self.values, known)
+
+    def __str__(self) -> str:
+        return (
+            f"{int(self.matching.sum()):,} of {len(self.matching):,} tables that agree with the release would have led "
+            f"to its pattern."
+        )
+
+
+def match_pattern(
+    release: Release,
+    office: Office,
+    *,
+    tables: NDArray[Any] | None = None,
+    count: int = 200,
+    seed: int = 0,
+) -> Match:
+    """Protect tables that agree with the release in the office's own way, and keep those that lead to its pattern.
+
+    `office` is what the intruder knows: it returns what would be withheld of a table. `tables` holds those to be
+    tried, one per row; without any, `count` are drawn by `seed`. A table that the office could not protect at all
+    cannot have led to a pattern.
+    """
+    table = release.table
+    tried = candidate_tables(release, count, seed=seed) if tables is None else np.asarray(tables, dtype=np.float64)
+    integers = whole_tables(table, seen(release), tried)
+    distinct, back = np.unique(integers, axis=0, return_inverse=True)
+    pattern = release.suppressed
+    same = np.array([_leads_to(office, replace(table, integers=row), pattern) for row in distinct], dtype=np.bool_)
+    return Match(release, integers / 10.0**table.decimals, same[back.reshape(-1)] if len(same) else same)
+
+
+def known_office(problem: Problem, primary: NDArray[Any], p: float, protect: Callable[[Problem], Release]) -> Office:
+    """An office that protects known sensitive cells by p percent of their value, at a cost of each cell's value.
+
+    What stays secret are only the values: bounds, frozen cells and the method are known. `problem` gives those.
+    """
+
+    def withheld(table: Table) -> Mask:
+        level = np.where(primary, p / 100 * np.abs(table.value), 0.0)
+        tried = problem.replace(table=table, sensitivity=Sensitivity.of(primary, level), cost=np.abs(table.value))
+        return protect(tried).suppressed
+
+    return withheld
+
+
+def _leads_to(office: Office, table: Table, pattern: Mask) -> bool:
+    try:
+        return bool((np.asarray(office(table)) == pattern).all())
+    except TablesafeError:
+        return False

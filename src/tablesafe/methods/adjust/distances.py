@@ -1,0 +1,153 @@
+"""Other distances than the sum of changes: the sum of their squares, and the largest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import monotonic
+
+import numpy as np
+
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.adjust.instance import Instance, Way
+from tablesafe.methods.adjust.search import Found, Search
+from tablesafe.methods.adjust.whole import rounded
+from tablesafe.solve.adjustment import Directions, LeastChange
+from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.squared import Squares, least_squares
+
+NEAR = 1e-6
+SLACK = (1.0, 1.02, 1.1, 1.5, 3.0)
+"""When the least largest change cannot be made whole, a little more is allowed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Whole moves by another distance, what they come to, and what nothing undercuts."""
+
+    moves: Integers
+    objective: float
+    bound: float
+
+
+# -- the largest change ------------------------------------------------------------------------------------------------
+
+
+def least_largest(search: Search, *, choose: bool, again: Callable[[Search], Integers | None]) -> Measured | None:
+    """Make the dearest change of all as cheap as can be, then all changes together.
+
+    Whether a largest change is possible is a question of bounds, so it is halved in; with `choose` the directions are
+    open at every step (a mixed-integer program each), else they are those that the search found. `again` searches
+    the least change, made whole, within what is allowed.
+    """
+    i, best = search.instance, search.best
+    assert best is not None
+    least = float(np.max(i.cost * i.base, initial=0.0))
+    most = float(np.max(i.cost * np.abs(best.change.moves), initial=0.0))
+    deadline, way = search.deadline - search.left / 3, best.way
+    while most - least > NEAR * most and monotonic() < deadline:
+        middle = (least + most) / 2 if least > most / 64 else np.sqrt(max(least, most * 1e-9) * most)
+        possible, found = _possible(_at_most(i, middle), way, choose=choose, seconds=deadline - monotonic())
+        if found is not None:
+            most, way = middle, found
+        elif possible is None:
+            break
+        else:
+            least = middle
+    for slack in SLACK:
+        inner = replace_search(search, _at_most(i, most * slack * (1 + NEAR)), way)
+        moves = None if inner is None else again(inner)
+        if moves is not None:
+            objective = float(np.max(i.cost * np.abs(moves), initial=0.0))
+            return Measured(moves, objective, min(least, objective) if choose else min(_trivial(i), objective))
+    return None
+
+
+def replace_search(search: Search, instance: Instance, way: Way) -> Search | None:
+    """A search of its own within narrower bounds, begun at these directions."""
+    inner = Search(instance, search.deadline, search.random)
+    change = LeastChange(instance.rows, instance.cost, instance.cost, instance.scale()).solve(instance.box(way))
+    if change is None:
+        return None
+    inner.best = Found(way, change)
+    return inner
+
+
+def _trivial(instance: Instance) -> float:
+    return float(np.max(instance.cost * instance.base, initial=0.0))
+
+
+def _at_most(instance: Instance, largest: float) -> Instance:
+    most = np.floor(largest / instance.cost + 1e-9)
+    return replace(instance, up=np.minimum(instance.up, most), down=np.minimum(instance.down, most)).narrowed()
+
+
+def _possible(instance: Instance, way: Way, *, choose: bool, seconds: float) -> tuple[bool | None, Way | None]:
+    """Whether there is a change within the bounds (None: not known), and its directions."""
+    rise, fall = instance.can_rise, instance.can_fall
+    if not (rise | fall).all():
+        return False, None
+    if (np.where(way > 0, rise, fall)).all():
+        zero = np.zeros(len(instance.cells))
+        if LeastChange(instance.rows, zero, zero, instance.scale()).solve(instance.box(way)) is not None:
+            return True, way
+    if not choose:
+        return False, None
+    open: Mask = rise & fall
+    start = instance.allowed(way)
+    program = Directions(
+        instance.rows, instance.cost, instance.box(start, open=open), instance.switches(open), instance.scale()
+    )
+    choice = program.choose(time_limit_s=max(seconds, 1.0), first=True)
+    if choice.rise is None:
+        return (False if choice.status == SolveStatus.INFEASIBLE else None), None
+    start[open] = np.where(choice.rise, 1, -1)
+    return True, start
+
+
+# -- squares -----------------------------------------------------------------------------------------------------------
+
+
+def least_squared(search: Search, *, flip: bool) -> Measured | None:
+    """Make the weighted sum of squared changes small: exact for given directions, which are flipped while it helps."""
+    i, best = search.instance, search.best
+    assert best is not None
+    way, found = best.way, _squares(i, best.way)
+    if found is None:
+        return None
+    value, tried = _worth(i, found.moves), np.zeros(len(way), np.bool_)
+    while flip and search.left > 0:
+        gain = np.where(tried | ~(i.can_rise & i.can_fall), 0.0, _gain(i, way, found))
+        target = int(np.argmax(gain)) if gain.size else 0
+        if not gain.size or gain[target] <= NEAR * value:
+            break
+        tried[target] = True
+        other = way.copy()
+        other[target] = -other[target]
+        turned = _squares(i, other)
+        if turned is not None and _worth(i, turned.moves) < value * (1 - NEAR):
+            way, found, value = other, turned, _worth(i, turned.moves)
+            tried[:] = False
+            tried[target] = True
+    steep = replace(i, cost=i.cost * (2 * np.abs(found.moves) + 1))
+    moves = rounded(steep, way, found.moves, left=lambda: max(search.left, 5.0))
+    if moves is None:
+        return None
+    objective = _worth(i, moves)
+    return Measured(moves, objective, min(_worth(i, i.base), objective))
+
+
+def _squares(instance: Instance, way: Way) -> Squares | None:
+    box = instance.box(way)
+    return least_squares(instance.rows, instance.cost, box.rise_least - box.fall_most, box.rise_most - box.fall_least)
+
+
+def _worth(instance: Instance, moves: Floats | Integers) -> float:
+    return float(instance.cost @ np.square(moves.astype(np.float64)))
+
+
+def _gain(instance: Instance, way: Way, found: Squares) -> Floats:
+    """The most that turning each target round can save: the sum is convex in how far it must move."""
+    at = instance.targets
+    slope = instance.cost[at] * found.moves[at] - np.asarray(instance.rows.T @ found.prices)[at]
+    return np.asarray(2 * way * slope * (instance.above + instance.below))

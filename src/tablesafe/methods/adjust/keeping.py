@@ -1,0 +1,372 @@
+"""The search for a change that keeps the statistics: linear programs whose forms are sharpened from point to point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.errors import InvalidProblem
+from tablesafe.methods.adjust.forms import FREE, Between, Correlation, Linear, Row, Statistic, Variance
+from tablesafe.methods.adjust.instance import Instance, Way
+from tablesafe.methods.adjust.means import Means
+from tablesafe.methods.adjust.statistics import Keep, missed
+from tablesafe.solve.adjustment import Box
+from tablesafe.solve.statistics import Excess, Forms, Kept, KeptChange
+
+ROUNDS = 80
+PATIENCE = 8
+"""Rounds without a better point before a stage ends."""
+SMALL = 1e-7
+"""Differences of statistics that do not count."""
+ENOUGH = 1e-4
+"""A merit that is not worth another beginning."""
+CLOSER = 0.8
+OUTSIDE = 1e3
+"""What a statistic outside its limit costs, beside one that is to be as good as possible."""
+FEW = 8
+"""So many directions are chosen together with the amounts; of more a random part, once the amounts are settled."""
+OPEN = 16
+SETTLED = 3
+"""Rounds without a better point after which directions are opened."""
+REACH = 8.0
+"""How far a cell without bounds may move, beside its level."""
+LONGEST_S = 10.0
+LITTLE = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A change, and which targets rise."""
+
+    moves: Floats
+    way: Way
+
+
+@dataclass(eq=False)
+class Keeping:
+    """One problem, the statistics to keep, and the best change so far."""
+
+    means: Means
+    statistics: list[Statistic]
+    deadline: float
+    random: np.random.Generator
+    best: Point
+    limits: list[Statistic] = field(default_factory=list)
+    """The statistics as the user limited them."""
+    _tight: Instance = field(init=False, repr=False)
+    _first: float = field(init=False)
+    _opened: Mask = field(init=False, repr=False)
+
+    @property
+    def instance(self) -> Instance:
+        """The problem, means among its equations."""
+        return self.means.instance
+
+    def __post_init__(self) -> None:
+        self._tight = _within_reach(self.instance, self.best.moves)
+        self.limits = list(self.statistics)
+        self._first = self.instance.price(self.best.moves)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.deadline - monotonic()
+
+    def merit(self, moves: Floats) -> float:
+        """How badly the statistics are kept: limits first, then what is to be as good as possible."""
+        found = 0.0
+        for s in self.statistics:
+            deviation = s.deviation(moves)
+            if np.isnan(deviation):
+                return np.inf
+            found += s.price * (deviation if s.within is None else OUTSIDE * max(deviation - s.within, 0.0))
+        return found
+
+    def improve(self, *, budget: float | None = None) -> None:
+        """Keep the statistics as well as possible, at any cost or within a budget.
+
+        Forms from below hold near one point only, so the search begins again elsewhere while something is amiss: where
+        only the forms that hold everywhere lead, and where those at the true values do.
+        """
+        self._note(self.best.moves)
+        self.statistics = [_aimed(s) for s in self.limits]
+        self._converge(budget)
+        self.statistics = self.limits
+        if any(s.within is not None for s in self.limits):
+            self._converge(budget)
+        best, reached = self.best, self.merit(self.best.moves)
+        for anchor in (None, np.zeros(len(self.best.moves))):
+            if reached <= ENOUGH or self.left <= 0 or not self._bent:
+                break
+            kept = self._solve(self._next_open(SETTLED), anchor=anchor, weigh_change=False, budget=budget)
+            if kept.moves is None:
+                continue
+            self.best = self._point(kept)
+            self._note(self.best.moves)
+            self._converge(budget)
+            merit = self.merit(self.best.moves)
+            if merit < reached:
+                best, reached = self.best, merit
+        self.best = best
+
+    @property
+    def _bent(self) -> bool:
+        """Whether some statistic has forms that hold near one point only."""
+        return any(isinstance(s, (Variance, Between)) for s in self.statistics)
+
+    def _converge(self, budget: float | None) -> None:
+        """From the best point to better ones, while there are any."""
+        reached, idle = self.merit(self.best.moves), 0
+        for _ in range(ROUNDS):
+            if self.left <= 0 or idle >= PATIENCE or (reached <= SMALL and self._settled()) or self._done():
+                return
+            kept = self._solve(self._next_open(idle), anchor=self.best.moves, weigh_change=False, budget=budget)
+            if kept.moves is None:
+                return
+            point = self._point(kept)
+            self._note(point.moves)
+            better = min((self.merit(p.moves), n, p) for n, p in enumerate(self._between(point)))
+            idle = 0 if better[0] < reached - SMALL - reached * SMALL else idle + 1
+            if better[0] < reached:
+                reached, self.best = better[0], better[2]
+
+    def _done(self) -> bool:
+        """Whether limits are all that is asked for, and they are kept."""
+        limits = all(s.within is not None for s in self.limits)
+        return limits and not missed(self.limits, self.best.moves, 0.0)
+
+    def _settled(self) -> bool:
+        """Whether nothing can be better than this: a statistic whose deviation may fall below 0 is never done."""
+        return not any(isinstance(s, Linear) and s.largest for s in self.statistics)
+
+    def cheapen(self) -> None:
+        """The least change that keeps all statistics within their limits; the best point does so already."""
+        cost, idle = self.instance.price(self.best.moves), 0
+        patience = PATIENCE if len(self._both) <= FEW else SETTLED + 3
+        for _ in range(ROUNDS):
+            if self.left <= 0 or idle >= patience:
+                return
+            kept = self._solve(self._next_open(idle), anchor=self.best.moves, weigh_change=True, hard=True)
+            if kept.moves is None:
+                return
+            point = self._point(kept)
+            self._note(point.moves)
+            fits = not missed(self.statistics, point.moves, SMALL)
+            found = point if fits else self._inside(point)
+            gained = cost - self.instance.price(found.moves)
+            idle = 0 if gained > SMALL * cost else idle + 1
+            if gained > 0:
+                self.best, cost = found, cost - gained
+            if fits and (len(self._both) <= FEW) and (gained <= SMALL * cost or not self._bent):
+                return
+
+    def _inside(self, point: Point) -> Point:
+        """The furthest point from the best one towards this one that keeps all limits, when the directions agree."""
+        if not (point.way == self.best.way).all():
+            return self.best
+        low, high = 0.0, 1.0
+        for _ in range(20):
+            middle = (low + high) / 2
+            inside = not missed(self.statistics, self._mixed(point, middle), SMALL)
+            low, high = (middle, high) if inside else (low, middle)
+        return Point(self._mixed(point, low), point.way)
+
+    def _between(self, point: Point) -> list[Point]:
+        """The point, and some on the way to it when the directions agree: forms may promise too much."""
+        if not (point.way == self.best.way).all():
+            return [point]
+        return [point, *(Point(self._mixed(point, share), point.way) for share in (0.5, 0.25, 0.1))]
+
+    def _mixed(self, point: Point, share: float) -> Floats:
+        return np.asarray((1 - share) * self.best.moves + share * point.moves)
+
+    def _note(self, moves: Floats) -> None:
+        for s in self.statistics:
+            s.note(moves)
+
+    # -- programs --------------------------------------------------------------------------------------------------
+
+    def _solve(
+        self, open: Mask, *, anchor: Floats | None, weigh_change: bool, budget: float | None = None, hard: bool = False
+    ) -> Kept:
+        program = self._program(open, anchor=anchor, weigh_change=weigh_change, budget=budget, hard=hard)
+        self._opened = open
+        start = (self.best.moves, self.best.way[open] > 0)
+        return program.solve(time_limit_s=min(max(self.left / 3, 0.5), LONGEST_S), start=start)
+
+    def _program(
+        self, open: Mask, *, anchor: Floats | None, weigh_change: bool, budget: float | None, hard: bool
+    ) -> KeptChange:
+        """The program whose forms are those at a point."""
+        i = self._tight
+        rows = [(n, row) for n, s in enumerate(self.statistics) for row in s.rows(anchor)]
+        return KeptChange(
+            i.rows, i.cost, self._box(open), i.switches(open), i.scale(), _forms(rows, len(i.cells)),
+            _excess(self.statistics, hard=hard), 1.0 if weigh_change else self._little(), budget,
+        )  # fmt: skip
+
+    def _little(self) -> float:
+        """A share of the change that only decides between statistics equally well kept."""
+        scale = self._tight.scale()
+        return LITTLE * scale.step / max(self._first * scale.price, 1e-12)
+
+    @property
+    def _both(self) -> NDArray[np.intp]:
+        """Targets that have room on both sides."""
+        return np.flatnonzero(self._tight.can_rise & self._tight.can_fall)
+
+    def _next_open(self, idle: int) -> Mask:
+        """Targets whose direction may change: all of a few; of many none while that helps, then a random part."""
+        open, both = np.zeros(len(self.best.way), np.bool_), self._both
+        if len(both) <= FEW:
+            open[both] = True
+        elif idle >= SETTLED:
+            open[self.random.choice(both, min(OPEN, len(both)), replace=False)] = True
+        return open
+
+    def _box(self, open: Mask) -> Box:
+        return self._tight.box(self.best.way, open=open)
+
+    def _point(self, kept: Kept) -> Point:
+        assert kept.moves is not None
+        assert kept.rise is not None
+        way = self.best.way.copy()
+        way[self._opened] = np.where(kept.rise, 1, -1)
+        return Point(kept.moves, way)
+
+    # -- whole numbers ---------------------------------------------------------------------------------------------
+
+    def whole(self, start: Integers) -> Integers:
+        """The best point in whole numbers, as good up to what rounding does; else what a program over them finds."""
+        near = self.means.rounded(self.best.way, self.best.moves, left=lambda: max(self.left, 5.0))
+        if near is not None and self._good(near):
+            return near
+        exact = [self._whole_program(start if near is None else near, hard=hard) for hard in (True, False)]
+        found = [moves for moves in (*exact, near, start) if moves is not None and self.instance.holds(moves)]
+        good = [moves for moves in found if self._good(moves)]
+        if good:
+            return min(good, key=self.instance.price)
+        return min(found, key=lambda moves: (self.merit(moves.astype(np.float64)), self.instance.price(moves)))
+
+    def _good(self, moves: Integers) -> bool:
+        """Whether whole moves keep every limit that the user gave, and the other statistics nearly as well."""
+        y = moves.astype(np.float64)
+        others = all(
+            s.deviation(y) <= s.deviation(self.best.moves) + s.unit + 1e-5 for s in self.limits if s.within is None
+        )
+        return self.instance.holds(moves) and others and not missed(self.limits, y)
+
+    def _whole_program(self, start: Integers, *, hard: bool) -> Integers | None:
+        self._note(self.best.moves)
+        open = self._next_open(SETTLED)
+        program = self._program(open, anchor=self.best.moves, weigh_change=hard, budget=None, hard=hard)
+        way = self.best.way.copy()
+        at = np.flatnonzero(start[self.instance.targets])
+        way[at] = np.sign(start[self.instance.targets[at]])
+        begin = (start.astype(np.float64), way[open] > 0)
+        kept = program.solve(time_limit_s=min(max(self.left, 2.0), LONGEST_S), start=begin, whole=True)
+        return None if kept.moves is None else np.rint(kept.moves).astype(np.int64)
+
+
+def keep_statistics(
+    keep: Keep, means: Means, statistics: Sequence[Statistic], start: Integers, *, deadline: float, seed: int,
+) -> Integers:  # fmt: skip
+    """Whole moves that keep the statistics, from a feasible start that costs little."""
+    instance = means.instance
+    way = np.where(start[instance.targets] >= 0, 1, -1).astype(np.int8)
+    search = Keeping(
+        means, list(statistics), deadline, np.random.default_rng(seed), Point(start.astype(np.float64), way)
+    )
+    more = 1 + keep.slack_percent / 100
+    budget = instance.price(start) * more * (1 + 1e-9) if keep.order == "last" else None
+    search.improve(budget=budget)
+    _refuse_missed(search, keep)
+    search.statistics = [_capped(s, search.best.moves, more) for s in search.limits]
+    if keep.order == "first":
+        search.cheapen()
+    moves = search.whole(start)
+    search.best = Point(moves.astype(np.float64), search.best.way)
+    _refuse_missed(search, keep)
+    return moves
+
+
+def _aimed(statistic: Statistic) -> Statistic:
+    """The same statistic with a closer limit: forms are approached from outside, and this ends inside."""
+    return statistic if statistic.within is None else _limited(statistic, statistic.within * CLOSER)
+
+
+def _capped(statistic: Statistic, moves: Floats, more: float) -> Statistic:
+    """The same statistic with a limit: what was reached, and more if asked for; or its own, less what rounding does."""
+    reached = statistic.deviation(moves)
+    if statistic.within is None:
+        limit = reached + (more - 1) * abs(reached) + 1e-5
+    else:
+        limit = max(statistic.within - min(statistic.unit, statistic.within / 2), reached)
+    return _limited(statistic, limit)
+
+
+def _limited(statistic: Statistic, limit: float) -> Statistic:
+    changed: Any = replace(statistic, within=limit)  # type: ignore[type-var]
+    kept: Statistic = changed
+    return kept
+
+
+def _refuse_missed(search: Keeping, keep: Keep) -> None:
+    outside = missed(search.limits, search.best.moves, 1e-6)
+    if not outside:
+        return
+    s, deviation = outside[0]
+    more = f", and {len(outside) - 1:,} more" if len(outside) > 1 else ""
+    hint = "raise slack_percent, or " if keep.order == "last" else ""
+    raise InvalidProblem(
+        f"The {s.name} over {s.group} cannot be kept within {s.within:g}: the nearest found is "
+        f"{deviation:.4g}{more}.\n\n"
+        f"Hint: {hint}allow {s.name}={_rounded_up(deviation)}, or more room to move (capacity_percent, zeros), "
+        f"or keep fewer statistics."
+    )
+
+
+def _rounded_up(deviation: float) -> float:
+    return float(np.ceil(deviation * 1e3) / 1e3)
+
+
+def _within_reach(instance: Instance, moves: Floats) -> Instance:
+    """The same with bounds no wider than anything sensible: programs over directions need them finite."""
+    reach = np.zeros(len(instance.cells))
+    reach[instance.targets] = REACH * np.maximum(instance.above, instance.below)
+    widest = float(reach.sum()) + float(np.abs(moves).max(initial=0.0))
+    wide = np.maximum(np.where(reach > 0, np.maximum(reach, widest / 2), widest), np.abs(moves))
+    return replace(instance, up=np.minimum(instance.up, wide), down=np.minimum(instance.down, wide))
+
+
+def _forms(rows: Sequence[tuple[int, Row]], cells: int) -> Forms:
+    if not rows:
+        return Forms.none(cells)
+    number = np.repeat(np.arange(len(rows)), [len(row.cells) for _, row in rows])
+    column = np.concatenate([row.cells for _, row in rows])
+    weight = np.concatenate([row.coefficient for _, row in rows])
+    return Forms(
+        sparse.csr_array((weight, (number, column)), shape=(len(rows), cells)),
+        np.array([row.lower - row.constant for _, row in rows]),
+        np.array([row.upper - row.constant for _, row in rows]),
+        np.array([excess for excess, _ in rows], dtype=np.intp),
+    )
+
+
+def _excess(statistics: Sequence[Statistic], *, hard: bool) -> Excess:
+    """An excess per statistic; in a hard program none has any."""
+    count = len(statistics)
+    if hard:
+        return Excess(np.zeros(count), np.zeros(count), np.zeros(count))
+    price = np.array([s.price * (1.0 if s.within is None else OUTSIDE) for s in statistics])
+    below = [
+        s.within is None and (isinstance(s, Correlation) or (isinstance(s, Linear) and s.largest)) for s in statistics
+    ]
+    return Excess(np.where(below, FREE, 0.0), np.full(count, np.inf), price)

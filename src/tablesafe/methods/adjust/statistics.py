@@ -1,0 +1,221 @@
+"""Adjustments true to the statistics: mean, variance, correlation and slope, by linear programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tablesafe.equations import Floats
+from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.methods.adjust.forms import Between, Column, Correlation, Linear, Slope, Statistic, Variance
+from tablesafe.methods.adjust.instance import Instance
+from tablesafe.methods.adjust.means import Means
+from tablesafe.methods.adjust.measures import Group, Over, Pair, groups_of, pairs_of
+from tablesafe.problem import Problem
+from tablesafe.rules.options import is_number, require_choice, require_number
+
+Limit = Literal["best"] | float | None
+OrderName = Literal["first", "last", "alone"]
+FormulationName = Literal["true", "linear"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """Statistics that an adjusted table shall keep, over groups of cells.
+
+    The mean is kept exactly. The others are kept within a limit (`variance=0.06`: the ratio of variances stays between
+    0.94 and 1.06; `correlation=0.05`: true and published values correlate by at least 0.95), or as well as possible
+    (`"best"`). With two `responses` of a linked table the slope and the correlation are those between the two, compared
+    before and after.
+    """
+
+    mean: bool = field(default=True, metadata={"help": "the changes of each group add up to zero"})
+    variance: Limit = field(
+        default=None,
+        metadata={"help": '"best", or how far the ratio of variances may be from 1', "example": 0.05},
+    )
+    correlation: Limit = field(
+        default=None,
+        metadata={
+            "help": '"best", or how far the correlation of true and published values may be below 1 '
+            "(of two responses: from what it was)",
+            "example": 0.05,
+        },
+    )
+    slope: Limit = field(
+        default=None,
+        metadata={
+            "help": '"best", or how far the slope of published on true values may be from 1 '
+            "(of two responses: from what it was, as a share)",
+            "example": 0.05,
+        },
+    )
+    over: Over = field(
+        default="sensitive",
+        metadata={
+            "help": "which cells: sensitive, all, inner, totals; a dimension (a group per code) or a column (a group "
+            "per number in it, 0 for none)"
+        },
+    )
+    responses: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "help": "two response variables of a linked table whose relation is kept, the explaining one first",
+            "example": ("employees", "turnover"),
+        },
+    )
+    order: OrderName = field(
+        default="first",
+        metadata={
+            "help": "first: the statistics, then the least change that keeps them so; last: the least change, then the "
+            "statistics; alone: the statistics, at any change"
+        },
+    )
+    slack_percent: float = field(
+        default=0.0, metadata={"help": "by how much the first goal may miss its best so that the second gains"}
+    )
+    formulation: FormulationName = field(
+        default="true",
+        metadata={
+            "help": "true: the statistics themselves; linear: Cox & Kelly's objectives, |L(y)| for variance and slope, "
+            "the largest L(y) for correlation"
+        },
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("variance", "correlation", "slope"):
+            value = getattr(self, name)
+            if value is not None and value != "best" and not (is_number(value) and value >= 0):
+                raise InvalidOption(f"Keep.{name} must be 'best' or a number at least 0, got {value!r}.")
+        require_choice(self, "order", get_args(OrderName))
+        require_choice(self, "formulation", get_args(FormulationName))
+        require_number(self, "slack_percent", at_least=0)
+        if self.responses and len(set(self.responses)) != 2:
+            raise InvalidOption(f"Keep.responses must name two response variables, got {list(self.responses)!r}.")
+        if self.formulation == "linear" and (self.responses or self.limited):
+            raise InvalidOption(
+                "Keep.formulation 'linear' is for one response, with 'best' statistics only.\n\n"
+                "Hint: leave 'formulation' out."
+            )
+
+    @property
+    def limited(self) -> bool:
+        """Whether some statistic has a limit."""
+        return any(is_number(getattr(self, name)) for name in ("variance", "correlation", "slope"))
+
+    @property
+    def beyond_mean(self) -> bool:
+        """Whether anything but the mean is kept."""
+        return any(getattr(self, name) is not None for name in ("variance", "correlation", "slope"))
+
+    def with_means(self, problem: Problem, instance: Instance) -> Means:
+        """The same problem with an equation per group: its changes add up to zero."""
+        if not self.mean:
+            return Means.none(instance)
+        place = np.full(len(problem.table), -1)
+        place[instance.cells] = np.arange(len(instance.cells))
+        columns = [place[cells][place[cells] >= 0] for cells in self._averaged(problem)]
+        columns = [cells for cells in columns if cells.size]
+        if not columns:
+            return Means.none(instance)
+        rows = np.repeat(np.arange(len(columns)), [len(cells) for cells in columns])
+        where = np.concatenate(columns)
+        shape = (len(columns), len(instance.cells))
+        sums = sparse.csr_array((np.ones(len(where), np.int64), (rows, where)), shape=shape)
+        matrix = sparse.csc_array(sparse.vstack([instance.matrix, sums.astype(instance.matrix.dtype)]))
+        bound = replace(instance, matrix=matrix).narrowed()
+        stuck = ~(bound.can_rise | bound.can_fall) & (instance.can_rise | instance.can_fall)
+        if stuck.any():
+            raise self.mean_in_the_way(problem, instance.cells[instance.targets[stuck]])
+        return Means(bound, sums)
+
+    def mean_in_the_way(self, problem: Problem, cells: NDArray[np.intp]) -> InvalidProblem:
+        """The error that says which sensitive cells cannot move while the means stay."""
+        more = f" and {len(cells) - 1:,} more" if len(cells) > 1 else ""
+        return InvalidProblem(
+            f"Sensitive cell {problem.table.describe(int(cells[0]))}{more} cannot be moved far enough while the mean "
+            f"of each group stays: too few other cells of its group can make up for it.\n\n"
+            f"Hint: keep means over more cells (over='all'), or not at all (mean=False), or give cells more room "
+            f"(capacity_percent, zeros)."
+        )
+
+    def _averaged(self, problem: Problem) -> list[NDArray[np.intp]]:
+        """The cells of each mean that is kept."""
+        groups = groups_of(problem, self.over)
+        if not self.responses:
+            return [group.cells for group in groups]
+        pairs = pairs_of(problem, self.responses, groups)
+        return [cells for pair in pairs for cells in (pair.first, pair.second)]
+
+    def wanted(self, problem: Problem, instance: Instance) -> list[Statistic]:
+        """Every statistic of every group; groups whose values do not vary have none."""
+        groups = groups_of(problem, self.over)
+        if self.responses:
+            found = [
+                s for pair in pairs_of(problem, self.responses, groups) for s in self._of_pair(problem, instance, pair)
+            ]
+        else:
+            found = [s for group in groups for s in self._of_group(_column(problem, instance, group))]
+        if not found:
+            raise InvalidOption(
+                f"Keep.over {self.over if isinstance(self.over, str) else list(self.over)!r} holds no group of at "
+                f"least two cells with different values.\n\nHint: choose other cells, for example over='all'."
+            )
+        return found
+
+    def _of_group(self, column: Column) -> list[Statistic]:
+        if not _varies(column.values):
+            return []
+        if self.formulation == "linear":
+            least = self.variance is not None or self.slope is not None
+            either: list[Statistic] = [Linear(column, largest=False)] if least else []
+            return [*either, Linear(column, largest=True)] if self.correlation is not None else either
+        found: list[Statistic] = []
+        if self.variance is not None:
+            found.append(Variance(column, _number(self.variance)))
+        if self.slope is not None:
+            found.append(Slope(column, _number(self.slope)))
+        if self.correlation is not None:
+            found.append(Correlation(column, _number(self.correlation)))
+        return found
+
+    def _of_pair(self, problem: Problem, instance: Instance, pair: Pair) -> list[Statistic]:
+        first = _column(problem, instance, Group(f"{pair.name} ({self.responses[0]})", pair.first))
+        second = _column(problem, instance, Group(f"{pair.name} ({self.responses[1]})", pair.second))
+        if not (_varies(first.values) and _varies(second.values)):
+            return []
+        found: list[Statistic] = []
+        if self.variance is not None:
+            found += [Variance(column, _number(self.variance)) for column in (first, second)]
+        if self.slope is not None:
+            found.append(Between(first, second, "slope", _number(self.slope), pair.name))
+        if self.correlation is not None:
+            found.append(Between(first, second, "correlation", _number(self.correlation), pair.name))
+        return found
+
+
+def _column(problem: Problem, instance: Instance, group: Group) -> Column:
+    place = np.full(len(problem.table), -1)
+    place[instance.cells] = np.arange(len(instance.cells))
+    movable = np.flatnonzero(place[group.cells] >= 0)
+    values = problem.table.integers[group.cells].astype(np.float64)
+    return Column(group.name, values, movable, place[group.cells[movable]])
+
+
+def _varies(values: Floats) -> bool:
+    return len(values) > 1 and bool((values != values[0]).any())
+
+
+def _number(limit: Limit) -> float | None:
+    return None if limit is None or limit == "best" else float(limit)
+
+
+def missed(statistics: Sequence[Statistic], moves: Floats, tolerance: float = 1e-9) -> list[tuple[Statistic, float]]:
+    """The statistics that are outside their limits, and where they are."""
+    found = [(s, s.deviation(moves)) for s in statistics if s.within is not None]
+    return [(s, deviation) for s, deviation in found if not deviation <= (s.within or 0.0) + tolerance]

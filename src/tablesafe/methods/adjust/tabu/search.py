@@ -1,0 +1,293 @@
+"""The three phases: a feasible change, its improvement, and turning sensitive cells round without turning them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tablesafe.equations import Floats, Integers
+from tablesafe.errors import InvalidOption, SolverFailure
+from tablesafe.methods.adjust.instance import Instance, Way
+from tablesafe.methods.adjust.means import Means
+from tablesafe.methods.adjust.measures import Group, groups_of
+from tablesafe.methods.adjust.repair import NoChange, repaired
+from tablesafe.methods.adjust.statistics import Keep
+from tablesafe.methods.adjust.tabu import kernel
+from tablesafe.methods.adjust.tabu.cycles import Cycles
+from tablesafe.methods.adjust.tabu.kernel import FAR, Data, State
+from tablesafe.methods.adjust.tabu.options import Tabu
+from tablesafe.problem import Problem
+from tablesafe.solve.adjustment import LeastChange
+
+WORK = 20_000
+"""Cells that one sweep steps through; cycles beyond wait for the next."""
+MIXED = 400
+JOINED = 3
+"""How many cycles a random direction joins."""
+FACTORS = 8
+SWEEPS = 40
+CLOSE = 1e-9
+RESTART = 12
+"""Iterations without a better change before the search goes on elsewhere."""
+IDLE = 1e-6
+TRIED = 24
+"""Steps per sweep that a user's own measure is asked about."""
+
+
+@dataclass(eq=False)
+class TabuSearch:
+    """One problem, a measure, and the best change so far."""
+
+    problem: Problem
+    means: Means
+    tabu: Tabu
+    deadline: float
+    random: np.random.Generator
+    keep: Keep | None = None
+    """Statistics whose limits hold on the way."""
+    data: Data = field(init=False, repr=False)
+    space: dict[str, NDArray[Any]] = field(init=False, repr=False)
+    _program: LeastChange = field(init=False, repr=False)
+
+    @property
+    def instance(self) -> Instance:
+        """The problem, means among its equations."""
+        return self.means.instance
+
+    def __post_init__(self) -> None:
+        i = self.instance
+        cycles = Cycles.of(i, self.random)
+        if cycles is None:
+            raise SolverFailure(
+                "The equations of this table leave no simple steps to search with.\n\n"
+                "Hint: use Adjust without tabu; keep=Keep(...) works on every table."
+            )
+        self.data = data_of(self.problem, i, self.tabu, cycles, self.keep)
+        self.space = kernel.workspace(self.data, len(i.cells), JOINED)
+        self._program = LeastChange(i.rows, i.cost, i.cost, i.scale())
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.deadline - monotonic()
+
+    def value(self, state: State) -> float:
+        """The whole measure of a change."""
+        found = float(kernel.measure(self.data, state))
+        if self.tabu.function is None:
+            return found
+        return found + self._asked(state.moves)
+
+    def _asked(self, moves: Integers) -> float:
+        """The user's own part of the measure."""
+        assert self.tabu.function is not None
+        table = self.problem.table
+        integers = table.integers.copy()
+        integers[self.instance.cells] += moves
+        answer: Any = self.tabu.function(table.value, integers / 10.0**table.decimals)
+        if np.ndim(answer) != 0 or not np.isfinite(float(answer)):
+            raise InvalidOption(f"Tabu.function must return a finite number, got {answer!r}.")
+        return float(answer)
+
+    def run(self, starts: Sequence[Integers]) -> Integers:
+        """The best change found from some feasible ones."""
+        states = [self._improved(start) for start in starts]
+        best = min(states, key=lambda pair: pair[0])
+        return self._turned(*best)
+
+    # -- improve ---------------------------------------------------------------------------------------------------
+
+    def _improved(self, moves: Integers, sweeps: int = SWEEPS) -> tuple[float, Integers]:
+        """Steps along cycles, then along random sums of them, while they help."""
+        state = kernel.state_of(self.data, moves)
+        for _ in range(sweeps):
+            if self.left <= 0:
+                break
+            gained = self._sweep(state)
+            kernel.refresh(self.data, state)
+            if gained > -CLOSE:
+                break
+        return self.value(state), state.moves
+
+    def _sweep(self, state: State) -> float:
+        count = len(self.data.start) - 1
+        if count == 0:
+            return 0.0
+        if self.tabu.function is not None:
+            return self._sweep_asking(state)
+        order = self.random.permutation(count)
+        order = order[: np.searchsorted(np.cumsum(np.diff(self.data.start)[order]), WORK) + 1]
+        gained = float(kernel.descend(self.data, state, order, self.space["out"]))
+        mixed = max(int(MIXED * len(order) / count), 8) if len(order) < count else MIXED
+        chosen = self.random.integers(count, size=(mixed, JOINED))
+        factor = self.random.integers(-FACTORS, FACTORS + 1, size=(mixed, JOINED))
+        return gained + float(kernel.descend_mixed(self.data, state, chosen, factor, **self.space))
+
+    def _sweep_asking(self, state: State) -> float:
+        """The same with a measure that is asked anew for every step."""
+        before = now = self.value(state)
+        for c in self.random.integers(len(self.data.start) - 1, size=TRIED).tolist():
+            cells, steps, count = self._direction(c)
+            found = kernel.lengths(self.data, state, cells, steps, count, self.space["out"])
+            for t in self.random.permutation(np.unique(self.space["out"][:found]))[:TRIED].tolist():
+                if t == 0 or self.left <= 0 or not kernel.fits(self.data, state, cells, steps, count, t):
+                    continue
+                kernel.take(self.data, state, cells, steps, count, t)
+                after = self.value(state)
+                if after < now - 1e-13:
+                    now = after
+                else:
+                    kernel.take(self.data, state, cells, steps, count, -t)
+        return now - before
+
+    def _direction(self, first: int) -> tuple[Integers, Integers, int]:
+        """A cycle, or a random sum of cycles that begins with it."""
+        joined = int(self.random.integers(1, JOINED + 1))
+        chosen = np.concatenate([[first], self.random.integers(len(self.data.start) - 1, size=joined - 1)])
+        factor = np.concatenate([[1], self.random.integers(-FACTORS, FACTORS + 1, size=joined - 1)])
+        cells, steps = self.space["cells"], self.space["steps"]
+        count = int(kernel.mix(self.data, chosen, factor, self.space["place"], cells, steps))
+        return cells, steps, count
+
+    # -- tabu ------------------------------------------------------------------------------------------------------
+
+    def _turned(self, value: float, moves: Integers) -> Integers:
+        """Turn targets round, the best of a few at a time, even when that is worse; and not back for a while."""
+        best, current, idle, since = (value, moves), moves, 0, 0
+        free = np.flatnonzero(self.instance.can_rise & self.instance.can_fall)
+        until = np.zeros(len(self.instance.targets), dtype=np.int64)
+        for iteration in range(self.tabu.iterations if free.size else 0):
+            if self.left <= 0 or idle >= self.tabu.patience:
+                break
+            idle, since = idle + 1, since + 1
+            turned = self._best_turn(current, free, until, iteration, best[0])
+            if turned is None or since > RESTART:
+                fresh, since = self._fresh(), 0
+                if fresh is None:
+                    continue
+                value, current = fresh
+            else:
+                value, current = turned
+            if value < best[0] - CLOSE:
+                best, idle, since = (value, current), 0, 0
+        return self._improved(best[1])[1]
+
+    def _best_turn(
+        self, moves: Integers, free: NDArray[np.intp], until: Integers, iteration: int, best: float
+    ) -> tuple[float, Integers] | None:
+        """The best of a few ways to turn one target, or two; those turned lately only if that beats everything yet."""
+        found: list[tuple[float, int, Integers, NDArray[np.intp]]] = []
+        for number, targets in enumerate(self._candidates(free, until, iteration)):
+            flipped = self._flipped(moves, targets)
+            if flipped is not None and ((until[targets] <= iteration).all() or flipped[0] < best - CLOSE):
+                found.append((flipped[0], number, flipped[1], targets))
+        if not found:
+            return None
+        value, _, turned, targets = min(found, key=lambda entry: entry[:2])
+        until[targets] = iteration + self.tabu.tenure + int(self.random.integers(self.tabu.tenure))
+        return value, turned
+
+    def _candidates(self, free: NDArray[np.intp], until: Integers, iteration: int) -> list[NDArray[np.intp]]:
+        """Targets to try: some that may be turned, alone or two together, and one that may have been turned lately."""
+        open = self.random.permutation(free[until[free] <= iteration])
+        chosen: list[NDArray[np.intp]] = []
+        while open.size and len(chosen) < self.tabu.width:
+            take = min(int(self.random.integers(1, 3)), open.size)
+            chosen.append(open[:take])
+            open = open[take:]
+        return [*chosen, self.random.choice(free, 1)]
+
+    def _flipped(self, moves: Integers, targets: NDArray[np.intp]) -> tuple[float, Integers] | None:
+        """The change with some targets turned round, improved; None when the others cannot follow."""
+        if self.left <= 0:
+            return None
+        way: Way = np.where(moves[self.instance.targets] > 0, 1, -1).astype(np.int8)
+        way[targets] = -way[targets]
+        return self._along(way)
+
+    def _along(self, way: Way) -> tuple[float, Integers] | None:
+        """The least change in these directions, improved."""
+        change = self._program.solve(self.instance.box(way))
+        if change is None:
+            return None
+        whole = self.means.rounded(way, change.moves, left=lambda: max(self.left, 1.0))
+        if whole is None or not self.instance.holds(whole):
+            return None
+        return self._improved(whole, SWEEPS // 4)
+
+    def _fresh(self) -> tuple[float, Integers] | None:
+        """Another place to go on from: random directions, repaired where they are not feasible."""
+        way = np.where(self.random.random(len(self.instance.targets)) < 0.5, 1, -1).astype(np.int8)
+        way = self.instance.allowed(way)
+        try:
+            return self._along(way) or self._along(repaired(self.instance, way, self.random, deadline=self.deadline))
+        except NoChange:
+            return None
+
+
+def data_of(problem: Problem, instance: Instance, tabu: Tabu, cycles: Cycles, keep: Keep | None = None) -> Data:
+    """Everything the kernel needs, as arrays numbered by the cells that may move."""
+    i, count = instance, len(instance.cells)
+    above, below = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    above[i.targets], below[i.targets] = i.above.astype(np.int64), i.below.astype(np.int64)
+    groups = [g for g in groups_of(problem, tabu.over) if _varies(problem, g)]
+    member_start, member, deviation, size, unit = _members(problem, instance, groups)
+    value = np.abs(problem.table.integers[i.cells]).astype(np.float64)
+    square = np.divide(1.0, value, out=np.zeros(count), where=value > 0)
+    least = np.minimum(i.above, i.below)
+    return Data(
+        cycles.start, cycles.cell, cycles.coefficient,
+        np.minimum(i.up, FAR).astype(np.int64), np.minimum(i.down, FAR).astype(np.int64), above, below,
+        i.cost / _positive(float(i.cost[i.targets] @ least)),
+        square / _positive(float(square[i.targets] @ np.square(least))),
+        member_start, member, deviation, size, unit, _weights(tabu), _limits(keep),
+    )  # fmt: skip
+
+
+def _members(
+    problem: Problem, instance: Instance, groups: Sequence[Group]
+) -> tuple[Integers, Integers, Floats, Floats, Floats]:
+    """Which groups each cell that may move is in, and how far its true value is from their means."""
+    place = np.full(len(problem.table), -1)
+    place[instance.cells] = np.arange(len(instance.cells))
+    cells, member, deviation = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    size, unit = np.zeros(len(groups)), np.zeros(len(groups))
+    for g, group in enumerate(groups):
+        values = problem.table.integers[group.cells].astype(np.float64)
+        d = values - values.mean()
+        spread = float(np.sqrt(d @ d))
+        size[g], unit[g] = len(d), 1.0 / spread
+        moving = np.flatnonzero(place[group.cells] >= 0)
+        cells.append(place[group.cells[moving]])
+        member.append(np.full(len(moving), g))
+        deviation.append(d[moving] / spread)
+    cell, group_of, far = np.concatenate(cells), np.concatenate(member), np.concatenate(deviation)
+    order = np.argsort(cell, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=len(instance.cells)))])
+    return start.astype(np.int64), group_of[order].astype(np.int64), far[order], size, unit
+
+
+def _weights(tabu: Tabu) -> Floats:
+    """The weights; a change that does nothing for the measure always counts for something."""
+    distance, *others = tabu.weights
+    return np.array([max(distance, IDLE), *others], dtype=np.float64)
+
+
+def _limits(keep: Keep | None) -> Floats:
+    """The most that 1 − correlation, |1 − slope| and |ratio − 1| may be."""
+    given = (None,) * 3 if keep is None else (keep.correlation, keep.slope, keep.variance)
+    return np.array([np.inf if limit is None or limit == "best" else limit for limit in given], dtype=np.float64)
+
+
+def _varies(problem: Problem, group: Group) -> bool:
+    values = problem.table.integers[group.cells]
+    return len(values) > 1 and bool((values != values[0]).any())
+
+
+def _positive(number: float) -> float:
+    return number if number > 0 else 1.0

@@ -1,0 +1,84 @@
+"""What is said when a sensitive cell cannot be protected, in the user's own codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tablesafe.errors import InvalidProblem, SolverFailure, TablesafeError
+from tablesafe.methods.suppress.infeasible import Conflict, Demand, Obstacles, Remedy, remedy
+from tablesafe.problem import Problem
+
+NAMED = 8
+"""Cells and sums named in a message."""
+
+
+def explanation(problem: Problem, obstacles: Obstacles, demand: Demand) -> TablesafeError:
+    """The error that says which cells and sums leave a sensitive cell no room, and what to unfreeze."""
+    found = remedy(obstacles, demand)
+    name = problem.table.describe(demand.cell)
+    if found is None:
+        return SolverFailure(
+            f"No pattern was found that protects sensitive cell {name}, but it is not proved that there is none.\n\n"
+            f"Hint: try another algorithm, or waive the cell; please report this."
+        )
+    unit = 10.0**problem.table.decimals
+    reach = obstacles.reach(demand) / unit
+    way = "rise" if demand.sign > 0 else "fall"
+    far = f"cannot {way} at all" if reach < 1e-6 / unit else f"can {way} by {reach:,.6g} at most"
+    head = (
+        f"Sensitive cell {name} cannot be protected: it must be able to {way} by {demand.level / unit:,.6g}, but even "
+        f"if everything is withheld that may be, it {far}."
+    )
+    if not found.solved:
+        return InvalidProblem(
+            f"{head} Even if every cell were withheld, the attacker's prior bounds leave it no room,\n"
+            f"{_sums(problem, found.conflicts[-1])}\n\n"
+            f"Hint: lower its protection levels, or widen the prior bounds of the cells in these sums."
+        )
+    smallest = min(found.conflicts, key=lambda conflict: len(conflict.cells) + len(conflict.sums))
+    others = len(found.conflicts) - 1
+    more = "" if not others else f"\nThere {'is one' if others == 1 else f'are {others:,}'} more of its kind."
+    return InvalidProblem(
+        f"{head}\n{_held(problem, smallest)}\n{_sums(problem, smallest)}{more}\n\n"
+        f"Hint: {_unfreeze(problem, found)}; or waive {name}."
+    )
+
+
+def _held(problem: Problem, conflict: Conflict) -> str:
+    """The cells that stay as they are, and why each does."""
+    cells = np.array(conflict.cells, dtype=np.int64)
+    frozen = problem.frozen[cells]
+    parts = []
+    if frozen.any():
+        parts.append(f"{_names(problem, cells[frozen].tolist())} (frozen)")
+    if not frozen.all():
+        parts.append(f"{_names(problem, cells[~frozen].tolist())} (of value zero, which may not be withheld)")
+    return "In the way: " + " and ".join(parts) + ","
+
+
+def _sums(problem: Problem, conflict: Conflict) -> str:
+    shown = [f"  {problem.table.describe_equation(row)}" for row in conflict.sums[:NAMED]]
+    more = [f"  and {len(conflict.sums) - NAMED:,} more"] if len(conflict.sums) > NAMED else []
+    head = "because of this sum:" if len(conflict.sums) == 1 else "because of these sums:"
+    return "\n".join([head, *shown, *more])
+
+
+def _unfreeze(problem: Problem, found: Remedy) -> str:
+    """What helps: cells to unfreeze, or zeros to allow."""
+    frozen = [cell for cell in found.unfreeze if problem.frozen[cell]]
+    zeros = len(frozen) < len(found.unfreeze)
+    if len(found.unfreeze) == 1 and len(found.instead) > 1:
+        either = [cell for cell in found.instead if problem.frozen[cell]]
+        ways = [f"unfreeze {'one of ' if len(either) > 1 else ''}{_names(problem, either)}"] if either else []
+        ways += ["allow cells of value zero (zeros=True)"] if len(either) < len(found.instead) else []
+        return ", or ".join(ways)
+    steps = [f"unfreeze {_names(problem, frozen)}"] if frozen else []
+    steps += ["allow cells of value zero (zeros=True)"] if zeros else []
+    return " and ".join(steps)
+
+
+def _names(problem: Problem, cells: Sequence[int]) -> str:
+    more = f" and {len(cells) - NAMED:,} more" if len(cells) > NAMED else ""
+    return ", ".join(problem.table.describe(cell) for cell in cells[:NAMED]) + more

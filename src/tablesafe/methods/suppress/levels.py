@@ -1,0 +1,102 @@
+"""What is asked of each sensitive cell: its levels, a margin beyond them, and a side for the width that slides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tablesafe.equations import Floats, Mask
+from tablesafe.errors import InvalidProblem
+from tablesafe.problem import Problem
+
+NOISE = 1e-9
+"""Levels and bounds are often products of the same numbers; what they differ by less than this is rounding."""
+
+
+def refuse_levels_beyond_bounds(problem: Problem) -> None:
+    """Fail where the attacker's own bounds contradict the levels: no pattern could ever protect such a cell."""
+    cells, table = problem.sensitive, problem.table
+    up, down = _room(problem)
+    levels = problem.sensitivity
+    above, below, width = levels.upper[cells], levels.lower[cells], levels.sliding[cells]
+    known = (above == 0) & (below == 0) & (width == 0) & (up + down == 0)
+    for bad, told in (
+        (_exceeds(above, up), _told("it must be able to rise by {:,g}, but they end {:,g} above it", above, up)),
+        (_exceeds(below, down), _told("it must be able to fall by {:,g}, but they end {:,g} below it", below, down)),
+        (_exceeds(width, up + down), _told("its interval must be {:,g} wide, they are {:,g}", width, up + down)),
+        (known, _told("they give its value away", above, up)),
+    ):
+        if bad.any():
+            at = int(np.flatnonzero(bad)[0])
+            more = f" The same holds for {int(bad.sum()) - 1:,} more cells." if bad.sum() > 1 else ""
+            raise InvalidProblem(
+                f"Sensitive cell {table.describe(int(cells[at]))} cannot be protected: the attacker's prior bounds "
+                f"leave it no room ({told(at)}).{more}\n\n"
+                f"Hint: lower its protection levels, or widen its prior bounds."
+            )
+
+
+def _told(text: str, asked: Floats, there: Floats) -> Callable[[int], str]:
+    return lambda at: text.format(asked[at], there[at])
+
+
+def _exceeds(level: Floats, room: Floats) -> Mask:
+    return level > room * (1 + NOISE) + NOISE
+
+
+def _room(problem: Problem) -> tuple[Floats, Floats]:
+    """How far the prior bounds lie above and below each sensitive cell."""
+    cells = problem.sensitive
+    value = problem.table.value[cells]
+    return problem.upper[cells] - value, value - problem.lower[cells]
+
+
+def demanded(problem: Problem, margin: float, reached: Mapping[int, tuple[float, float]]) -> Problem:
+    """The problem with levels on each side that ask for everything: margin, sliding level, and not to be known.
+
+    A sliding level goes to the side with more room. `reached` says for some cells how far they can rise and fall at
+    most: what is asked beyond the levels themselves goes no further than that.
+    """
+    cells, levels = problem.sensitive, problem.sensitivity
+    up, down = (room.copy() for room in _room(problem))
+    for cell, (rise, fall) in reached.items():
+        at = int(np.searchsorted(cells, cell))
+        up[at], down[at] = rise, fall
+    above, below, width = levels.upper[cells], levels.lower[cells], levels.sliding[cells]
+    bare = (above == 0) & (below == 0) & (width == 0)
+    width = np.where(bare, 10.0**-problem.table.decimals, width * (1 + margin))
+    above = np.maximum(above, np.minimum(above * (1 + margin), up))
+    below = np.maximum(below, np.minimum(below * (1 + margin), down))
+    missing = np.maximum(width - above - below, 0.0)
+    rises = up - above >= down - below
+    first = np.minimum(missing, np.maximum(np.where(rises, up - above, down - below), 0.0))
+    rest = missing - first
+    lower, upper = levels.lower.copy(), levels.upper.copy()
+    upper[cells] = above + np.where(rises, first, rest)
+    lower[cells] = below + np.where(rises, rest, first)
+    sensitivity = replace(levels, lower=lower, upper=upper, sliding=np.zeros_like(levels.sliding))
+    return problem.replace(sensitivity=sensitivity)
+
+
+def satisfied(problem: Problem, cell: int, rise: float, fall: float) -> bool:
+    """Whether a cell that can rise and fall so far is protected as its levels ask."""
+    levels = problem.sensitivity
+    above, below, width = levels.upper[cell], levels.lower[cell], levels.sliding[cell]
+    if above == 0 and below == 0 and width == 0:
+        return rise + fall > 0
+    slack = 1 - NOISE
+    return bool(rise >= above * slack and fall >= below * slack and rise + fall >= width * slack)
+
+
+def sides_matter(problem: Problem, live: Mask, up: Floats, down: Floats) -> bool:
+    """Whether another side for a sliding level could have cost less: then a bound for the side chosen proves nothing.
+
+    A cell that must only not be known moves both ways or none, as long as whatever may move can do so.
+    """
+    levels, cells = problem.sensitivity, problem.sensitive
+    if (levels.sliding[cells] > levels.lower[cells] + levels.upper[cells]).any():
+        return True
+    bare = (levels.sliding[cells] == 0) & (levels.lower[cells] == 0) & (levels.upper[cells] == 0)
+    return bool(bare.any() and (live & ((up == 0) | (down == 0))).any())

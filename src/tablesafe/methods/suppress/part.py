@@ -1,0 +1,303 @@
+"""One part of a large table: protect its sensitive cells, or publish again what they no longer need.
+
+A part is plain data and its answer depends on nothing else, so it can be worked on anywhere: here, in another process,
+on another machine. Whatever stands outside a part stays as it is, so a deviation found inside holds in the whole table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.suppress.guard import Guard
+from tablesafe.methods.suppress.surroundings import Effort, LocalProgram, Scratch, System, around
+from tablesafe.solve.small import Columns, SmallSolver
+
+EFFORTS = (Effort(5, 30_000, 800), Effort(64, 200_000, 4_000), Effort(10**6, 10**9, 10**9))
+GUARDED = 2
+SECOND_THOUGHTS = 1
+"""Efforts spent on a deviation that convinces respondents, and on a cell that may be published again."""
+SPARING = 2
+"""Times a deviation is asked to use fewer cells."""
+NEGLIGIBLE = 1e-7
+ALMOST_FREE = 0.01
+"""Share of its cost that a cell withheld already is charged: the fewer cells a deviation needs, the better."""
+CROWDED = 60
+"""Deviations that rely on a cell, beyond which it is not reconsidered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A deviation, and the targets it protects."""
+
+    cells: Integers
+    amount: Floats
+    served: tuple[int, ...]
+    guarded: bool = False
+    """Whether no single respondent can rule it out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some cells of a table, with all that a search among them needs; cells and targets are numbered from 0."""
+
+    rows: sparse.csr_array = field(repr=False)
+    cost: Floats = field(repr=False)
+    withheld: Mask = field(repr=False)
+    """Withheld whatever is decided here."""
+    up: Floats = field(repr=False)
+    down: Floats = field(repr=False)
+    cell: Integers = field(repr=False)
+    sign: NDArray[np.int8] = field(repr=False)
+    level: Floats = field(repr=False)
+    guard: Guard | None = field(default=None, repr=False)
+    pending: tuple[int, ...] = ()
+    """Targets to protect, in this order."""
+    held: tuple[Held, ...] = ()
+    doubtful: tuple[int, ...] = ()
+    """Cells to publish again if that pays, in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The deviations of a part after the work on it, and the targets it could not protect."""
+
+    held: tuple[Held, ...]
+    failed: tuple[int, ...]
+
+
+def work(part: Part) -> Outcome:
+    """Protect what is pending, then reconsider what is doubtful."""
+    ledger = Ledger(part)
+    for held in part.held:
+        ledger.add(held)
+    failed = ledger.protect_all(part.pending)
+    for cell in part.doubtful:
+        ledger.reconsider(cell)
+    return Outcome(tuple(ledger.deviations.values()), tuple(failed))
+
+
+class Ledger:
+    """Who is protected by which deviation, in one part."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.deviations: dict[int, Held] = {}
+        self.cost = 0.0
+        self._next = 0
+        self._uses = np.zeros(len(part.cost), dtype=np.int32)
+        self._users: dict[int, set[int]] = {}
+        self._system = System.of(part.rows, part.up, part.down)
+        self._guarded = self._system
+        if part.guard is not None:
+            self._guarded = self._system._replace(down=np.minimum(part.down, part.guard.down))
+        self._scratch = Scratch.over(self._system)
+        self._solver = SmallSolver()
+        positive = part.cost[part.cost > 0]
+        self._least = ALMOST_FREE * (part.cost + 0.1 * (float(np.median(positive)) if positive.size else 1.0))
+        self._price = np.where(part.withheld, self._least, np.maximum(part.cost, self._least))
+        self._targets: dict[int, list[int]] = {}
+        for target, cell in enumerate(part.cell.tolist()):
+            self._targets.setdefault(cell, []).append(target)
+
+    @property
+    def used(self) -> Mask:
+        """The cells that some deviation uses."""
+        return self._uses > 0
+
+    def protect_all(
+        self,
+        targets: Iterable[int],
+        *,
+        efforts: int = len(EFFORTS),
+        most: float = np.inf,
+        strict: frozenset[int] = frozenset(),
+    ) -> list[int]:
+        """Protect targets in order, as long as the cost stays below `most`; returns those left open.
+
+        With a guard, deviations that no respondent can rule out come first; `strict` targets take no other.
+        """
+        pending, failed = dict.fromkeys(targets), []
+        while pending:
+            target = next(iter(pending))
+            found = self._guarded_first(target, efforts, pending, strict)
+            if found is None:
+                del pending[target]
+                failed.append(target)
+            else:
+                self.add(found)
+                for served in found.served:
+                    del pending[served]
+            if self.cost > most:
+                return [*failed, *pending]
+        return failed
+
+    def _guarded_first(
+        self, target: int, efforts: int, pending: dict[int, None], strict: frozenset[int]
+    ) -> Held | None:
+        if self.part.guard is not None:
+            found = self._guarded_deviation(target, min(efforts, GUARDED))
+            if found is not None:
+                return Held(*found, (target, *self._also_guarded(*found, target, pending)), guarded=True)
+            if target in strict:
+                return None
+        found = self.cheapest(target, efforts)
+        if found is None:
+            return None
+        served = self._also_protected(*found, target, pending, self._system)
+        return Held(*found, (target, *(other for other in served if other not in strict)))
+
+    def _guarded_deviation(self, target: int, efforts: int) -> tuple[Integers, Floats] | None:
+        """A cheap deviation that no single respondent can rule out."""
+        assert self.part.guard is not None
+        cell, system = int(self.part.cell[target]), self._guarded
+        price, down = self._price, float(system.down[cell])
+        self._price = np.where(self.part.guard.alone, np.inf, price)
+        self._price[cell] = price[cell]
+        system.down[cell] = self.part.down[cell]
+        found = self.cheapest(target, efforts, guarded=True)
+        system.down[cell] = down
+        self._price = price
+        return found
+
+    def cheapest(self, target: int, efforts: int, *, guarded: bool = False) -> tuple[Integers, Floats] | None:
+        """The cells of a cheap deviation that protects a target, and by how much each moves."""
+        part, level, size = self.part, float(self.part.level[target]), 0
+        system = self._guarded if guarded else self._system
+        for effort in EFFORTS[:efforts]:
+            program = around(
+                system, self._scratch, int(part.cell[target]), int(part.sign[target]), level, self._price, effort
+            )
+            if program is None or len(program.cells) == size:
+                continue
+            size = len(program.cells)
+            x = self._solve(program, program.price)
+            if x is not None:
+                return self._sparing(program, x, level)
+        return None
+
+    def _solve(self, program: LocalProgram, price: Floats) -> Floats | None:
+        scale = float(price.max(initial=0.0)) or 1.0
+        columns = Columns(program.start, program.row, program.value, program.rows)
+        answer = self._solver.minimise(price / scale, program.lower, program.upper, columns)
+        return None if answer is None else answer.x
+
+    def _sparing(self, program: LocalProgram, x: Floats, level: float) -> tuple[Integers, Floats]:
+        """Ask again among the cells used, with prices against small moves: a linear program likes to share out."""
+        best = _moves(program, x)
+        fresh = np.where(self._uses[program.cells] > 0, 0.0, self.part.cost[program.cells])
+        fresh[self.part.withheld[program.cells]] = 0.0
+        least = float(fresh[best != 0].sum())
+        for _ in range(SPARING):
+            if float(fresh @ np.minimum(np.abs(best), 1.0)) > 0.95 * least:
+                break
+            few, kept = _restricted(program, best != 0)
+            share = np.maximum(np.abs(best[program.member[kept]]), 0.02)
+            answer = self._solve(few, few.price / np.minimum(share, 1.0))
+            if answer is None:
+                break
+            moves = _moves(few, answer)
+            cost = float(fresh[moves != 0].sum())
+            if cost >= least * (1 - 1e-9):
+                break
+            best, least = moves, cost
+        used = np.flatnonzero(best)
+        order = used[np.argsort(program.cells[used])]
+        return program.cells[order], best[order] * level
+
+    def _also_guarded(self, cells: Integers, amount: Floats, target: int, pending: dict[int, None]) -> Iterable[int]:
+        """Pending targets that a guarded deviation protects as well, so that no respondent can rule it out for them."""
+        assert self.part.guard is not None
+        own = int(self.part.cell[target])
+        for other in self._also_protected(cells, amount, target, pending, self._guarded):
+            if self.part.cell[other] == own or not self.part.guard.alone[own]:
+                yield other
+
+    def _also_protected(
+        self, cells: Integers, amount: Floats, target: int, pending: dict[int, None], system: System
+    ) -> Iterable[int]:
+        """Pending targets that the deviation, stretched or turned around, protects as well."""
+        part, size = self.part, np.abs(amount)
+        up, down, rising = system.up[cells], system.down[cells], amount > 0
+        forward = float((np.where(rising, up, down) / size).min())
+        backward = float((np.where(rising, down, up) / size).min())
+        for cell, move in zip(cells.tolist(), amount.tolist(), strict=True):
+            for other in self._targets.get(cell, ()):
+                if other in pending and other != target:
+                    far = move * int(part.sign[other])
+                    if max(far * forward, -far * backward) >= part.level[other] * (1 + 1e-12):
+                        yield other
+
+    def add(self, held: Held) -> None:
+        """Keep a deviation."""
+        cells = held.cells
+        fresh = cells[self._uses[cells] == 0]
+        self.cost += float(self.part.cost[fresh[~self.part.withheld[fresh]]].sum())
+        self._uses[cells] += 1
+        self._price[cells] = self._least[cells]
+        for cell in cells.tolist():
+            self._users.setdefault(cell, set()).add(self._next)
+        self.deviations[self._next] = held
+        self._next += 1
+
+    def drop(self, name: int) -> Held:
+        """Forget a deviation."""
+        held = self.deviations.pop(name)
+        cells = held.cells
+        self._uses[cells] -= 1
+        gone = cells[(self._uses[cells] == 0) & ~self.part.withheld[cells]]
+        self.cost -= float(self.part.cost[gone].sum())
+        self._price[gone] = np.maximum(self.part.cost[gone], self._least[gone])
+        for cell in cells.tolist():
+            self._users[cell].discard(name)
+        return held
+
+    def reconsider(self, cell: int) -> None:
+        """Publish a cell again and protect anew whoever relied on it; keep the result if it costs less."""
+        names = sorted(self._users.get(cell, ()))
+        if not names or len(names) > CROWDED or self.part.withheld[cell]:
+            return
+        before, first = self.cost, self._next
+        old = [self.drop(name) for name in names]
+        price, self._price[cell] = self._price[cell], np.inf
+        targets = sorted(target for held in old for target in held.served)
+        limit = before * (1 - 1e-12)
+        strict = frozenset(target for held in old if held.guarded for target in held.served)
+        failed = self.protect_all(targets, efforts=SECOND_THOUGHTS, most=limit, strict=strict)
+        self._price[cell] = price
+        if failed or self.cost > limit:
+            for name in [name for name in self.deviations if name >= first]:
+                self.drop(name)
+            for held in old:
+                self.add(held)
+
+
+def _moves(program: LocalProgram, x: Floats) -> Floats:
+    """How far each cell moves, in levels."""
+    moves = np.bincount(program.member, weights=x * program.way, minlength=len(program.cells))
+    return np.where(np.abs(moves) > NEGLIGIBLE, moves, 0.0)
+
+
+def _restricted(program: LocalProgram, cells: Mask) -> tuple[LocalProgram, Integers]:
+    """The program over some of its cells, and which columns those are."""
+    kept = np.flatnonzero(cells[program.member])
+    length = program.start[kept + 1] - program.start[kept]
+    entry = np.repeat(program.start[kept] - (np.cumsum(length) - length), length) + np.arange(int(length.sum()))
+    rows, row = np.unique(program.row[entry], return_inverse=True)
+    return LocalProgram(
+        program.cells,
+        np.concatenate([[0], np.cumsum(length)]).astype(np.int32),
+        row.astype(np.int32),
+        program.value[entry],
+        program.price[kept],
+        program.lower[kept],
+        program.upper[kept],
+        program.member[kept],
+        program.way[kept],
+        len(rows),
+    ), kept

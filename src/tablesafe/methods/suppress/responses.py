@@ -1,0 +1,107 @@
+"""One pattern for several response variables: a cell withheld in one of them is withheld in all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from tablesafe.equations import Floats, Integers, Mask, cell_keys
+from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.linking import RESPONSE
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
+from tablesafe.methods.suppress.sequential import protect_all
+from tablesafe.methods.suppress.witnesses import CannotProtect, Witnesses
+from tablesafe.problem import Problem
+from tablesafe.solve.small import SmallSolver
+from tablesafe.table import Table
+
+
+def groups_of(table: Table) -> Integers:
+    """Which cells are the same but for their response variable: equal numbers."""
+    if RESPONSE not in table.dimensions:
+        raise InvalidOption(
+            "Suppress.same_pattern needs several response variables, but the table has one.\n\n"
+            "Hint: leave it out; or link the tables of all variables first."
+        )
+    at = list(table.dimensions).index(RESPONSE)
+    sizes = [len(hierarchy) for name, hierarchy in table.dimensions.items() if name != RESPONSE]
+    keys = cell_keys(np.delete(table.codes, at, axis=1), sizes)
+    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
+
+
+def closed(pattern: Mask, group: Integers) -> Mask:
+    """The pattern with everything that belongs to a withheld cell."""
+    return np.asarray(np.bincount(group, weights=pattern)[group] > 0)
+
+
+def together(problem: Problem, cost: Floats, group: Integers) -> tuple[Problem, Floats]:
+    """The problem and its costs when cells of a group are withheld or published together.
+
+    A group pays by equal shares, so that no pattern of whole groups costs less than the best pattern of cells.
+    """
+    given = problem.suppressed | problem.sensitivity.mask
+    frozen = closed(problem.frozen & ~problem.withheld, group) & ~problem.withheld
+    clash = np.flatnonzero(frozen & closed(given, group))
+    if clash.size:
+        own = group == group[clash[0]]
+        one, other = int(np.flatnonzero(own & given)[0]), int(np.flatnonzero(own & problem.frozen)[0])
+        raise InvalidProblem(
+            f"Cell {problem.table.describe(one)} must be withheld and {problem.table.describe(other)} is frozen, but "
+            f"same_pattern withholds both or none.\n\nHint: unfreeze it, waive the other, or leave out same_pattern."
+        )
+    size = np.bincount(group)
+    mean = np.bincount(group, weights=cost) / size
+    suppressed = closed(given, group) & ~problem.withheld
+    return problem.replace(frozen=frozen, suppressed=suppressed), mean[group]
+
+
+def thinned(instance: Instance, pattern: Mask, group: Integers, stop: Callable[[], bool]) -> Mask:
+    """The pattern of whole groups without those that are not needed, the most costly taken out first."""
+    inside = replace(instance, live=instance.live & closed(pattern, group))
+    witnesses = Witnesses(inside, Neighbourhoods(inside), SmallSolver())
+    protect_all(witnesses, inside.cost)
+    price = np.bincount(group, weights=inside.cost).astype(np.float64)
+    chosen = np.unique(group[witnesses.complementary])
+    banned = np.zeros(len(inside), dtype=np.bool_)
+    for number in chosen[np.argsort(-price[chosen], kind="stable")].tolist():
+        if stop():
+            break
+        members = np.flatnonzero(group == number)
+        banned[members] = True
+        used = np.bincount(group, weights=witnesses.uses > 0) > 0
+        if not _published(witnesses, members, banned, np.where(used[group], 0.0, inside.cost), price, group):
+            banned[members] = False
+    return closed(witnesses.pattern, group)
+
+
+def _published(
+    witnesses: Witnesses, members: Integers, banned: Mask, cost: Floats, price: Floats, group: Integers
+) -> bool:
+    """Try to do without a group; put everything back unless that is cheaper."""
+    before = _price(witnesses, price, group)
+    targets = witnesses.relying_on(members.tolist())
+    old = witnesses.held(targets)
+    for target in targets:
+        witnesses.drop(target)
+    pending, done = dict.fromkeys(targets), list[int]()
+    try:
+        while pending:
+            waiting = set(pending)
+            witnesses.protect(next(iter(pending)), pending, banned=banned, cost=cost)
+            done += waiting - set(pending)
+        if _price(witnesses, price, group) < before:
+            return True
+    except CannotProtect:
+        pass
+    for target in done:
+        witnesses.drop(target)
+    for deviation, served in old:
+        witnesses.add(deviation, served)
+    return False
+
+
+def _price(witnesses: Witnesses, price: Floats, group: Integers) -> float:
+    return float(price[np.unique(group[witnesses.complementary])].sum())

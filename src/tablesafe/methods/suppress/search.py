@@ -1,0 +1,110 @@
+"""A search for a pattern: the instance, the clock, the seed, and the best pattern so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+import numpy as np
+
+from tablesafe.equations import Floats, Mask
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
+from tablesafe.methods.suppress.sequential import clean_up, improve, protect_all
+from tablesafe.methods.suppress.witnesses import Finder, Witnesses
+from tablesafe.solve.small import SmallSolver
+
+Report = Callable[[float, float], None]
+Stop = Callable[[], bool]
+
+
+class Search:
+    """Everything a search for a pattern needs.
+
+    It ends after some work, counted so that it ends at the same point on any machine; `deadline` is for machines that
+    are slower than that.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        *,
+        deadline: float,
+        seed: int,
+        report: Report,
+        finder: Finder | None = None,
+        seconds: float = np.inf,
+        solver: SmallSolver | None = None,
+    ) -> None:
+        self.instance = instance
+        self.neighbourhoods = Neighbourhoods(instance)
+        self.solver = SmallSolver() if solver is None else solver
+        self.deadline = deadline
+        self.seed = seed
+        self.random = np.random.default_rng(seed)
+        self.best: Mask | None = None
+        self.best_cost = np.inf
+        self.bound = 0.0
+        self.ever_used = np.zeros(len(instance), dtype=np.bool_)
+        """Cells that some deviation of a pattern used: few, and the best pattern is likely among them."""
+        self._end = self.solver.work.spent + seconds
+        self._report = report
+        self._finder = finder
+
+    @property
+    def by_flows(self) -> bool:
+        """Whether flows take the place of linear programs."""
+        return self._finder is not None
+
+    @property
+    def left(self) -> float:
+        """Seconds of work that are left."""
+        return max(0.0, self._end - self.solver.work.spent)
+
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return self.left == 0 or monotonic() > self.deadline
+
+    def until(self, seconds: float) -> Stop:
+        """A clock that rings after so much work, or when the time is over."""
+        end = self.solver.work.spent + seconds
+        return lambda: self.solver.work.spent > end or self.late()
+
+    def offer(self, witnesses: Witnesses) -> None:
+        """Keep a pattern if it is the best so far."""
+        self.ever_used |= witnesses.ever_used
+        if witnesses.cost < self.best_cost - 1e-9 or self.best is None:
+            self.keep(witnesses.pattern, max(witnesses.cost, 0.0))
+
+    def keep(self, pattern: Mask, cost: float) -> None:
+        """Take a pattern as the best so far."""
+        self.best, self.best_cost = pattern, cost
+        self._report(self.best_cost, self.bound)
+
+    def prove(self, bound: float) -> None:
+        """Raise the proven bound."""
+        if bound > self.bound:
+            self.bound = bound
+            self._report(self.best_cost, self.bound)
+
+    def closed(self) -> bool:
+        """Whether the best pattern is proven to be the least costly."""
+        return self.best is not None and self.best_cost <= self.bound * (1 + 1e-9) + 1e-9
+
+    def build(self, guide: Floats | Mask | None = None) -> Witnesses:
+        """A safe pattern, one sensitive cell after another; `guide` are shares that a cell should cost less for."""
+        cost = self.instance.cost
+        if guide is not None:
+            cost = cost * np.where(guide > 0.999, 1e-6, 1.001 - guide)
+        witnesses = Witnesses(self.instance, self.neighbourhoods, self.solver, self._finder)
+        protect_all(witnesses, cost, inside=None if guide is None else np.asarray(guide > 0.5))
+        return witnesses
+
+    def polish(self, witnesses: Witnesses, *, patience: int, seconds: float = np.inf) -> None:
+        """Clean up and improve a pattern, and keep it if it is good."""
+        stop = self.until(seconds)
+        self.offer(witnesses)
+        clean_up(witnesses, stop)
+        self.offer(witnesses)
+        improve(witnesses, self.random, stop, patience=patience)
+        self.offer(witnesses)

@@ -1,0 +1,44 @@
+"""What is tried, in which order, with how much of the time."""
+
+from __future__ import annotations
+
+from tablesafe.methods.suppress.optimal import optimise
+from tablesafe.methods.suppress.restricted import combine
+from tablesafe.methods.suppress.search import Search
+from tablesafe.methods.suppress.sequential import clean_up
+
+QUICK = 1_500
+"""Tries in vain after which improvement by flows gives up: they take a fifth of the time of linear programs."""
+
+
+def first_pattern(search: Search) -> None:
+    """One sensitive cell after another, then publish again what is not needed."""
+    witnesses = search.build()
+    search.offer(witnesses)
+    if len(witnesses.complementary):
+        clean_up(witnesses, search.late)
+        search.offer(witnesses)
+    else:
+        search.prove(0.0)
+
+
+def find(search: Search, *, prove: bool, insist: bool) -> None:
+    """A good pattern, better the more time there is; with `prove` also a bound on every pattern.
+
+    A bound takes one linear program per sensitive cell and round: where that is too much for the time, it is left out,
+    unless the user insists.
+    """
+    targets = len(search.instance.level)
+    patience = 160 + 2 * targets if not search.by_flows else max(160 + 2 * targets, min(QUICK, 160 + 16 * targets))
+    first_pattern(search)
+    if search.closed():
+        return
+    combine(search, seconds=search.left * 0.7, patience=patience // 8)
+    if prove:
+        optimise(search, patience=patience // 8, insist=insist)
+    while not (search.late() or search.closed()):
+        before = search.best_cost
+        search.polish(search.build(search.best), patience=patience)
+        combine(search, seconds=search.left / 2, patience=patience // 8)
+        if search.best_cost >= before * (1 - 1e-9):
+            return

@@ -1,0 +1,113 @@
+"""How a large table falls into subtables, found from its equations alone.
+
+Cells that are parts of one equation stand in one subtable, and so do those linked through others: in a product of
+hierarchies these are the children of one code in each dimension, as HiTaS takes them. Linked tables, files without
+dimensions and structures that are no tree are cut the same way; there subtables may be larger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.suppress.instance import Instance
+
+DEEPEST = 64
+"""Levels after which equations that go round in a circle are given up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subtables:
+    """For each cell the subtable it is an inner cell of, numbered from the top down."""
+
+    number: Integers = field(repr=False)
+    depth: Integers = field(repr=False)
+    """For each cell how many steps its subtable stands below the top."""
+
+    @classmethod
+    def of(cls, rows: sparse.csr_array) -> Self:
+        """Cut a system: the total of an equation is the cell with the coefficient −1, all others are its parts."""
+        m, n = rows.shape
+        row = np.repeat(np.arange(m), np.diff(rows.indptr))
+        total = np.full(m, -1, dtype=np.int64)
+        negative = np.flatnonzero(rows.data < 0)[::-1]
+        total[row[negative]] = rows.indices[negative]
+        part = rows.indices != total[row]
+        row, cell = row[part], rows.indices[part].astype(np.int64)
+        links = sparse.coo_array((np.ones(len(row), np.int8), (row, m + cell)), shape=(m + n, m + n))
+        group = csgraph.connected_components(links, directed=False)[1][m:].astype(np.int64)
+        below = total[row] >= 0
+        depth = _depths(total[row][below], cell[below], n)
+        highest = np.full(int(group.max(initial=0)) + 1, DEEPEST, dtype=np.int64)
+        np.minimum.at(highest, group, depth)
+        first = np.full(len(highest), n, dtype=np.int64)
+        np.minimum.at(first, group, np.arange(n))
+        rank = np.empty(len(highest), dtype=np.int64)
+        rank[np.lexsort((first, highest))] = np.arange(len(highest))
+        return cls(rank[group], highest[group])
+
+    def batches(self, cells: Integers, size: int) -> list[Integers]:
+        """Positions of some cells (several may be the same), subtable by subtable from the top, about `size` together.
+
+        Subtables of one depth share a batch, never those of different depth; one that is too large is cut.
+        """
+        order = np.lexsort((cells, self.number[cells]))
+        depth = self.depth[cells][order]
+        cuts = np.flatnonzero(np.diff(depth)) + 1
+        batches = []
+        for level in np.split(order, cuts):
+            batches += np.array_split(level, max(1, round(len(level) / size))) if len(level) else []
+        return batches
+
+
+def _depths(total: Integers, part: Integers, n: int) -> Integers:
+    """The longest way down to each cell from a cell that is part of nothing."""
+    depth = np.zeros(n, dtype=np.int64)
+    for _ in range(DEEPEST):
+        deeper = depth.copy()
+        np.maximum.at(deeper, part, depth[total] + 1)
+        if (deeper == depth).all():
+            break
+        depth = np.minimum(deeper, DEEPEST)
+    return depth
+
+
+def waves(batches: list[Integers], depth: list[int], most: int) -> list[list[int]]:
+    """Which batches are worked on at the same time: of one depth, at most so many, as far from each other as can be."""
+    out: list[list[int]] = []
+    for level in sorted(set(depth)):
+        own = [i for i in range(len(batches)) if depth[i] == level]
+        turns = -(-len(own) // most)
+        out += [own[turn::turns] for turn in range(turns)]
+    return out
+
+
+def region(instance: Instance, cells: Integers, cost: Floats, most: int) -> Integers:
+    """The cells around some cells, ring by ring, ascending; of a ring that is too large, the cheapest."""
+    inside: Mask = np.zeros(len(instance), dtype=np.bool_)
+    inside[cells] = True
+    met: Mask = np.zeros(instance.rows.shape[0], dtype=np.bool_)
+    ring, size = np.unique(cells), int(inside.sum())
+    while ring.size and size < most:
+        rows = np.unique(instance.columns.indices[_entries(instance.columns.indptr, ring)])
+        rows = rows[~met[rows]]
+        met[rows] = True
+        ring = np.unique(instance.rows.indices[_entries(instance.rows.indptr, rows)])
+        ring = ring[instance.live[ring] & ~inside[ring]]
+        if size + len(ring) > most:
+            ring = ring[np.argsort(cost[ring], kind="stable")[: most - size]]
+        inside[ring] = True
+        size += len(ring)
+    return np.flatnonzero(inside)
+
+
+def _entries(pointers: Integers, which: Integers) -> Integers:
+    """Positions of the entries of some rows (or columns) of a compressed matrix."""
+    start = pointers[which].astype(np.int64)
+    length = pointers[which + 1] - start
+    return np.repeat(start - (np.cumsum(length) - length), length) + np.arange(int(length.sum()))

@@ -1,0 +1,98 @@
+"""When aimed repair does not end: withhold more and more around what is open, then take back what was too much.
+
+Insiders and derivable sums have no deviation that proves a cell protected once and for all: withholding one cell can
+open another. But what is withheld never comes back, so this ends; and each thing taken back is audited again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import sparse
+
+from tablesafe.audit.audit import audit
+from tablesafe.audit.findings import Findings
+from tablesafe.equations import Integers, Mask
+from tablesafe.errors import InvalidProblem
+from tablesafe.methods.suppress.search import Search
+from tablesafe.problem import Problem
+from tablesafe.release import Release
+
+AUDITS = 100
+"""Audits spent at most on publishing again what is not needed."""
+ENOUGH = 24
+"""Audits that are spent on it even when the time is over."""
+
+Judge = Callable[[Mask], Findings]
+"""Audits a pattern, as hard as the user asks for."""
+
+
+def judge_of(problem: Problem, *, coalition: int, integers: bool | None) -> Judge:
+    """The audit of patterns of a problem, against these attackers."""
+
+    def judge(pattern: Mask) -> Findings:
+        release = Release.from_suppression(problem, pattern)
+        return audit(problem, release, exact=False, certify=False, coalition=coalition, integers=integers)
+
+    return judge
+
+
+def widened(problem: Problem, search: Search, pattern: Mask, judge: Judge) -> Mask:
+    """A pattern that the audit finds safe, with the given one in it; an error when even withholding all is not."""
+    instance, given = search.instance, pattern
+    rows = sparse.csr_array(abs(problem.table.equations)).astype(np.float64)
+    columns = sparse.csr_array(rows.T)
+    many = 1
+    while True:
+        findings = judge(pattern)
+        if findings.safe:
+            return _thinned(search, given, pattern, judge)
+        around = np.zeros(len(pattern), dtype=np.bool_)
+        around[_open_cells(findings)] = True
+        candidates = np.zeros(0, dtype=np.int64)
+        while not candidates.size:
+            wider = around | (columns @ (rows @ around) > 0)
+            if (wider == around).all():
+                raise _hopeless(findings)
+            around = wider
+            candidates = np.flatnonzero(around & instance.live & ~pattern)
+        cheapest = candidates[np.argsort(instance.cost[candidates], kind="stable")]
+        pattern = pattern.copy()
+        pattern[cheapest[: max(many, len(cheapest) // 8)]] = True
+        many *= 2
+
+
+def _open_cells(findings: Findings) -> Integers:
+    """The open cells, and the parts of open sums."""
+    unions = () if findings.unions is None else findings.unions.failed
+    parts = [int(cell) for union in unions if union.certain for cell in union.cells]
+    return np.unique([*(opening.cell for opening in findings.open), *parts]).astype(np.int64)
+
+
+def _thinned(search: Search, given: Mask, pattern: Mask, judge: Judge) -> Mask:
+    """The pattern without what can be published again, the most costly first, many at a time while that works."""
+    cost = search.instance.cost
+    added = np.flatnonzero(pattern & ~given)
+    waiting = [added[np.argsort(-cost[added], kind="stable")]]
+    for audits in range(AUDITS):
+        if not waiting or (search.late() and audits >= ENOUGH):
+            break
+        chunk = waiting.pop()
+        fewer = pattern.copy()
+        fewer[chunk] = False
+        if judge(fewer).safe:
+            pattern = fewer
+        elif len(chunk) > 1:
+            half = len(chunk) // 2
+            waiting += [chunk[half:], chunk[:half]]
+    return pattern
+
+
+def _hopeless(findings: Findings) -> InvalidProblem:
+    opening = findings.open[0]
+    more = f" (and {len(findings.open) - 1:,} more)" if len(findings.open) > 1 else ""
+    return InvalidProblem(
+        f"Even if everything is withheld that may be, this stays open: {opening}{more}.\n\n"
+        f"Hint: unfreeze cells around it, allow cells of value zero (zeros=True), or waive {opening.name}."
+    )

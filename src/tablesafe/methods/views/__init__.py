@@ -1,0 +1,9 @@
+"""Linked views: margins of a cube that are published, and confidential ones that they may give away."""
+
+from __future__ import annotations
+
+from tablesafe.methods.views.bounds import ViewBounds, view_bounds
+from tablesafe.methods.views.method import SuppressViews
+from tablesafe.methods.views.problem import views
+
+__all__ = ["SuppressViews", "ViewBounds", "view_bounds", "views"]

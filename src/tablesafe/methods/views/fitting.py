@@ -1,0 +1,121 @@
+"""From a problem to the two views that the search works on, and back to a pattern over all cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.errors import InvalidOption
+from tablesafe.methods.views.bounds import sliced
+from tablesafe.methods.views.instance import Hidden, TwoViews, targets_of
+from tablesafe.methods.views.structure import Axes, Structure
+from tablesafe.problem import Problem
+
+COSTS = ("unit", "value", "weighted", "balanced")
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Two views, and which cells of the table they are."""
+
+    views: TwoViews
+    cells_a: Integers = field(repr=False)
+    cells_b: Integers = field(repr=False)
+
+    def pattern(self, a: Mask, b: Mask, n: int) -> Mask:
+        """The pattern over all cells of the table."""
+        mask = np.zeros(n, dtype=np.bool_)
+        mask[self.cells_a[a]] = True
+        mask[self.cells_b[b]] = True
+        return mask
+
+
+def view_costs(problem: Problem, cost: str, weights: Sequence[float]) -> Floats:
+    """What it costs to withhold each cell: by number, by value, or as the problem says; times the weight of its view.
+
+    Views come in the order of their first cells. Cells that are withheld anyway cost nothing.
+    """
+    table = problem.table
+    costs = {"value": np.abs(table.value), "weighted": problem.cost}.get(cost, np.ones(len(table)))
+    if weights:
+        view = _view_numbers(problem)
+        if view.max(initial=-1) + 1 != len(weights):
+            raise InvalidOption(
+                f"SuppressViews.weights must be one per published view ({view.max(initial=-1) + 1}), "
+                f"got {len(weights)}."
+            )
+        costs = costs * np.append(np.asarray(weights, dtype=np.float64), 0.0)[view]
+    return np.where(problem.withheld | problem.suppressed, 0.0, costs)
+
+
+def _view_numbers(problem: Problem) -> Integers:
+    """The number of the published view that each cell belongs to; −1 for cells that cannot be withheld anew."""
+    table = problem.table
+    totals = np.column_stack([h.is_total[table.codes[:, d]] for d, h in enumerate(table.dimensions.values())])
+    kind = totals @ (1 << np.arange(totals.shape[1]))
+    free = ~problem.withheld & ~problem.frozen
+    kinds = list(dict.fromkeys(kind[free].tolist()))
+    number = np.full(len(table), -1, dtype=np.int64)
+    for at, wanted in enumerate(kinds):
+        number[free & (kind == wanted)] = at
+    return number
+
+
+def fitted(problem: Problem, cost: Floats, *, balance: float) -> Fitted | None:
+    """The two views of a problem; None when it is not of that kind, and only the general method can answer."""
+    structure = Structure.of(problem)
+    if structure is None or not _plain(problem):
+        return None
+    shown = structure.published(problem.withheld)
+    if len(shown) != 2 or set(shown[0]) | set(shown[1]) != set(range(len(structure.shape))):
+        return None
+    one, two = sorted(shown, key=lambda axes: int(structure.margins[axes].min()))
+    shared = [d for d in one if d in two]
+    apart = [d for d in one if d not in two] + [d for d in two if d not in one]
+    secret = [axes for axes, at in structure.margins.items() if problem.sensitivity.mask[at].any()]
+    if not secret or any(not set(apart) <= set(axes) or axes in shown for axes in secret):
+        return None
+    cells_a, cells_b = (sliced(structure, face, shared) for face in (one, two))
+    a, b = (problem.table.integers[cells].astype(np.float64) for cells in (cells_a, cells_b))
+    forced = problem.suppressed | problem.withheld
+    hidden = [_hidden(problem, structure, axes, shared, apart, a.shape[1]) for axes in secret]
+    groups, low, up = targets_of(a, b, hidden, (forced[cells_a], forced[cells_b]))
+    views = TwoViews(
+        a, b, cost[cells_a], cost[cells_b], ~problem.frozen[cells_a], ~problem.frozen[cells_b],
+        forced[cells_a], forced[cells_b], groups, low, up, balance,
+    )  # fmt: skip
+    return Fitted(views, cells_a, cells_b)
+
+
+def _plain(problem: Problem) -> bool:
+    """Whether an attacker knows only that nothing is negative, and every sensitive cell has plain levels."""
+    levels, mask = problem.sensitivity, problem.sensitivity.mask
+    bare = mask & (levels.lower == 0) & (levels.upper == 0)
+    known = (problem.lower != 0) | np.isfinite(problem.upper)
+    return not bool(bare.any() or (levels.sliding[mask] > 0).any() or (known & ~problem.frozen).any())
+
+
+def _hidden(
+    problem: Problem, structure: Structure, axes: Axes, shared: list[int], apart: list[int], rows: int
+) -> Hidden:
+    """A confidential view with its cells by group, row and column."""
+    kept = [d for d in shared if d in axes]
+    sizes = [structure.shape[d] for d in shared]
+    index = np.indices(sizes).reshape(len(sizes), int(np.prod(sizes, dtype=np.int64)))
+    group = np.zeros(index.shape[1], dtype=np.int64)
+    for d in kept:
+        group = group * structure.shape[d] + index[shared.index(d)]
+    count = int(np.prod([structure.shape[d] for d in kept], dtype=np.int64))
+    cells = structure.margins[axes].transpose([axes.index(d) for d in (*kept, *apart)]).reshape(count, rows, -1)
+    return Hidden(group, *_ends(problem, cells), cells)
+
+
+def _ends(problem: Problem, cells: Integers) -> tuple[Floats, Floats]:
+    """What the ends of each interval must reach, in units; NaN where they reach it in any case."""
+    unit = 10.0**problem.table.decimals
+    value = problem.table.integers[cells].astype(np.float64)
+    down, up = problem.sensitivity.lower[cells] * unit, problem.sensitivity.upper[cells] * unit
+    return np.where(down > 0, value - down, np.nan), np.where(up > 0, value + up, np.nan)

@@ -1,0 +1,191 @@
+"""Suppression of the cells of published views, so that no confidential margin can be derived: method and options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from tablesafe.equations import Floats
+from tablesafe.errors import InvalidOption, InvalidProblem, SolverFailure
+from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.views.checking import checked, random_release
+from tablesafe.methods.views.fitting import COSTS, Fitted, fitted, view_costs
+from tablesafe.methods.views.greedy import close_all, drop_redundant, withhold_in_order
+from tablesafe.methods.views.instance import TwoViews
+from tablesafe.methods.views.program import suppression_program, upper_terms
+from tablesafe.methods.views.state import Data, State, data_of, seed_of, state_of
+from tablesafe.methods.views.tabu import tabu_search
+from tablesafe.problem import Problem
+from tablesafe.release import Release
+from tablesafe.solve.program import Solution, SolveStatus
+from tablesafe.solve.views import solve_mixed
+
+ALGORITHMS = ("auto", "optimal", "greedy", "tabu", "random")
+PROVABLE = 20_000
+"""Terms of the integer program up to which `auto` tries to prove an optimum."""
+START = 400
+"""Steps of tabu search before the integer program; without one there are more."""
+STEPS_PER_ENTRY = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressViews:
+    """Withhold cells of published views so that the confidential views cannot be derived from them.
+
+    Made for two views that share dimensions, whose cube never appears: the effect of each entry is then known in closed
+    form. `optimal` solves an integer program and proves its answer, `greedy` takes what closes most per cost, `tabu`
+    improves that, `random` is a baseline, `auto` takes tabu and, if the problem is not too large, proves the optimum.
+    Other problems (three views, published totals, prior bounds) go to the general suppression method, which also may
+    withhold cells of value zero here. No cell is withheld that the other view's sums give away, and every pattern is
+    checked before it is returned.
+    """
+
+    name: ClassVar[str] = "views"
+
+    algorithm: Literal["auto", "optimal", "greedy", "tabu", "random"] = field(
+        default="auto", metadata={"help": "auto, optimal, greedy, tabu or random"}
+    )
+    cost: Literal["unit", "value", "weighted", "balanced"] = field(
+        default="unit",
+        metadata={
+            "help": "what is least: the number of cells, their value, their cost in the problem (weighted), or the "
+            "largest number in one view and then the number in all (balanced)"
+        },
+    )
+    weights: tuple[float, ...] = field(
+        default=(), metadata={"help": "a weight per published view, by which the costs of its cells are multiplied"}
+    )
+    steps: int = field(
+        default=0, metadata={"help": "steps of tabu search at most; 0 takes some hundred, and more for large patterns"}
+    )
+    big_m: float = field(
+        default=0.0, metadata={"help": "M of the integer program; 0 takes the smallest safe M from the operators"}
+    )
+    time_limit_s: float = field(default=60.0, metadata={"help": "stop improving after this many seconds"})
+    seed: int = field(default=0, metadata={"help": "seed of the random choices; equal seed, equal pattern"})
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            raise InvalidOption(
+                f"SuppressViews.algorithm must be one of {', '.join(ALGORITHMS)}, got {self.algorithm!r}."
+            )
+        if self.cost not in COSTS:
+            raise InvalidOption(f"SuppressViews.cost must be one of {', '.join(COSTS)}, got {self.cost!r}.")
+        if not all(0 <= weight < np.inf for weight in self.weights):
+            raise InvalidOption(f"SuppressViews.weights must be numbers of 0 or more, got {self.weights!r}.")
+        if self.steps < 0:
+            raise InvalidOption(f"SuppressViews.steps must be 0 or more, got {self.steps!r}.")
+        if not 0 <= self.big_m < np.inf:
+            raise InvalidOption(f"SuppressViews.big_m must be 0 or more, got {self.big_m!r}.")
+        if not self.time_limit_s > 0:
+            raise InvalidOption(f"SuppressViews.time_limit_s must be more than 0, got {self.time_limit_s!r}.")
+
+    def protect(self, problem: Problem) -> Release:
+        """Find a pattern, and prove that it is safe before it is returned."""
+        begin = monotonic()
+        cost = view_costs(problem, self.cost, self.weights)
+        fit = fitted(problem, cost, balance=float(len(cost)) if self.cost == "balanced" else 0.0)
+        if fit is None:
+            return self._general(problem, cost, begin)
+        data = data_of(fit.views)
+        state = state_of(data, fit.views.forced_a, fit.views.forced_b)
+        bound = self._search(problem, fit, data, state)
+        objective = fit.views.cost_of(state.held_a, state.held_b)
+        pattern = fit.pattern(state.held_a, state.held_b, len(problem.table))
+        closed = objective <= bound * (1 + 1e-9) + 1e-9
+        solution = Solution(
+            status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
+            objective=objective,
+            bound=min(bound, objective),
+            seconds=monotonic() - begin,
+        )
+        return checked(problem, Release.from_suppression(problem, pattern, method=self.name, solution=solution))
+
+    def _search(self, problem: Problem, fit: Fitted, data: Data, state: State) -> float:
+        """Find a pattern, in place; returns what no pattern costs less than."""
+        if self.algorithm == "random":
+            _at_random(problem, fit.views, data, state, self.seed)
+            return 0.0
+        _greedily(problem, fit.views, data, state)
+        if self.algorithm == "greedy":
+            return 0.0
+        prove = self.algorithm == "optimal" or (self.algorithm == "auto" and _terms(fit.views) <= PROVABLE)
+        held = int(state.held_a.sum() + state.held_b.sum())
+        steps = self.steps or START + (0 if prove else STEPS_PER_ENTRY * held)
+        begin = monotonic()
+        tabu_search(data, state, seed=seed_of(self.seed), steps=steps, seconds=self.time_limit_s / (4 if prove else 1))
+        if not prove:
+            return 0.0
+        left = self.time_limit_s - (monotonic() - begin)
+        return _proved(fit.views, data, state, self.big_m, max(left, self.time_limit_s / 4))
+
+    def _general(self, problem: Problem, cost: Floats, begin: float) -> Release:
+        """Problems of another kind: the general suppression method."""
+        if self.algorithm == "random":
+            return checked(problem, random_release(problem, self.seed, self.name))
+        algorithm: Literal["auto", "optimal", "sequential"] = "auto"
+        if self.algorithm in {"greedy", "optimal"}:
+            algorithm = "sequential" if self.algorithm == "greedy" else "optimal"
+        left = max(self.time_limit_s - (monotonic() - begin), 0.1)
+        method = Suppress(algorithm=algorithm, cost=cost, zeros=True, time_limit_s=left, seed=self.seed)
+        return checked(problem, replace(method.protect(problem), method=self.name))
+
+
+def _terms(views: TwoViews) -> int:
+    """How large the integer program is: parts of slices in open bounds."""
+    return len(upper_terms(views)) + len(views.low) * len(views.a)
+
+
+def _greedily(problem: Problem, views: TwoViews, data: Data, state: State) -> None:
+    never = np.zeros(views.a.shape, np.int64), np.zeros(views.b.shape, np.int64)
+    if not close_all(data, state, *never, 0, seed_of(0), 0.0):
+        _refuse(problem, views, data)
+    price = np.concatenate([views.cost_a.ravel(), views.cost_b.ravel()])
+    drop_redundant(data, state, np.argsort(-price, kind="stable"))
+
+
+def _at_random(problem: Problem, views: TwoViews, data: Data, state: State, seed: int) -> None:
+    """Withhold entries in random order until nothing is open, then publish in random order what is not needed."""
+    random = np.random.default_rng(seed)
+    entries = views.a.size + views.b.size
+    if not withhold_in_order(data, state, random.permutation(entries)):
+        _refuse(problem, views, data)
+    drop_redundant(data, state, random.permutation(entries))
+
+
+def _refuse(problem: Problem, views: TwoViews, data: Data) -> None:
+    """Say which confidential cell stays open when all that may be withheld is."""
+    state = state_of(data, views.forced_a | views.live_a, views.forced_b | views.live_b)
+    low, up = state.low > views.low.need, (state.endless == 0) & (state.up < views.up.need)
+    cell = views.low.cell[low][0] if low.any() else views.up.cell[up][0]
+    raise InvalidProblem(
+        f"Confidential cell {problem.table.describe(int(cell))} cannot be protected: even if every cell that may be "
+        f"withheld were, it could not be {'smaller' if low.any() else 'larger'} by as much as asked.\n\n"
+        "Hint: unfreeze cells of the published views, or widen its tolerable bounds."
+    )
+
+
+def _proved(views: TwoViews, data: Data, state: State, big_m: float, seconds: float) -> float:
+    """Solve the integer program from the pattern found so far; put its answer into the state, return its bound."""
+    if not (len(views.low) or len(views.up)):
+        return 0.0
+    pattern = suppression_program(views, big_m or None)
+    start = pattern.start(state.held_a, state.held_b)
+    answer = solve_mixed(pattern.program, time_limit_s=seconds, start=start)
+    if answer.x is None:
+        return max(answer.bound, 0.0) if np.isfinite(answer.bound) else 0.0
+    a, b = pattern.read(answer.x)
+    found = state_of(data, a, b)
+    drop_redundant(data, found, np.arange(a.size + b.size))
+    if found.sums[-1] > 0:
+        raise SolverFailure(
+            "The integer program answered with a pattern that leaves cells open.\n\n"
+            "Hint: leave out big_m, or use algorithm='tabu'."
+        )
+    if views.cost_of(found.held_a, found.held_b) < views.cost_of(state.held_a, state.held_b):
+        for mine, theirs in zip(state, found, strict=True):
+            mine[...] = theirs
+    return answer.bound

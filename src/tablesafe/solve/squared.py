@@ -1,0 +1,179 @@
+"""The change of least squares that keeps a table adding up: a convex program of its own, by an interior point method.
+
+`min Σ wᵢ yᵢ² / 2` with `A y = 0` and `lower ≤ y ≤ upper`. One variable per cell and one sparse factorisation a step; the
+weights may span many orders of magnitude.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from tablesafe.equations import Floats, Mask
+
+STEPS = 120
+CLOSE = 1e-9
+"""Gap and residuals, relative, at which the answer is good."""
+NEARLY = 0.995
+"""How far towards the nearest bound a step goes."""
+TINY = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """The moves, and what each equation's last unit is worth."""
+
+    moves: Floats = field(repr=False)
+    prices: Floats = field(repr=False)
+
+
+def least_squares(matrix: sparse.csc_array, weight: Floats, lower: Floats, upper: Floats) -> Squares | None:
+    """The least sum of weighted squares within the bounds; None when no point was found.
+
+    The rows of the matrix must be independent. Cells with equal bounds are known; the others need room.
+    """
+    known = upper - lower <= 0
+    free = np.flatnonzero(~known)
+    size = max(float(np.max(np.abs(np.where(np.isfinite(lower), lower, 0.0)[known]), initial=0.0)), 1.0)
+    moves = np.where(known, lower, 0.0)
+    rows = sparse.csr_array(matrix[:, free])
+    used = np.flatnonzero(np.diff(rows.indptr))
+    target = -np.asarray(matrix @ moves)
+    if np.abs(np.delete(target, used)).max(initial=0.0) > CLOSE * size:
+        return None
+    found = _interior(sparse.csc_array(rows[used]), weight[free], lower[free], upper[free], target[used])
+    if found is None:
+        return None
+    moves[free] = found.moves
+    prices = np.zeros(matrix.shape[0])
+    prices[used] = found.prices
+    return Squares(moves, prices)
+
+
+@dataclass(eq=False)
+class _Interior:
+    """A point inside the bounds with its multipliers, on its way to the best one (Mehrotra's predictor-corrector)."""
+
+    a: sparse.csc_array
+    w: Floats
+    lo: Floats
+    hi: Floats
+    b: Floats
+    low: Mask
+    high: Mask
+    y: Floats
+    prices: Floats
+    zl: Floats
+    zu: Floats
+
+    @classmethod
+    def of(cls, a: sparse.csc_array, w: Floats, lower: Floats, upper: Floats, b: Floats) -> Self:
+        """Begin in the middle; bounds that are infinite have no multiplier."""
+        low, high = np.isfinite(lower), np.isfinite(upper)
+        lo, hi = np.where(low, lower, 0.0), np.where(high, upper, 0.0)
+        y = np.where(low & high, (lo + hi) / 2, np.where(low, lo + 1.0, np.where(high, hi - 1.0, 0.0)))
+        return cls(a, w, lo, hi, b, low, high, y, np.zeros(len(b)), low.astype(np.float64), high.astype(np.float64))
+
+    def advance(self) -> bool | None:
+        """Take one step; True when the point is the best already, None when there is no way on."""
+        sl, su = np.maximum(self.y - self.lo, TINY), np.maximum(self.hi - self.y, TINY)
+        sl, su = np.where(self.low, sl, 1.0), np.where(self.high, su, 1.0)
+        gap, sides = float(self.zl @ sl + self.zu @ su), max(int(self.low.sum() + self.high.sum()), 1)
+        dual = self.w * self.y - self.a.T @ self.prices - self.zl + self.zu
+        primal = np.asarray(self.a @ self.y) - self.b
+        if self._close(gap, dual, primal):
+            return True
+        diagonal = self.w + self.zl / sl + self.zu / su
+        normal = sparse.csc_array(self.a @ sparse.diags_array(1.0 / diagonal) @ self.a.T)
+        try:
+            factor = splu(sparse.csc_array(normal + TINY * sparse.eye_array(len(self.b))), diag_pivot_thresh=0.0)
+        except RuntimeError:
+            return None
+        system = _Newton(self, factor, diagonal, dual, primal, sl, su)
+        ahead = system.step(-self.zl * sl, -self.zu * su)
+        far = system.farthest(ahead)
+        left = float((self.zl + far * ahead.zl)[self.low] @ (sl + far * ahead.y)[self.low])
+        left += float((self.zu + far * ahead.zu)[self.high] @ (su - far * ahead.y)[self.high])
+        centre = gap / sides * (left / gap) ** 3 if gap > 0 else 0.0
+        step = system.step(
+            np.where(self.low, centre - self.zl * sl - ahead.zl * ahead.y, 0.0),
+            np.where(self.high, centre - self.zu * su + ahead.zu * ahead.y, 0.0),
+        )
+        far = NEARLY * system.farthest(step)
+        self.y, self.prices = self.y + far * step.y, self.prices + far * step.prices
+        self.zl, self.zu = self.zl + far * step.zl, self.zu + far * step.zu
+        return False
+
+    def _close(self, gap: float, dual: Floats, primal: Floats) -> bool:
+        steepest = float(np.abs(self.w * self.y).max(initial=1.0))
+        exact = _size(primal) < CLOSE and _size(dual) < CLOSE * steepest
+        return exact and gap < CLOSE * max(1e-6, float(self.w @ self.y**2) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    y: Floats
+    prices: Floats
+    zl: Floats
+    zu: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Newton:
+    """The linear system of one step, factorised once for predictor and corrector."""
+
+    at: _Interior
+    factor: Any
+    diagonal: Floats
+    dual: Floats
+    primal: Floats
+    sl: Floats
+    su: Floats
+
+    def step(self, tl: Floats, tu: Floats) -> _Step:
+        """Where to go so that bounds and multipliers come to these products."""
+        at = self.at
+        right = -self.dual + tl / self.sl - tu / self.su
+        prices = np.asarray(self.factor.solve(-self.primal - np.asarray(at.a @ (right / self.diagonal))))
+        y = (right + at.a.T @ prices) / self.diagonal
+        zl, zu = (tl - at.zl * y) / self.sl, (tu + at.zu * y) / self.su
+        return _Step(y, prices, np.where(at.low, zl, 0.0), np.where(at.high, zu, 0.0))
+
+    def farthest(self, step: _Step) -> float:
+        """How far one can go before a bound or a multiplier is gone; at most 1, and what `NEARLY` takes back."""
+        at = self.at
+        pairs = (
+            (self.sl, step.y, at.low),
+            (self.su, -step.y, at.high),
+            (at.zl, step.zl, at.low),
+            (at.zu, step.zu, at.high),
+        )
+        far = 1.0 / NEARLY
+        for slack, move, used in pairs:
+            falling = used & (move < 0)
+            far = min(far, float((-slack[falling] / move[falling]).min(initial=np.inf)))
+        return far
+
+
+def _interior(a: sparse.csc_array, weight: Floats, lower: Floats, upper: Floats, target: Floats) -> Squares | None:
+    """Scale to about 1, and step until the best point is reached."""
+    if not len(target):
+        return Squares(np.clip(0.0, lower, upper), np.zeros(0))
+    scale = max(_size(target), _size(lower[np.isfinite(lower)]), 1.0)
+    price = float(np.exp(np.mean(np.log(weight))))
+    point = _Interior.of(a, weight / price, lower / scale, upper / scale, target / scale)
+    for _ in range(STEPS):
+        done = point.advance()
+        if done:
+            return Squares(np.clip(point.y * scale, lower, upper), point.prices * scale * price)
+        if done is None or not np.isfinite(point.y).all():
+            return None
+    return None
+
+
+def _size(numbers: Floats) -> float:
+    return float(np.abs(numbers).max(initial=0.0))

@@ -1,0 +1,28 @@
+"""A clock that counts work instead of time, so that a search that stops by it stops at the same point everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PER_PROGRAM = 5e-4
+PER_ENTRY = 1.5e-7
+PER_PIVOT = 1.2e-5
+"""Seconds on a machine of 2024, fitted to 5,000 small programs."""
+PER_FLOW = 2e-4
+PER_ARC = 6e-8
+"""The same for minimum-cost flows."""
+
+
+@dataclass(slots=True)
+class Work:
+    """Seconds that the work so far would have taken on a quiet machine."""
+
+    spent: float = 0.0
+
+    def program(self, entries: int, pivots: int) -> None:
+        """Count one linear program."""
+        self.spent += PER_PROGRAM + PER_ENTRY * entries + PER_PIVOT * max(pivots, 0)
+
+    def flow(self, arcs: int) -> None:
+        """Count one minimum-cost flow."""
+        self.spent += PER_FLOW + PER_ARC * arcs

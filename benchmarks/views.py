@@ -11,6 +11,9 @@ cubes it fills a 6 × 6 block of every slice, at random codes, and the rest is e
 
 Seconds are CPU seconds per problem. The oracle is a linear program over the whole cube for each cell that is open when
 everything is published (withholding only widens intervals), written without any code of tablesafe.
+
+At size 4 the printed average of the tabu search (5.58) lies below the proven optimum of problems made by this recipe
+(about 6.6), so no safe patterns reach it; from size 5 on, the optimum and our tabu search lie below what is printed.
 """
 
 from __future__ import annotations
@@ -197,13 +200,16 @@ def large(size: int, seconds: float, seed: int) -> dict[str, object]:
     }
 
 
-def show(rows: list[dict[str, object]]) -> None:
-    """Print JSON and a Markdown table."""
-    if rows:
-        print(json.dumps(rows))
-        columns = list(dict.fromkeys(key for row in rows for key in row))
+def show(rows: Iterator[dict[str, object]]) -> None:
+    """Print each row as JSON as soon as it is there, then all of them as a Markdown table."""
+    done = []
+    for row in rows:
+        done.append(row)
+        print(json.dumps(row), flush=True)
+    if done:
+        columns = list(dict.fromkeys(key for row in done for key in row))
         print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
-        for row in rows:
+        for row in done:
             print("| " + " | ".join(str(row.get(column, "–")) for column in columns) + " |")
 
 
@@ -219,8 +225,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     heuristics(stated(blocks(8, 0)), 0, 2, 1.0)  # compile
-    show([table6(n, options.problems, options.oracle, options.seed, options.steps) for n in options.sizes])
-    show([large(n, options.seconds, options.seed) for n in options.large])
+    show(table6(n, options.problems, options.oracle, options.seed, options.steps) for n in options.sizes)
+    show(large(n, options.seconds, options.seed) for n in options.large)
 
 
 if __name__ == "__main__":

@@ -209,7 +209,7 @@ def test_events_tell_what_happens(folder: Path) -> None:
     events: list[Event] = []
     run(job_in(folder), on_event=events.append)
     stages = list(dict.fromkeys(event.stage for event in events))
-    assert stages == ["tabulate", "rules", "protect", "audit", "write"]
+    assert stages == ["tabulate", "rules", "protect", "audit", "attack", "write"]
 
 
 def test_the_facts_name_no_cell(folder: Path) -> None:
@@ -218,7 +218,7 @@ def test_the_facts_name_no_cell(folder: Path) -> None:
     assert facts["cells"] == 9
     assert facts["sensitive"] == 2
     assert facts["status"] == "open"
-    assert set(facts["seconds"]) == {"table", "protect", "audit", "write"}
+    assert set(facts["seconds"]) == {"table", "protect", "audit", "attack", "write"}
     assert "N" not in facts.values()
 
 

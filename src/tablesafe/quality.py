@@ -1,7 +1,7 @@
-"""What users of a changed table should know before they rely on it: how far cells were changed, by class, size and flag.
+"""What users of a changed table should know before they rely on it: how far cells are from the truth, and which.
 
 Percent changes by class with the unchanged cells, the quantities changed and affected, and the average percent change
-are those of Dandekar & Cox ("Synthetic Tabular Data", 2002, Tables 6 and 7). All of it is computed from the true values:
+are those of Dandekar & Cox ("Synthetic Tabular Data", 2002, Tables 6 and 7). All of it comes from the true values:
 confidential, except the flags, which an office may choose to publish.
 """
 
@@ -131,8 +131,8 @@ class Quality:
     def __str__(self) -> str:
         t = self.totals()
         return (
-            f"{t['cells changed']:,} of {t['cells']:,} cells are changed, by {t['quantity changed']:,.10g} in all; they "
-            f"hold {t['quantity affected']:,.10g}. Percent change {t['average percent change']:.2f} on average, "
+            f"{t['cells changed']:,} of {t['cells']:,} cells are changed, by {t['quantity changed']:,.10g} in all; "
+            f"they hold {t['quantity affected']:,.10g}. Percent change {t['average percent change']:.2f} on average, "
             f"{t['largest percent change']:.2f} at most. Good {t['good cells']:,}, fair {t['fair cells']:,}, poor "
             f"{t['poor cells']:,}."
         )

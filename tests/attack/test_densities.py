@@ -150,7 +150,7 @@ def test_a_narrow_band_stays_near_the_middle() -> None:
     assert (narrow.deviation[1:] <= wide.deviation[1:] + 1e-9).all()
     for options in ({"low": 0.6, "high": 0.4}, {"high": 1.5}, {"draws": 0}):
         with pytest.raises(InvalidOption):
-            RandomCentroid(**options)  # type: ignore[arg-type]
+            RandomCentroid(**options)
 
 
 @pytest.mark.parametrize("method", [RandomCentroid(draws=10), HitAndRun(effective=50)], ids=lambda a: a.name)

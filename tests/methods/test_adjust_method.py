@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from tablesafe.audit.audit import audit
 from tablesafe.audit.system import System
 from tablesafe.errors import InvalidOption, InvalidProblem
 from tablesafe.methods import METHODS, protect
@@ -17,6 +18,8 @@ from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.directions import alternating
 from tablesafe.methods.adjust.instance import Instance, Limits
 from tablesafe.methods.adjust.method import Adjust
+from tablesafe.methods.adjust.publish import guessed
+from tablesafe.methods.adjust.statistics import Keep
 from tablesafe.problem import Problem
 from tablesafe.release import Status
 from tablesafe.rules.sensitivity import Sensitivity
@@ -62,7 +65,7 @@ def test_one_sensitive_cell_moves_a_cycle() -> None:
     assert release.solution.status == "optimal"
 
 
-@pytest.mark.parametrize("directions", ["optimal", "search", "alternating", "random", "up", "down"])
+@pytest.mark.parametrize("directions", ["optimal", "search", "blocks", "alternating", "random", "up", "down"])
 def test_all_directions_give_a_release_and_none_beats_the_optimum(problem: Problem, directions: Any) -> None:
     release = protect(problem, Adjust(directions=directions, tries=5))
     best = protect(problem, Adjust(directions="optimal"))
@@ -237,6 +240,9 @@ def test_costs_far_apart_still_decide() -> None:
         ({"tries": 0}, "Adjust.tries"),
         ({"seed": -1}, "Adjust.seed"),
         ({"decimals": -1}, "Adjust.decimals"),
+        ({"distance": "long"}, "Adjust.distance"),
+        ({"most_times_level": 0.5}, "Adjust.most_times_level"),
+        ({"capacity_times": -1.0}, "Adjust.capacity_times"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], words: str) -> None:
@@ -305,6 +311,121 @@ def test_cells_that_cannot_all_move_are_named() -> None:
     problem = problem_of(table, dict.fromkeys(cells, 3), frozen=frozen, lower=lower, upper=upper)
     with pytest.raises(InvalidProblem, match="cannot all be moved"):
         Adjust().protect(problem)
+
+
+def test_the_largest_change_is_made_as_small_as_it_can_be() -> None:
+    """One inner cell must move by 6; no other needs to move further."""
+    problem = problem_of(table_of(VALUES), {("B", "z"): 6})
+    for directions in ("optimal", "alternating"):
+        release = Adjust(cost="constant", distance="largest", directions=directions).protect(problem)
+        assert np.abs(release.values - problem.table.value).max() == 6
+        assert release.solution is not None
+        assert release.solution.objective == 6
+    narrow = problem_of(table_of(VALUES), {("B", "z"): 6, ("A", "x"): 4, ("C", "Total"): 5})
+    release = Adjust(cost="value", distance="largest").protect(narrow)
+    other = Adjust(cost="value").protect(narrow)
+    cost = narrow.table.value
+    largest = [float((cost * np.abs(r.values - narrow.table.value)).max()) for r in (release, other)]
+    assert largest[0] <= largest[1]
+    assert release.solution is not None
+    assert release.solution.objective == pytest.approx(largest[0])
+
+
+def test_squares_spread_a_change_that_a_sum_would_put_in_one_place() -> None:
+    """With row totals fixed, 6 up in one cell is 3 down in each of the two others, not 6 in one."""
+    problem = problem_of(table_of(VALUES), {("B", "z"): 6})
+    fixed = np.zeros(len(problem.table))
+    fixed[[problem.table.index(row=r, column="Total") for r in ("A", "B", "C", "Total")]] = 1
+    release = Adjust(cost="constant", distance="squares", fixed_cells=fixed).protect(problem)
+    moved = {
+        key: release.values[problem.table.index(row=key[0], column=key[1])] - value for key, value in VALUES.items()
+    }
+    assert sorted(abs(moved["B", c]) for c in "xyz") == [3, 3, 6]
+    assert release.solution is not None
+    squares = np.square(release.values - problem.table.value).sum()
+    assert release.solution.objective == pytest.approx(squares)
+    assert (
+        squares
+        < np.square(Adjust(cost="constant", fixed_cells=fixed).protect(problem).values - problem.table.value).sum()
+    )
+
+
+def test_squares_are_counted_in_the_units_of_the_table() -> None:
+    whole = problem_of(table_of(VALUES), {("B", "z"): 6, ("A", "x"): 4})
+    fine = Adjust(cost="constant", distance="squares", decimals=2).protect(whole)
+    assert fine.solution is not None
+    assert fine.solution.objective == pytest.approx(np.square(fine.values - whole.table.value).sum())
+    with pytest.raises(InvalidOption, match="distance"):
+        Adjust(distance="squares", keep=Keep(mean=True))
+
+
+def test_capacities_from_a_column_of_standard_errors(problem: Problem) -> None:
+    """The column is 1 to 9 in the inner cells; totals hold the sums of their parts."""
+    table = problem.table
+    error = np.asarray(table.columns["weight"])
+    for times in (2.0, 0.5):
+        release = Adjust(capacity="weight", capacity_times=times).protect(problem)
+        moved = np.abs(release.values - table.value)
+        assert (moved <= times * error + 1e-9)[~problem.sensitivity.mask].all()
+    with pytest.raises(InvalidOption, match="did you mean 'weight'"):
+        Adjust(capacity="weigth").protect(problem)
+    with pytest.raises(InvalidOption, match=r"Adjust\.capacity has 3 entries"):
+        Adjust(capacity=np.ones(3)).protect(problem)
+
+
+def test_sensitive_cells_exactly_at_their_limits_or_capped(problem: Problem) -> None:
+    cells = problem.sensitive
+    level = problem.sensitivity.upper[cells]
+    for times in (1.0, 1.5):
+        release = Adjust(most_times_level=times, cost="inverse").protect(problem)
+        moved = np.abs(release.values - problem.table.value)[cells]
+        assert (moved >= level).all()
+        assert (moved <= times * level).all()
+
+
+def test_chosen_cells_stay(problem: Problem) -> None:
+    table = problem.table
+    stay = np.zeros(len(table))
+    stay[[table.index(row="B", column="x"), table.index(row="Total", column="z")]] = 1
+    release = Adjust(fixed_cells=stay).protect(problem)
+    assert (release.values == table.value)[stay > 0].all()
+    assert (release.lower == release.upper)[stay > 0].all()
+    every = np.ones(len(table))
+    with pytest.raises(InvalidProblem, match="fixed_cells"):
+        Adjust(fixed_cells=every).protect(problem)
+
+
+def test_capacities_give_way_where_they_must_and_nowhere_else() -> None:
+    problem = problem_of(table_of(VALUES), {("B", "z"): 10})
+    with pytest.raises(InvalidProblem, match="relax_capacity"):
+        Adjust(capacity_percent=10).protect(problem)
+    method = Adjust(capacity_percent=10, relax_capacity=True)
+    report = method.relaxation(problem)
+    release = method.protect(problem)
+    moved = np.abs(release.values - problem.table.value)
+    over = (moved > 0.1 * problem.table.value + 1e-9) & ~problem.sensitivity.mask
+    assert over.any()
+    assert set(np.flatnonzero(over)) <= set(report.cells.tolist())
+    assert (moved[report.cells] <= report.after).all()
+    frame = report.frame()
+    assert frame.columns == ["row", "column", "value", "capacity", "raised to"]
+    assert (frame["raised to"] > frame["capacity"]).all()
+    assert f"{len(report.cells)} capacities were raised" in str(report)
+    wide = Adjust(capacity_percent=90, relax_capacity=True)
+    assert str(wide.relaxation(problem)) == "All capacities hold."
+
+
+def test_an_intruder_who_guesses_the_limits_is_audited(problem: Problem) -> None:
+    """A wide guess leaves the cells protected; one that the truth just meets gives them away."""
+    release = Adjust().protect(problem)
+    assert audit(problem, release).safe
+    assert audit(problem, guessed(problem, release, percent=500)).safe
+    close = guessed(problem, release, percent=1)
+    assert (close.lower <= problem.table.value).all()
+    assert (close.upper >= problem.table.value).all()
+    assert not audit(problem, close).safe
+    with pytest.raises(InvalidOption, match="guess"):
+        guessed(problem, release, percent=0)
 
 
 def test_it_is_registered_by_name() -> None:

@@ -311,8 +311,9 @@ def test_a_group_without_spread_is_refused() -> None:
 def test_mean_rows_join_the_equations() -> None:
     problem = problem_of(table_of(np.arange(20, 32).reshape(4, 3)), np.random.default_rng(0))
     instance = Instance.of(problem, cost_of(problem, "constant"), Limits())
-    assert ts.Keep().with_means(problem, instance).matrix.shape[0] == instance.matrix.shape[0] + 1
-    assert ts.Keep(mean=False).with_means(problem, instance) is instance
+    bound = ts.Keep().with_means(problem, instance).instance
+    assert bound.matrix.shape[0] == instance.matrix.shape[0] + 1
+    assert ts.Keep(mean=False).with_means(problem, instance).instance is instance
 
 
 def test_statistics_of_a_release_that_changes_nothing() -> None:

@@ -82,7 +82,7 @@ def test_cycles_keep_every_equation(seed: int, fixed: str, mean: bool) -> None:
     instance = instance_of(problem, fixed=fixed)
     if mean:
         try:
-            instance = ts.Keep().with_means(problem, instance)
+            instance = ts.Keep().with_means(problem, instance).instance
         except InvalidProblem:
             assume(False)
     cycles = Cycles.of(instance, np.random.default_rng(seed))

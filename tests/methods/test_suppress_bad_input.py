@@ -158,7 +158,7 @@ def test_a_table_that_does_not_add_up_is_refused() -> None:
         Table.from_equations(["t = a + b"], {"t": 10.0, "a": 4.0, "b": 5.0})
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "optimal", "sequential", "network"])
+@pytest.mark.parametrize("algorithm", ["auto", "optimal", "sequential", "modular", "network"])
 def test_nothing_sensitive_is_an_empty_answer(algorithm: str) -> None:
     release = Suppress(algorithm=algorithm).protect(Problem(grid([[5, 6], [7, 8]])))  # type: ignore[arg-type]
     assert not release.suppressed.any()
@@ -167,7 +167,7 @@ def test_nothing_sensitive_is_an_empty_answer(algorithm: str) -> None:
     assert release.solution.objective == 0
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "optimal", "sequential", "network"])
+@pytest.mark.parametrize("algorithm", ["auto", "optimal", "sequential", "modular", "network"])
 def test_everything_sensitive_withholds_everything(algorithm: str) -> None:
     table = grid([[5, 6], [7, 8]])
     problem = Problem(table, sensitivity=Sensitivity.of(np.ones(len(table), dtype=np.bool_), 2.0))
@@ -176,7 +176,7 @@ def test_everything_sensitive_withholds_everything(algorithm: str) -> None:
     assert audit(problem, release).safe
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "optimal", "sequential", "network"])
+@pytest.mark.parametrize("algorithm", ["auto", "optimal", "sequential", "modular", "network"])
 def test_one_cell(algorithm: str) -> None:
     table = Table.from_cells({"r": ["N"], "value": [5]}, dimensions=["r"])
     for mask in (np.array([True]), np.array([False])):
@@ -186,7 +186,7 @@ def test_one_cell(algorithm: str) -> None:
         assert audit(problem, release).safe
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "optimal", "sequential", "network"])
+@pytest.mark.parametrize("algorithm", ["auto", "optimal", "sequential", "modular", "network"])
 def test_disconnected_parts_are_protected_apart(algorithm: str) -> None:
     """Two tables that share nothing, and a cell in no sum: each is protected by its own cells only."""
     values = {"t": 9.0, "a": 4.0, "b": 5.0, "u": 30.0, "c": 10.0, "d": 20.0, "alone": 7.0}

@@ -155,3 +155,12 @@ def test_bounds_of_other_cells_can_leave_no_room() -> None:
     )
     with pytest.raises(InvalidProblem, match=r"it can rise by 3 at most(.|\n)*prior bounds leave it no room"):
         Suppress().protect(problem)
+
+
+def test_all_that_have_no_room_are_named_at_once() -> None:
+    table = grid([[5, 6, 7], [8, 9, 10], [11, 12, 13]])
+    mask = np.zeros(len(table), dtype=np.bool_)
+    mask[[table.index(r="a", c="x"), table.index(r="b", c="y")]] = True
+    problem = Problem(table, sensitivity=Sensitivity.of(mask, 1.0), frozen=~mask)
+    with pytest.raises(InvalidProblem, match=r"for reasons of their own, for \(r=[ab], c=[xy]\)\."):
+        Suppress().protect(problem)

@@ -21,7 +21,7 @@ from tablesafe.release import Release, Status
 from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.table import Table
 
-ways = st.sampled_from(["optimal", "search", "alternating", "random", "up", "down"])
+ways = st.sampled_from(["optimal", "search", "blocks", "alternating", "random", "up", "down"])
 
 
 def table_of(values: Integers, decimals: int = 0) -> Table:
@@ -202,3 +202,51 @@ def test_more_decimals_never_cost_more(problem: Problem) -> None:
         assert finer.solution.objective <= coarse.solution.objective * (1 + 1e-6)
     moves = moves_of(problem, finer, problem.table.decimals + 2)
     assert not (problem.table.equations.astype(np.int64) @ moves).any()
+
+
+@given(problems(), st.sampled_from(["squares", "largest"]), st.sampled_from(["optimal", "alternating", "up"]))
+@settings(max_examples=30)
+def test_other_distances_keep_every_promise(problem: Problem, distance: Any, directions: Any) -> None:
+    method = Adjust(distance=distance, cost="constant", directions=directions, time_limit_s=2)
+    release = attempt(method, problem)
+    if isinstance(release, str):
+        assert "Hint:" in release
+        return
+    moves = moves_of(problem, release)
+    assert not (problem.table.equations.astype(np.int64) @ moves).any()
+    assert outside(problem, release)
+    assert (problem.table.integers + moves >= 0).all()
+    size = np.abs(release.values - problem.table.value)
+    assert release.solution is not None
+    expected = size.max(initial=0.0) if distance == "largest" else np.square(size).sum()
+    assert release.solution.objective == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    if distance == "largest" and directions == "optimal":
+        other = attempt(Adjust(cost="constant", time_limit_s=2), problem)
+        assert not isinstance(other, str)
+        assert size.max(initial=0.0) <= np.abs(other.values - problem.table.value).max(initial=0.0) + 1e-9
+
+
+@given(problems(), st.floats(1.0, 3.0), st.sampled_from([2.0, 15.0]))
+@settings(max_examples=30)
+def test_caps_columns_and_relaxed_capacities_hold(problem: Problem, times: float, percent: float) -> None:
+    table, sensitive = problem.table, problem.sensitivity.mask
+    error = 0.05 * table.value
+    release = attempt(Adjust(most_times_level=times, capacity=error, directions="search", time_limit_s=2), problem)
+    if not isinstance(release, str):
+        moved = np.abs(release.values - table.value)
+        unit = 10.0**-table.decimals
+        assert (moved <= 2 * error + 1e-9)[~sensitive].all()
+        most = times * (np.maximum(problem.sensitivity.lower, problem.sensitivity.upper) + unit)
+        assert (moved <= most + 1e-9)[sensitive].all()
+        assert outside(problem, release)
+    method = Adjust(capacity_percent=percent, relax_capacity=True, directions="alternating", time_limit_s=3)
+    release = attempt(method, problem)
+    if isinstance(release, str):
+        return
+    report = method.relaxation(problem)
+    moved = np.abs(moves_of(problem, release))
+    within = moved <= percent / 100 * table.integers + 1e-9
+    raised = np.isin(np.arange(len(table)), report.cells)
+    assert (within | raised | sensitive).all()
+    assert (moved[report.cells] <= report.after + 1e-9).all()
+    assert outside(problem, release)

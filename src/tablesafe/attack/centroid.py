@@ -41,17 +41,18 @@ class RandomCentroid:
     def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
         """One linear program per draw, component by component, each from where the last one ended."""
         random, free = np.random.default_rng(self.seed), np.flatnonzero(view.free)
-        tally, fewest = Tally(view.lower, view.upper), self.draws
+        tally, fewest, left = Tally(view.lower, view.upper), self.draws, len(view.room)
         for cells in view.room.members():
-            room = view.room.part(cells)
+            room, own = view.room.part(cells), clock.share(len(cells) / left)
+            left -= len(cells)
             ranged = np.isfinite(room.lower) & np.isfinite(room.upper)
             program = NearestPoint(room.matrix, room.rhs, room.lower, room.upper, ranged.astype(np.float64))
             width = np.where(ranged, room.upper - room.lower, 0.0)
             for draw in range(self.draws):
                 share = random.uniform(self.low, self.high, 1 if self.common else len(room))
                 try:
-                    clock.check()
-                    point = program.to(room.anchor + (0.5 - share) * width, clock=clock)
+                    own.check()
+                    point = program.to(room.anchor + (0.5 - share) * width, clock=own)
                 except OutOfTime:
                     fewest = min(fewest, draw)
                     break

@@ -115,10 +115,8 @@ def _over_programs(view: View, solver: Solver, summary: Summary, moved: Moved, s
             tally.add(point, own, times)
             solved += times
     density = tally.density()
-    late = solved < wanted and clock.end < inf and not view.room.endless.all()
-    note = f"{solved:,} of {wanted:,} programs" + (
-        ", the rest for want of time" if clock.up and solved < wanted else ""
-    )
+    late = solved < wanted and clock.end < inf
+    note = f"{solved:,} of {wanted:,} programs" + (", for want of time" if late else "")
     return Guess(view.filled(density.at(summary)[view.free]), density, note)
 
 

@@ -194,9 +194,14 @@ class Directions:
         return bound, np.array(solution.col_value)[2 * len(self.cost) :]
 
     def choose(
-        self, *, time_limit_s: float, start: tuple[Floats, Mask] | None = None, whole: bool = False, first: bool = False,
+        self,
+        *,
+        time_limit_s: float,
+        start: tuple[Floats, Mask] | None = None,
+        whole: bool = False,
+        first: bool = False,
         gap: float = GAP,
-    ) -> Choice:  # fmt: skip
+    ) -> Choice:
         """The best directions found in the time; `start` is an answer known already, as moves and rises.
 
         With `whole` every move is a whole number; with `first` the first answer will do; `gap` says how near to the

@@ -13,6 +13,7 @@ from tablesafe.equations import Floats, Integers
 from tablesafe.solve.work import Work
 
 FEASIBILITY = 1e-7
+NO_LIMIT = 2**31 - 1
 BY_COLUMNS = int(highspy.MatrixFormat.kColwise)
 MINIMISE = int(highspy.ObjSense.kMinimize)
 
@@ -52,8 +53,22 @@ class SmallSolver:
                 raise RuntimeError(f"HiGHS does not know option {option!r}")
         self.work = Work()
 
-    def minimise(self, cost: Floats, lower: Floats, upper: Floats, columns: Columns) -> Answer | None:
-        """The minimum over `A x = 0`, `lower ≤ x ≤ upper`; None when there is none or the answer fails our check."""
+    def minimise(
+        self,
+        cost: Floats,
+        lower: Floats,
+        upper: Floats,
+        columns: Columns,
+        *,
+        most: float = np.inf,
+        pivots: int = NO_LIMIT,
+    ) -> Answer | None:
+        """The minimum over `A x = 0`, `lower ≤ x ≤ upper`; None when there is none or the answer fails our check.
+
+        A program whose minimum is seen to lie above `most`, or that takes more than `pivots` steps, is given up.
+        """
+        self._highs.setOptionValue("objective_bound", most)
+        self._highs.setOptionValue("simplex_iteration_limit", pivots)
         n, zeros = len(cost), np.zeros(columns.rows)
         self._highs.passModel(
             n, columns.rows, len(columns.value), BY_COLUMNS, MINIMISE, 0.0,

@@ -1,7 +1,7 @@
 """The change of least squares that keeps a table adding up: a convex program of its own, by an interior point method.
 
-`min Σ wᵢ yᵢ² / 2` with `A y = 0` and `lower ≤ y ≤ upper`. One variable per cell and one sparse factorisation a step; the
-weights may span many orders of magnitude.
+`min Σ wᵢ yᵢ² / 2` with `A y = 0` and `lower ≤ y ≤ upper`. One variable per cell and one sparse factorisation a step;
+the weights may span many orders of magnitude.
 """
 
 from __future__ import annotations

@@ -123,8 +123,8 @@ def _make_whole(solver: Any, program: MixedProgram) -> None:
         solver.changeColsIntegrality(len(whole), whole, np.ones(len(whole), dtype=np.uint8))
 
 
-def whole_point(matrix: sparse.csr_array, rhs: Integers, *, time_limit_s: float) -> Integers | None:
-    """A whole point of `matrix @ x = rhs`, x >= 0, checked in whole numbers; None when there is none.
+def whole_point(matrix: sparse.csr_array, rhs: Integers, *, time_limit_s: float) -> tuple[SolveStatus, Integers | None]:
+    """A whole point of `matrix @ x = rhs`, x >= 0, checked in whole numbers; or that there is none, or none was found.
 
     The vertices of many such systems are whole by themselves, so a linear program is tried before an integer one.
     """
@@ -134,12 +134,9 @@ def whole_point(matrix: sparse.csr_array, rhs: Integers, *, time_limit_s: float)
         program = MixedProgram(np.zeros(n), matrix, right, right, np.zeros(n), np.full(n, np.inf), whole)
         answer = solve_mixed(program, time_limit_s=time_limit_s)
         if answer.status is SolveStatus.INFEASIBLE:
-            return None
+            return SolveStatus.INFEASIBLE, None
         if answer.x is not None and bool((np.abs(answer.x - np.rint(answer.x)) < WHOLE).all()):
             x: NDArray[np.int64] = np.rint(answer.x).astype(np.int64)
             if bool((x >= 0).all()) and np.array_equal(matrix.astype(np.int64) @ x, rhs):
-                return x
-    raise SolverFailure(
-        "No whole table that agrees with all views was found in time.\n\n"
-        "Hint: give the cube itself instead of its views."
-    )
+                return SolveStatus.FEASIBLE, x
+    return SolveStatus.FAILED, None

@@ -117,7 +117,7 @@ class Instance:
     def deep(self) -> bool:
         """Whether the simplex method would take long: many cells, each in three equations or more, much freedom."""
         cells, rows = len(self.cells), self.rows.shape[0]
-        return cells > LARGE and self.matrix.nnz > 2.9 * cells and cells - rows > cells // 4
+        return cells > 5 * LARGE and self.matrix.nnz > 2.9 * cells and cells - rows > cells // 4
 
     @property
     def can_rise(self) -> Mask:

@@ -1,4 +1,4 @@
-"""Whole changes that keep means: first everything adds up, then small steps bring the sums of the groups back to zero."""
+"""Whole changes that keep means: first all equations hold, then small steps bring the sums of groups back to zero."""
 
 from __future__ import annotations
 

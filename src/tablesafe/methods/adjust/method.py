@@ -204,7 +204,9 @@ class Adjust:
             else 1.0
         )
         search = Search(instance, begin + share * self.time_limit_s, draw or np.random.default_rng(self.seed))
-        moves = self._moves(problem, search, means) if instance.targets.size else np.zeros(len(instance.cells), np.int64)
+        moves = np.zeros(len(instance.cells), np.int64)
+        if instance.targets.size:
+            moves = self._moves(problem, search, means)
         if instance.targets.size and (self.keep is not None or self.tabu is not None):
             seconds = begin + self.time_limit_s - monotonic()
             moves = refined(problem, means, moves, keep=self.keep, tabu=self.tabu, seed=self.seed, seconds=seconds)

@@ -86,13 +86,19 @@ class Room:
 
     def safe(self, problem: Problem, pattern: Release) -> Self:
         """Wide enough for insiders and unions too: the least intervals are audited, and doubled while it finds more."""
-        openings = _openings(problem, pattern)
-        room = self
+        room, allowed = self, -1
         for _ in range(WIDENINGS):
-            if _openings(problem, room.release(pattern, -room.down, room.up)) <= openings:
+            found = _openings(problem, room.release(pattern, -room.down, room.up))
+            if found and allowed < 0:
+                allowed = _openings(problem, pattern)  # what is open anyway is not for intervals to close
+            if found <= max(allowed, 0):
                 return room
             room = replace(room, down=np.minimum(2 * room.down, room.lowest), up=np.minimum(2 * room.up, room.highest))
-        return replace(room, down=room.lowest, up=room.highest)
+        return replace(
+            room,
+            down=np.where(np.isfinite(room.lowest), room.lowest, room.down),
+            up=np.where(np.isfinite(room.highest), room.highest, room.up),
+        )
 
     def release(self, pattern: Release, below: Floats, above: Floats) -> Release:
         """The pattern with an interval for each of the cells, given as moves from the truth in steps."""

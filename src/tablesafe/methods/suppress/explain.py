@@ -8,10 +8,29 @@ import numpy as np
 
 from tablesafe.errors import InvalidProblem, SolverFailure, TablesafeError
 from tablesafe.methods.suppress.infeasible import Conflict, Demand, Obstacles, Remedy, remedy
+from tablesafe.methods.suppress.levels import NOISE, satisfied
 from tablesafe.problem import Problem
 
+LOOKED_AT = 500
+"""Other sensitive cells that are looked at before the message is written."""
 NAMED = 8
 """Cells and sums named in a message."""
+
+
+def ask_less(problem: Problem, obstacles: Obstacles, failed: Demand, reached: dict[int, tuple[float, float]]) -> None:
+    """Note how far a cell can move where its own levels ask for no more; otherwise explain why it cannot."""
+    cell, unit, levels = failed.cell, 10.0**problem.table.decimals, problem.sensitivity
+    above, below, width = (float(level[cell]) * unit for level in (levels.upper, levels.lower, levels.sliding))
+    far = max(failed.level, above, below, width, 1.0)
+    rise, fall = (obstacles.reach(Demand(cell, sign, far)) for sign in (1, -1))
+    if cell not in reached and satisfied(problem, cell, rise / unit, fall / unit):
+        reached[cell] = (rise / unit, fall / unit)
+        return
+    width = width if above or below or width else 1.0
+    lacking = [Demand(cell, 1, above)] if rise < above * (1 - NOISE) else []
+    lacking += [Demand(cell, -1, below)] if fall < below * (1 - NOISE) else []
+    lacking += [Demand(cell, failed.sign, max(width - (fall if failed.sign > 0 else rise), failed.level * NOISE))]
+    raise explanation(problem, obstacles, lacking[0]) from None
 
 
 def explanation(problem: Problem, obstacles: Obstacles, demand: Demand) -> TablesafeError:
@@ -40,10 +59,26 @@ def explanation(problem: Problem, obstacles: Obstacles, demand: Demand) -> Table
     smallest = min(found.conflicts, key=lambda conflict: len(conflict.cells) + len(conflict.sums))
     others = len(found.conflicts) - 1
     more = "" if not others else f"\nThere {'is one' if others == 1 else f'are {others:,}'} more of its kind."
+    also = _also(problem, obstacles, demand.cell)
     return InvalidProblem(
-        f"{head}\n{_held(problem, smallest)}\n{_sums(problem, smallest)}{more}\n\n"
+        f"{head}\n{_held(problem, smallest)}\n{_sums(problem, smallest)}{more}{also}\n\n"
         f"Hint: {_unfreeze(problem, found)}; or waive {name}."
     )
+
+
+def _also(problem: Problem, obstacles: Obstacles, cell: int) -> str:
+    """Other sensitive cells that their own sums leave no room, so that all can be seen to at once."""
+    levels, unit = problem.sensitivity, 10.0**problem.table.decimals
+    found = [
+        other
+        for other in problem.sensitive[:LOOKED_AT].tolist()
+        if other != cell
+        and any(
+            level > 0 and obstacles.stuck(Demand(other, sign, level * unit))
+            for sign, level in ((1, float(levels.upper[other])), (-1, float(levels.lower[other])))
+        )
+    ]
+    return f"\nThe same holds, for reasons of their own, for {_names(problem, found)}." if found else ""
 
 
 def _held(problem: Problem, conflict: Conflict) -> str:

@@ -89,6 +89,10 @@ class Obstacles:
                 sums = rest
         return Conflict(tuple(np.flatnonzero(only).tolist()), tuple(sums.tolist()))
 
+    def stuck(self, demand: Demand) -> bool:
+        """Whether the sums that the cell stands in already leave it no room; further ones might as well."""
+        return self.reach(demand, sums=self._around(demand, 1)) < demand.level * (1 - CLOSE)
+
     def _around(self, demand: Demand, steps: int) -> Integers:
         """The sums within some steps of the cell: what they forbid alone, they forbid with all the others."""
         cells = np.array([demand.cell])

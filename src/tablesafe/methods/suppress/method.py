@@ -14,11 +14,11 @@ import numpy as np
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import InvalidOption, SolverFailure
 from tablesafe.methods.suppress.costs import cost_of
-from tablesafe.methods.suppress.explain import explanation
+from tablesafe.methods.suppress.explain import ask_less
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.levels import NOISE, demanded, refuse_levels_beyond_bounds, satisfied, sides_matter
+from tablesafe.methods.suppress.levels import demanded, refuse_levels_beyond_bounds, sides_matter
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.network import Flows
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
@@ -189,7 +189,7 @@ class Suppress:
                 cell = int(instance.cell[failure.target])
                 demand = Demand(cell, int(instance.sign[failure.target]), float(instance.level[failure.target]))
                 obstacles = obstacles or Obstacles(eligible, zeros=self.zeros)
-                _ask_less(eligible, obstacles, demand, reached)
+                ask_less(eligible, obstacles, demand, reached)
                 continue
             bound = float(search.bound) / (1 + self.randomise)  # disturbed costs are at most so much too high
             if sides_matter(eligible, instance.live, instance.up, instance.down):
@@ -209,7 +209,7 @@ class Suppress:
     def _repaired(self, problem: Problem, search: Search, group: Integers | None) -> Mask:
         """The pattern found, once the audit has nothing against it; of whole groups where patterns must be the same."""
         if self.algorithm == "modular":
-            found = modular(search.instance, guard=Guard.of(problem), executor=self.executor)
+            found = modular(search.instance, guard=Guard.of(problem), seconds=self.time_limit_s, executor=self.executor)
         else:
             found = self._found(search)
         if group is None:
@@ -260,22 +260,6 @@ class Suppress:
             prove=self.algorithm == "optimal" or (self.algorithm == "auto" and small),
             insist=self.algorithm == "optimal",
         )
-
-
-def _ask_less(problem: Problem, obstacles: Obstacles, failed: Demand, reached: dict[int, tuple[float, float]]) -> None:
-    """Note how far a cell can move where its own levels ask for no more; otherwise explain why it cannot."""
-    cell, unit, levels = failed.cell, 10.0**problem.table.decimals, problem.sensitivity
-    above, below, width = (float(level[cell]) * unit for level in (levels.upper, levels.lower, levels.sliding))
-    far = max(failed.level, above, below, width, 1.0)
-    rise, fall = (obstacles.reach(Demand(cell, sign, far)) for sign in (1, -1))
-    if cell not in reached and satisfied(problem, cell, rise / unit, fall / unit):
-        reached[cell] = (rise / unit, fall / unit)
-        return
-    width = width if above or below or width else 1.0
-    lacking = [Demand(cell, 1, above)] if rise < above * (1 - NOISE) else []
-    lacking += [Demand(cell, -1, below)] if fall < below * (1 - NOISE) else []
-    lacking += [Demand(cell, failed.sign, max(width - (fall if failed.sign > 0 else rise), failed.level * NOISE))]
-    raise explanation(problem, obstacles, lacking[0]) from None
 
 
 def _silent(cost: float, bound: float) -> None:

@@ -39,17 +39,20 @@ DOUBT_S = 0.02
 """Rough seconds per target and per doubtful cell, to share out the work."""
 
 
-def modular(instance: Instance, *, guard: Guard | None = None, executor: Executor | None = None) -> Mask:
+def modular(
+    instance: Instance, *, guard: Guard | None = None, seconds: float = 60.0, executor: Executor | None = None
+) -> Mask:
     """A pattern that protects every target of an instance; raises CannotProtect for the first that none protects.
 
-    With a guard, against single respondents too, as far as that can be.
+    With a guard, against single respondents too, as far as that can be. Second thoughts take `seconds` of work in all,
+    or as much as the first ones.
     """
     if not len(instance.level):
         return instance.forced.copy()
     with workers(executor, len(instance.level) * (TARGET_S + DOUBT_S)) as pool:
         plan = Modular(instance, guard, pool)
         plan.protect()
-        plan.clean_up()
+        plan.clean_up(seconds)
     return plan.pattern
 
 
@@ -64,6 +67,7 @@ class Modular:
         self._uses = np.zeros(len(instance), dtype=np.int32)
         self._deviations: dict[int, Held] = {}
         self._next = 0
+        self._spent = 0.0
         self._protected = np.zeros(len(instance.level), dtype=np.bool_)
 
     @property
@@ -95,13 +99,13 @@ class Modular:
                     self._add(Held(held.cells, held.amount, served, held.guarded))
                     self._protected[list(served)] = True
 
-    def clean_up(self) -> None:
+    def clean_up(self, seconds: float) -> None:
         """Publish again what is not needed, the most costly cells and whatever stands in their subtables."""
+        end = self._spent + max(seconds, self._spent)
         for _ in range(PASSES):
             before = self._cost()
-            cells = self._costly()
-            self._clean(cells)
-            if len(cells) > SMALL or self._cost() > before * (1 - 1e-3):
+            self._clean(self._costly(), end - self._spent)
+            if self._spent >= end or self._cost() > before * (1 - 1e-3):
                 return
 
     def _cost(self) -> float:
@@ -116,20 +120,20 @@ class Modular:
         reached = np.cumsum(self.instance.cost[cells])
         return cells[: min(MOST, int(np.searchsorted(reached, WORTH * reached[-1])) + 1)]
 
-    def _clean(self, cells: Integers) -> None:
+    def _clean(self, cells: Integers, seconds: float) -> None:
         batches = self._subtables.batches(cells, DOUBTFUL)
         depth = [int(self._subtables.depth[cells[own[0]]]) for own in batches]
         for wave in waves(batches, depth, WAVE):
-            self._clean_wave([cells[np.sort(batches[i])] for i in wave])
+            self._clean_wave([cells[np.sort(batches[i])] for i in wave], seconds / len(cells))
 
-    def _clean_wave(self, batches: list[Integers]) -> None:
+    def _clean_wave(self, batches: list[Integers], each: float) -> None:
         """Reconsider cells of several parts; of two parts that rely on one deviation, the second must wait."""
         users = self._users(np.concatenate(batches))
         jobs = []
         for cells in batches:
             names = sorted({name for cell in cells.tolist() for name in users.get(cell, ())})
             if names:
-                jobs.append(self._job(cells, np.zeros(0, np.int64), names, cells.tolist(), REGION))
+                jobs.append(self._job(cells, np.zeros(0, np.int64), names, cells.tolist(), REGION, each * len(cells)))
         seconds = [DOUBT_S * len(job.part.doubtful) for job in jobs]
         for job, outcome in zip(jobs, self._work(jobs, seconds), strict=True):
             if all(name in self._deviations for name in job.names):
@@ -176,10 +180,12 @@ class Modular:
         self._next += 1
 
     def _work(self, jobs: list[_Job], seconds: list[float]) -> list[Outcome]:
-        return in_order(work, [job.part for job in jobs], seconds, self._pool)
+        outcomes = in_order(work, [job.part for job in jobs], seconds, self._pool)
+        self._spent += sum(outcome.seconds for outcome in outcomes)
+        return outcomes
 
     def _job(self, cells: Integers, pending: Integers, names: tuple[int, ...] | list[int],
-             doubtful: tuple[int, ...] | list[int], size: int) -> _Job:  # fmt: skip
+             doubtful: tuple[int, ...] | list[int], size: int, seconds: float = np.inf) -> _Job:  # fmt: skip
         """Cut out the region around some cells, with the targets and deviations to work on."""
         instance = self.instance
         held = [self._deviations[name] for name in names]
@@ -208,6 +214,7 @@ class Modular:
             held=tuple(
                 Held(place[one.cells], one.amount, tuple(local[t] for t in one.served), one.guarded) for one in held
             ),
+            seconds=seconds,
             doubtful=tuple(place[np.asarray(doubtful, dtype=np.int64)].tolist()),
         )
         return _Job(part, inside, targets, tuple(names))

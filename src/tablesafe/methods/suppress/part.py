@@ -16,17 +16,21 @@ from scipy import sparse
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.surroundings import Effort, LocalProgram, Scratch, System, around
-from tablesafe.solve.small import Columns, SmallSolver
+from tablesafe.solve.small import NO_LIMIT, Columns, SmallSolver
 
-EFFORTS = (Effort(5, 30_000, 800), Effort(64, 200_000, 4_000), Effort(10**6, 10**9, 10**9))
+EFFORTS = 3
 GUARDED = 2
 SECOND_THOUGHTS = 1
-"""Efforts spent on a deviation that convinces respondents, and on a cell that may be published again."""
+"""Efforts spent on a target, on a deviation that convinces respondents, and on a cell that may be published again."""
 SPARING = 2
 """Times a deviation is asked to use fewer cells."""
 NEGLIGIBLE = 1e-7
 ALMOST_FREE = 0.01
 """Share of its cost that a cell withheld already is charged: the fewer cells a deviation needs, the better."""
+LEEWAY = 1.5
+"""A program counts what is withheld already as almost free, not as free: how much dearer than it pays it may look."""
+PIVOTS = 500
+"""Steps of the simplex method after which a second thought is given up."""
 CROWDED = 60
 """Deviations that rely on a cell, beyond which it is not reconsidered."""
 
@@ -61,6 +65,8 @@ class Part:
     held: tuple[Held, ...] = ()
     doubtful: tuple[int, ...] = ()
     """Cells to publish again if that pays, in this order."""
+    seconds: float = np.inf
+    """Work to spend on the doubtful, as a quiet machine would count it: equal on every machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,8 @@ class Outcome:
 
     held: tuple[Held, ...]
     failed: tuple[int, ...]
+    seconds: float
+    """Work spent."""
 
 
 def work(part: Part) -> Outcome:
@@ -78,8 +86,10 @@ def work(part: Part) -> Outcome:
         ledger.add(held)
     failed = ledger.protect_all(part.pending)
     for cell in part.doubtful:
+        if ledger.seconds > part.seconds:
+            break
         ledger.reconsider(cell)
-    return Outcome(tuple(ledger.deviations.values()), tuple(failed))
+    return Outcome(tuple(ledger.deviations.values()), tuple(failed), ledger.seconds)
 
 
 class Ledger:
@@ -90,6 +100,7 @@ class Ledger:
         self.deviations: dict[int, Held] = {}
         self.cost = 0.0
         self._next = 0
+        self._affordable = np.inf
         self._uses = np.zeros(len(part.cost), dtype=np.int32)
         self._users: dict[int, set[int]] = {}
         self._system = System.of(part.rows, part.up, part.down)
@@ -98,12 +109,18 @@ class Ledger:
             self._guarded = self._system._replace(down=np.minimum(part.down, part.guard.down))
         self._scratch = Scratch.over(self._system)
         self._solver = SmallSolver()
+        self._efforts = _efforts(part.rows)
         positive = part.cost[part.cost > 0]
         self._least = ALMOST_FREE * (part.cost + 0.1 * (float(np.median(positive)) if positive.size else 1.0))
         self._price = np.where(part.withheld, self._least, np.maximum(part.cost, self._least))
         self._targets: dict[int, list[int]] = {}
         for target, cell in enumerate(part.cell.tolist()):
             self._targets.setdefault(cell, []).append(target)
+
+    @property
+    def seconds(self) -> float:
+        """Work spent, as a quiet machine would count it."""
+        return self._solver.work.spent
 
     @property
     def used(self) -> Mask:
@@ -114,7 +131,7 @@ class Ledger:
         self,
         targets: Iterable[int],
         *,
-        efforts: int = len(EFFORTS),
+        efforts: int = EFFORTS,
         most: float = np.inf,
         strict: frozenset[int] = frozenset(),
     ) -> list[int]:
@@ -125,6 +142,7 @@ class Ledger:
         pending, failed = dict.fromkeys(targets), []
         while pending:
             target = next(iter(pending))
+            self._affordable = LEEWAY * (most - self.cost)
             found = self._guarded_first(target, efforts, pending, strict)
             if found is None:
                 del pending[target]
@@ -133,7 +151,7 @@ class Ledger:
                 self.add(found)
                 for served in found.served:
                     del pending[served]
-            if self.cost > most:
+            if (failed and most < np.inf) or self.cost > most:
                 return [*failed, *pending]
         return failed
 
@@ -169,22 +187,25 @@ class Ledger:
         """The cells of a cheap deviation that protects a target, and by how much each moves."""
         part, level, size = self.part, float(self.part.level[target]), 0
         system = self._guarded if guarded else self._system
-        for effort in EFFORTS[:efforts]:
+        for effort in self._efforts[:efforts]:
             program = around(
                 system, self._scratch, int(part.cell[target]), int(part.sign[target]), level, self._price, effort
             )
             if program is None or len(program.cells) == size:
                 continue
             size = len(program.cells)
-            x = self._solve(program, program.price)
+            x = self._solve(program, program.price, self._affordable)
             if x is not None:
                 return self._sparing(program, x, level)
         return None
 
-    def _solve(self, program: LocalProgram, price: Floats) -> Floats | None:
+    def _solve(self, program: LocalProgram, price: Floats, most: float = np.inf) -> Floats | None:
         scale = float(price.max(initial=0.0)) or 1.0
         columns = Columns(program.start, program.row, program.value, program.rows)
-        answer = self._solver.minimise(price / scale, program.lower, program.upper, columns)
+        pivots = NO_LIMIT if most == np.inf else PIVOTS
+        answer = self._solver.minimise(
+            price / scale, program.lower, program.upper, columns, most=most / scale, pivots=pivots
+        )
         return None if answer is None else answer.x
 
     def _sparing(self, program: LocalProgram, x: Floats, level: float) -> tuple[Integers, Floats]:
@@ -275,6 +296,12 @@ class Ledger:
                 self.drop(name)
             for held in old:
                 self.add(held)
+
+
+def _efforts(rows: sparse.csr_array) -> tuple[Effort, ...]:
+    """How wide to look: in d dimensions the far corner of a box is d steps away, and one more step shows other ways."""
+    d = max(1, rows.nnz // max(1, rows.shape[1]))
+    return Effort(d + 1, 30_000, 200 * d), Effort(64, 200_000, 4_000), Effort(10**6, 10**9, 10**9)
 
 
 def _moves(program: LocalProgram, x: Floats) -> Floats:

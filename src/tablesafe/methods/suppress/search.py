@@ -14,6 +14,9 @@ from tablesafe.methods.suppress.sequential import clean_up, improve, protect_all
 from tablesafe.methods.suppress.witnesses import Finder, Witnesses
 from tablesafe.solve.small import SmallSolver
 
+HOTTEST = 5e-4
+"""Share of the cost by which a pattern may become worse at first, on average, while it is improved."""
+
 Report = Callable[[float, float], None]
 Stop = Callable[[], bool]
 
@@ -106,5 +109,10 @@ class Search:
         self.offer(witnesses)
         clean_up(witnesses, stop)
         self.offer(witnesses)
-        improve(witnesses, self.random, stop, patience=patience)
-        self.offer(witnesses)
+        begin, length = self.solver.work.spent, min(seconds, self.left)
+
+        def heat() -> float:
+            gone = (self.solver.work.spent - begin) / max(length, 1e-9)
+            return HOTTEST * max(0.0, 1.0 - gone) if np.isfinite(length) else 0.0
+
+        improve(witnesses, self.random, stop, patience=patience, heat=heat, offer=self.offer)

@@ -13,7 +13,7 @@ from tablesafe.methods.suppress.witnesses import CannotProtect, Witnesses
 
 Stop = Callable[[], bool]
 
-MOST = 32
+MOST = 6
 """Complementary cells that are reconsidered together, at most."""
 CROWD = 2_000
 """Cells among which these are looked for."""
@@ -42,10 +42,21 @@ def clean_up(witnesses: Witnesses, stop: Stop) -> None:
             reconsider(witnesses, np.array([cell]), witnesses.instance.cost, banned=True)
 
 
-def improve(witnesses: Witnesses, random: np.random.Generator, stop: Stop, *, patience: int) -> None:
-    """Destroy and repair small parts of the pattern until nothing was gained for `patience` tries."""
+def improve(
+    witnesses: Witnesses,
+    random: np.random.Generator,
+    stop: Stop,
+    *,
+    patience: int,
+    heat: Callable[[], float],
+    offer: Callable[[Witnesses], None],
+) -> None:
+    """Destroy and repair small parts of the pattern until no best one was found for `patience` tries.
+
+    A pattern may become worse by a share of its cost, drawn around `heat`; every best one is offered.
+    """
     instance = witnesses.instance
-    idle = 0
+    idle, best = 0, witnesses.cost
     while idle < patience and not stop():
         cells = witnesses.complementary
         if not len(cells):
@@ -54,8 +65,12 @@ def improve(witnesses: Witnesses, random: np.random.Generator, stop: Stop, *, pa
         chosen = _around(witnesses, int(random.choice(cells, p=weight / weight.sum())), random)
         noise = NOISIEST * random.random()
         cost = instance.cost if noise < 0.1 else _disturbed(instance, noise, random)
-        gained = reconsider(witnesses, chosen, cost, banned=random.random() < 0.5, random=random)
-        idle = 0 if gained else idle + 1
+        slack = heat() * best * random.exponential()
+        reconsider(witnesses, chosen, cost, banned=random.random() < 0.5, random=random, slack=slack)
+        idle += 1
+        if witnesses.cost < best * (1 - 1e-12):
+            idle, best = 0, witnesses.cost
+            offer(witnesses)
 
 
 def _disturbed(instance: Instance, noise: float, random: np.random.Generator) -> Prices:
@@ -81,12 +96,14 @@ def reconsider(
     *,
     banned: bool,
     random: np.random.Generator | None = None,
+    slack: float = 0.0,
 ) -> bool:
     """Take cells out of the pattern and protect anew whoever relied on them; keep the result if it is no worse.
 
-    Says whether something was gained.
+    `slack` is how much worse it may be. Says whether something was gained.
     """
     before = witnesses.cost
+    most = before * (1 + 1e-12) + slack
     targets = witnesses.relying_on(cells.tolist())
     old = witnesses.held(targets)
     for target in targets:
@@ -99,11 +116,11 @@ def reconsider(
     pending = dict.fromkeys(order)
     done: list[int] = []
     try:
-        while pending and witnesses.cost <= before * (1 + 1e-12):
+        while pending and witnesses.cost <= most:
             waiting = set(pending)
             witnesses.protect(next(iter(pending)), pending, banned=forbidden, cost=cost)
             done += waiting - set(pending)
-        if witnesses.cost <= before * (1 + 1e-12):
+        if witnesses.cost <= most:
             return witnesses.cost < before * (1 - 1e-12)
     except CannotProtect:
         pass

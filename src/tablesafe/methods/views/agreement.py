@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Integers
-from tablesafe.errors import InvalidTable
+from tablesafe.errors import InvalidTable, SolverFailure
 from tablesafe.methods.views.reading import View, words
+from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.views import whole_point
 
 Margins = Mapping[View, Integers]
@@ -58,13 +59,20 @@ def consistent_cube(
     if joined is not None and (fits or cells > limit):
         return joined
     matrix, right = margin_sums({**margins, **more}, sizes)
-    found = whole_point(matrix, right, time_limit_s=time_limit_s)
-    if found is None:
+    status, found = whole_point(matrix, right, time_limit_s=time_limit_s)
+    if found is not None:
+        return found.reshape(tuple(sizes.values()))
+    if status is SolveStatus.INFEASIBLE:
         raise InvalidTable(
             "The views contradict each other: no table without negative values has all of them as margins, though any "
             "two of them agree.\n\nHint: were they made from the same records?"
         )
-    return found.reshape(tuple(sizes.values()))
+    if joined is None:
+        raise SolverFailure(
+            "No whole table that agrees with all views was found in time.\n\n"
+            "Hint: give the cube itself instead of its views."
+        )
+    return joined
 
 
 def margin_sums(margins: Margins, sizes: Mapping[str, int]) -> tuple[sparse.csr_array, Integers]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tablesafe.audit.audit import audit
+from tablesafe.audit.intervals import exact_intervals
+from tablesafe.audit.system import System
 from tablesafe.equations import Mask
 from tablesafe.errors import InvalidProblem, SolverFailure
 from tablesafe.methods.views.bounds import view_bounds
 from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.release import Release, Status
 
 AUDITED = 20_000
 """Cells up to which the general audit judges a pattern; beyond that the operators do, where they are exact."""
@@ -62,3 +64,18 @@ def checked(problem: Problem, release: Release) -> Release:
     if not is_safe(problem, release):
         raise SolverFailure("A pattern was found that the audit does not accept. This is a defect: please report it.")
     return release
+
+
+def without_given_away(problem: Problem, release: Release) -> Release:
+    """Publish every complementary cell whose value the release gives away anyway: an attacker learns nothing new."""
+    cells = np.flatnonzero(release.status == Status.COMPLEMENTARY)
+    system = System.of(problem, release)
+    position = np.full(len(problem.table), -1, dtype=np.intp)
+    position[system.cells] = np.arange(len(system))
+    found = exact_intervals(system, position[cells[position[cells] >= 0]])
+    known = cells[position[cells] >= 0][found.lower == found.upper]
+    if not known.size:
+        return release
+    mask = release.suppressed & ~problem.withheld
+    mask[known] = False
+    return Release.from_suppression(problem, mask, method=release.method, solution=release.solution)

@@ -19,9 +19,9 @@ from tablesafe.problem import Problem
 from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.table import Table
 
-FITTED = 30_000
+FITTED = 4_000
 """Cells of a cube up to which one is sought that has the confidential values too, when only views are given."""
-FIT_S = 60.0
+FIT_S = 10.0
 REASON = "confidential view"
 
 
@@ -67,7 +67,8 @@ def views(
     With `totals` every total of the published views is published too, and stays so.
 
     Without a cube the table holds some cube that agrees with all views; what an attacker can derive does not depend on
-    which. Beyond 30,000 cells it need not have the confidential values that were given; these then only set the bounds.
+    which. If none is found in time that has the confidential values too, or the cube has more than 4,000 cells, the
+    values that were given only set the bounds.
     """
     if not 0 <= percent < np.inf:
         raise InvalidOption(f"'percent' must be 0 or more, got {percent!r}.")

@@ -10,7 +10,7 @@ view's sum: it has no effect in the program, and no cheapest pattern holds it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from scipy import sparse
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.methods.views.instance import Targets, TwoViews
 from tablesafe.solve.views import MixedProgram
+
+COMFORTABLE = 2.0**20
+"""The largest number that a program should hold: solvers have absolute tolerances."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,20 +152,18 @@ class Pattern:
         return x
 
 
-def suppression_program(views: TwoViews, big_m: BigM | float | None = None) -> Pattern:
+def suppression_program(views: TwoViews, big_m: float | None = None) -> Pattern:
     """Write the program down; `big_m` is refined from the operators unless a number says otherwise."""
     slices = len(views.a)
+    views, unit = _comfortable(views)
     refined = big_m is None
-    if big_m is None:
-        big_m = refined_big_m(views)
-    elif not isinstance(big_m, BigM):
-        big_m = BigM(np.full(slices, float(big_m)), np.full(slices, float(big_m)))
+    m = refined_big_m(views) if big_m is None else BigM(*2 * [np.full(slices, big_m / unit)])
     rows = _Rows()
     a = rows.new_columns(views.a.size).reshape(views.a.shape)
     b = rows.new_columns(views.b.size).reshape(views.b.shape)
     whole = rows.columns
-    _lower_rows(rows, views, a, b, big_m.lower, refined=refined)
-    largest = _upper_rows(rows, views, a, b, big_m.upper)
+    _lower_rows(rows, views, a, b, m.lower, refined=refined)
+    largest = _upper_rows(rows, views, a, b, m.upper)
     cost = np.zeros(rows.columns)
     cost[a], cost[b] = np.where(views.forced_a, 0.0, views.cost_a), np.where(views.forced_b, 0.0, views.cost_b)
     if views.balance > 0:
@@ -182,6 +183,18 @@ def suppression_program(views: TwoViews, big_m: BigM | float | None = None) -> P
         b,
         rows.columns - 1 if views.balance > 0 else None,
     )  # fmt: skip
+
+
+def _comfortable(views: TwoViews) -> tuple[TwoViews, float]:
+    """The views in a unit in which no total is above a million, for the solver; a power of two, so all is exact."""
+    unit = 2.0 ** np.ceil(np.log2(max(float(views.total.max(initial=1.0)) / COMFORTABLE, 1.0)))
+    return replace(
+        views,
+        a=views.a / unit,
+        b=views.b / unit,
+        low=replace(views.low, need=views.low.need / unit),
+        up=replace(views.up, need=views.up.need / unit),
+    ), unit
 
 
 def _lower_rows(rows: _Rows, views: TwoViews, a: Integers, b: Integers, m: Floats, *, refined: bool) -> None:

@@ -72,9 +72,7 @@ def data_of(views: TwoViews) -> Data:
         up.row, up.column, up.group, up.start, up.need, np.ones(len(up)), float(views.balance),
     )  # fmt: skip
     state = _blank(data)
-    for held, side in ((views.forced_a, 0), (views.forced_b, 1)):
-        for j, x in np.argwhere(held).tolist():
-            flip(data, state, j, side, x)
+    _withhold(data, state, np.ascontiguousarray(views.forced_a), np.ascontiguousarray(views.forced_b))
     low_scale = np.maximum(state.low - low.need, 1.0)
     up_scale = np.maximum(up.need - state.up, 1.0)
     return data._replace(low_scale=low_scale, up_scale=up_scale)

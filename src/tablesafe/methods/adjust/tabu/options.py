@@ -27,7 +27,7 @@ class Tabu:
     turn them back for a while. Steps are whole vectors that keep every equation, so every table on the way adds up.
     """
 
-    distance: float = field(default=0.1, metadata={"help": "weight of the sum of all changes, each at its cost"})
+    distance: float = field(default=0.01, metadata={"help": "weight of the sum of all changes, each at its cost"})
     chi_square: float = field(default=0.0, metadata={"help": "weight of chi-square: squared changes over values"})
     correlation: float = field(default=1.0, metadata={"help": "weight of 1 − squared correlation, true to published"})
     slope: float = field(default=1.0, metadata={"help": "weight of |1 − slope| of published on true values"})

@@ -32,6 +32,8 @@ JOINED = 3
 FACTORS = 8
 SWEEPS = 40
 CLOSE = 1e-9
+PARTS = 4
+"""Sweeps in vain before a change counts as improved, when one does not reach all cycles."""
 RESTART = 12
 """Iterations without a better change before the search goes on elsewhere."""
 IDLE = 1e-6
@@ -104,14 +106,14 @@ class TabuSearch:
 
     def _improved(self, moves: Integers, sweeps: int = SWEEPS) -> tuple[float, Integers]:
         """Steps along cycles, then along random sums of them, while they help."""
-        state = kernel.state_of(self.data, moves)
+        state, idle = kernel.state_of(self.data, moves), 0
+        whole = max(1, min(len(self.data.cell) // WORK, PARTS))
         for _ in range(sweeps):
-            if self.left <= 0:
+            if self.left <= 0 or idle >= whole:
                 break
             gained = self._sweep(state)
             kernel.refresh(self.data, state)
-            if gained > -CLOSE:
-                break
+            idle = 0 if gained < -CLOSE else idle + 1
         return self.value(state), state.moves
 
     def _sweep(self, state: State) -> float:
@@ -215,7 +217,7 @@ class TabuSearch:
         change = self._program.solve(self.instance.box(way))
         if change is None:
             return None
-        whole = self.means.rounded(way, change.moves, left=lambda: max(self.left, 1.0))
+        whole = self.means.rounded(way, change.moves, left=lambda: max(self.left, 0.1))
         if whole is None or not self.instance.holds(whole):
             return None
         return self._improved(whole, SWEEPS // 4)

@@ -362,6 +362,18 @@ def test_big_m_of_any_size_leads_to_the_same_number() -> None:
     problem = stated(cube(8, (5, 4, 5)))
     counts = {m: withheld(problem, ts.SuppressViews(algorithm="optimal", big_m=m).protect(problem)) for m in (0, 2000)}
     assert counts[0] == counts[2000]
+    with pytest.raises(InvalidOption, match="at least"):
+        ts.SuppressViews(algorithm="optimal", big_m=1.0).protect(problem)
+
+
+def test_large_values_do_not_deceive_the_solver() -> None:
+    x = cube(8, (5, 4, 5))
+    small, large = stated(x), stated(x.astype(np.int64) * 10**9 + (x > 50))
+    for problem in (small, large):
+        release = ts.SuppressViews(algorithm="optimal").protect(problem)
+        assert release.solution is not None
+        assert release.solution.status == "optimal"
+        assert ts.audit(problem, release).safe
 
 
 @pytest.mark.parametrize(

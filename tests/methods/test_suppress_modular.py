@@ -1,0 +1,220 @@
+"""Suppression in parts: safe on every structure, and the same pattern whoever does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tablesafe.audit.audit import audit
+from tablesafe.equations import roll_up
+from tablesafe.errors import InvalidProblem
+from tablesafe.hierarchy import Hierarchy
+from tablesafe.io.jj import read_jj
+from tablesafe.linking import link
+from tablesafe.methods.suppress import modular as parts
+from tablesafe.methods.suppress.guard import Guard
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.suppress.modular import modular
+from tablesafe.methods.suppress.subtables import Subtables, waves
+from tablesafe.problem import Problem
+from tablesafe.release import Release
+from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.solve.executor import in_order, workers
+from tablesafe.table import Table
+
+
+def tree(name: str, fans: tuple[int, ...]) -> Hierarchy:
+    pairs, level = [], [name]
+    for fan in fans:
+        pairs += [(parent, f"{parent}.{i}") for parent in level for i in range(fan)]
+        level = [f"{parent}.{i}" for parent in level for i in range(fan)]
+    return Hierarchy.from_pairs(pairs)
+
+
+def random_table(dimensions: dict[str, Hierarchy], random: np.random.Generator) -> Table:
+    """Every combination of leaves has a cell; a few are zero."""
+    leaves = [np.flatnonzero(~h.is_total) for h in dimensions.values()]
+    grid = np.stack(np.meshgrid(*leaves, indexing="ij"), -1).reshape(-1, len(dimensions)).astype(np.int32)
+    values = random.integers(0, 90, len(grid)) * (random.random(len(grid)) < 0.9)
+    codes, sums = roll_up(grid, list(dimensions.values()), {"value": values})
+    return Table.from_codes(codes, sums["value"].astype(float), dimensions)
+
+
+def random_problem(table: Table, random: np.random.Generator, share: float = 0.1) -> Problem:
+    mask = ~table.is_total & (table.value > 0) & (random.random(len(table)) < share)
+    return Problem(table, sensitivity=Sensitivity.of(mask, np.ceil(table.value / 5)), frozen=table.value == 0)
+
+
+def hierarchical_problem(seed: int, fans: tuple[tuple[int, ...], ...] = ((3, 4), (2, 5), (3,))) -> Problem:
+    random = np.random.default_rng(seed)
+    return random_problem(
+        random_table({name: tree(name, f) for name, f in zip("abc", fans, strict=False)}, random), random
+    )
+
+
+def assert_safe_or_hopeless(problem: Problem) -> None:
+    """The pattern passes the audit; if there is none, withholding everything would not have done either."""
+    try:
+        release = Suppress(algorithm="modular", time_limit_s=5).protect(problem)
+    except InvalidProblem:
+        everything = Release.from_suppression(problem, ~problem.frozen)
+        assert not audit(problem, everything).protected.all()
+        return
+    assert audit(problem, release).safe
+    assert release.suppressed[problem.sensitive].all()
+    assert not (release.suppressed & problem.frozen).any()
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([((3, 4), (2, 5), (3,)), ((4, 5), (6,)), ((12,), (9,))]))
+def test_hierarchical_tables_are_safe(seed: int, fans: tuple[tuple[int, ...], ...]) -> None:
+    assert_safe_or_hopeless(hierarchical_problem(seed, fans))
+
+
+@settings(max_examples=5)
+@given(st.integers(0, 2**32 - 1))
+def test_linked_tables_are_safe(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    whole = random_table({"a": tree("a", (3, 4)), "b": tree("b", (5,)), "c": tree("c", (4,))}, random)
+    sections = []
+    for kept, other in ((("a", "b"), "c"), (("a", "c"), "b")):
+        at = list(whole.dimensions).index(other)
+        own = whole.codes[:, at] == whole.dimensions[other].position(other)
+        columns = [list(whole.dimensions).index(name) for name in kept]
+        sections.append(
+            Table.from_codes(
+                whole.codes[own][:, columns], whole.value[own], {name: whole.dimensions[name] for name in kept}
+            )
+        )
+    assert_safe_or_hopeless(random_problem(link(sections), random))
+
+
+@settings(max_examples=5)
+@given(st.integers(0, 2**32 - 1))
+def test_structures_that_are_no_tree_are_safe(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    odd = Hierarchy.from_equations(
+        ["13=4+5+6", "12=1+6", "11=3+4", "10=2+5", "14=1+2+3+4+5+6", "14=13+1+2+3", "14=12+11+10"]
+    )
+    assert_safe_or_hopeless(random_problem(random_table({"odd": odd, "b": tree("b", (2, 3))}, random), random, 0.15))
+
+
+@pytest.mark.parametrize("name", ["targus", "table7", "table8", "hier13x7x7d", "table1"])
+def test_instances_of_the_literature_are_safe(instances: Path, name: str) -> None:
+    problem = read_jj(instances / "jj" / f"{name}.jj")
+    release = Suppress(algorithm="modular", time_limit_s=2).protect(problem)
+    assert audit(problem, release).safe
+
+
+@contextmanager
+def processes() -> Iterator[Executor]:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+@contextmanager
+def dask_cluster() -> Iterator[Executor]:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, protocol="inproc://"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client.get_executor()
+
+
+@pytest.mark.filterwarnings("ignore")  # of other people's event loops
+@pytest.mark.parametrize("somewhere", [processes, dask_cluster])
+def test_the_pattern_does_not_depend_on_who_does_the_work(somewhere, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(parts, "TARGETS", 8)
+    monkeypatch.setattr(parts, "DOUBTFUL", 8)
+    monkeypatch.setattr(parts, "REGION", 120)
+    problem = hierarchical_problem(3, ((3, 4), (4, 3)))
+    instance = Instance.of(problem, problem.cost, zeros=False)
+    alone = modular(instance, seconds=1.0)
+    again = modular(instance, seconds=1.0)
+    with somewhere() as executor:
+        elsewhere = modular(instance, seconds=1.0, executor=executor)
+    assert alone.sum() > instance.forced.sum()
+    assert (alone == again).all()
+    assert (alone == elsewhere).all()
+
+
+def test_small_parts_protect_as_well_as_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = hierarchical_problem(5)
+    instance = Instance.of(problem, problem.cost, zeros=False)
+    for region in (20, 200, 10_000):
+        monkeypatch.setattr(parts, "REGION", region)
+        pattern = modular(instance)
+        assert audit(problem, Release.from_suppression(problem, pattern), exact=False).protected.all()
+
+
+def test_second_thoughts_never_cost_more() -> None:
+    problem = hierarchical_problem(8)
+    instance = Instance.of(problem, problem.cost, zeros=False)
+    plan = parts.Modular(instance, None, None)
+    plan.protect()
+    before = instance.pattern_cost(plan.pattern)
+    plan.clean_up(10.0)
+    assert instance.pattern_cost(plan.pattern) < before
+
+
+def test_guarded_patterns_leave_respondents_in_the_dark() -> None:
+    """The only contributor of a withheld cell knows it: a pattern that moves others only is safe from it."""
+    problem = hierarchical_problem(4, ((3, 4), (4, 3)))
+    random = np.random.default_rng(4)
+    leaf = ~problem.table.is_total
+    count = np.where(leaf & (random.random(len(problem.table)) < 0.2), 1, 9)
+    counted = Table.from_codes(
+        problem.table.codes, problem.table.value, problem.table.dimensions, count=count.astype(np.int64)
+    )
+    known = Problem(counted, sensitivity=problem.sensitivity, frozen=problem.frozen)
+    guard = Guard.of(known)
+    assert guard is not None
+    release = Suppress(algorithm="modular", time_limit_s=2).protect(known)
+    findings = audit(known, release)
+    assert findings.safe
+    assert Guard.of(problem) is None
+
+
+def test_subtables_of_a_product_are_the_children_of_one_code_in_each_dimension() -> None:
+    table = random_table({"a": tree("a", (3, 4)), "b": tree("b", (2, 2))}, np.random.default_rng(0))
+    found = Subtables.of(table.equations)
+    parents = np.column_stack(
+        [
+            np.array([code.rpartition(".")[0] for code in hierarchy.codes])[table.codes[:, d]]
+            for d, hierarchy in enumerate(table.dimensions.values())
+        ]
+    )
+    _, wanted = np.unique(parents, axis=0, return_inverse=True)
+    assert len(set(zip(found.number.tolist(), wanted.tolist(), strict=True))) == len(set(wanted.tolist()))
+    assert found.depth[table.index(a="a", b="b")] == 0
+    assert found.depth.max() == 4
+
+
+def test_waves_hold_every_batch_once_and_no_more_than_asked() -> None:
+    depth = [0, 1, 1, 1, 1, 1, 2, 2]
+    found = waves([np.arange(1)] * len(depth), depth, 2)
+    assert sorted(i for wave in found for i in wave) == list(range(len(depth)))
+    assert all(len(wave) <= 2 and len({depth[i] for i in wave}) == 1 for wave in found)
+
+
+def test_results_come_in_the_order_of_the_tasks() -> None:
+    with workers(None, 0.0) as pool:
+        assert in_order(abs, [-3, 2, -1], [0.1, 5.0, 0.2], pool) == [3, 2, 1]
+
+
+def test_nothing_sensitive_withholds_nothing() -> None:
+    problem = hierarchical_problem(1)
+    nothing = problem.replace(sensitivity=Sensitivity.none(len(problem.table)))
+    assert not Suppress(algorithm="modular").protect(nothing).suppressed.any()

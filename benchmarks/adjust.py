@@ -20,6 +20,7 @@ from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.jj import read_jj
 from tablesafe.methods.adjust.costs import MEASURES
 from tablesafe.methods.adjust.method import Adjust
+from tablesafe.methods.adjust.strategy import DirectionsName
 from tablesafe.problem import Problem
 from tablesafe.quality import Quality, compared, quality
 from tablesafe.release import Release, Status
@@ -75,7 +76,11 @@ def reference(folder: Path) -> None:
     for row in rows:
         problem = read_jj(folder / "jj" / f"{row['instance']}.jj")
         cost = 1.0 / np.maximum(problem.table.value, 1.0)
-        for directions, column in (("up", "lp_all_up_cost_1_over_value"), ("optimal", "milp_two_sided_incumbent")):
+        asked: list[tuple[DirectionsName, str]] = [
+            ("up", "lp_all_up_cost_1_over_value"),
+            ("optimal", "milp_two_sided_incumbent"),
+        ]
+        for directions, column in asked:
             begin = process_time()
             method = Adjust(cost=cost, zeros=True, decimals=3, directions=directions, time_limit_s=60)
             solution = method.protect(problem).solution

@@ -16,7 +16,7 @@ import polars as pl
 
 from tablesafe.audit.audit import audit
 from tablesafe.hierarchy import Hierarchy
-from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.suppress.method import Algorithm, Suppress
 from tablesafe.problem import Problem
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
@@ -70,7 +70,7 @@ def magnitude_table(name: str, seed: int, *, firms: float = 12.0) -> Problem:
     return Problem(table, rules=[Threshold(n=3), PPercent(p=10)])
 
 
-def measure(name: str, seed: int, algorithm: str, time_limit_s: float) -> dict[str, object]:
+def measure(name: str, seed: int, algorithm: Algorithm, time_limit_s: float) -> dict[str, object]:
     """One row of the table."""
     problem = magnitude_table(name, seed)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

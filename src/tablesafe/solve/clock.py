@@ -9,7 +9,6 @@ from typing import Self
 
 from tablesafe.errors import OutOfTime
 
-
 GENEROUS = 4.0
 """How many times its share of the time a part of the work may take."""
 

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats, Integers
 from tablesafe.solve import rational
+from tablesafe.solve.faces import Faces
 from tablesafe.solve.highs import Answer, WarmSimplex
 from tablesafe.solve.local import Search
 from tablesafe.solve.polytope import Polytope
@@ -32,8 +33,12 @@ PATIENCE = 64
 """Searches after which it is asked whether searching from the truth pays."""
 SUMS = 3
 """Rounds of maximising and minimising the sum of everything open."""
-CHUNK = 2_000
+CHUNK = 5_000
 """Open sides of one part that are finished together."""
+MEMORY = 16
+"""Searches on faces whose yield, in sides closed, is remembered."""
+WORTH = 1.5
+"""The yield from which on points are sought that close further sides."""
 COARSE = 2**10
 """A fraction too large for 64 bits is rounded up to a multiple of one over this."""
 
@@ -117,6 +122,11 @@ class WholePart:
         self.p, self.ranges, self.sides = polytope, ranges, sides
         self.proof = Proof.over(polytope)
         self.model = WarmSimplex(polytope)
+        self.hard = False
+        """Whether vertices have turned out to be too hard to prove."""
+        self._faces: Faces | None = None
+        self._yield = float(MEMORY)
+        self._pushed_out = False
         self._away: WarmSimplex | None = None
 
     def close_all(self) -> None:
@@ -132,12 +142,36 @@ class WholePart:
                 self._learn()
 
     def close_one(self, side: int) -> None:
-        """Close one side: by the warm model, by a fresh one in unscaled numbers, or by fractions."""
-        self._try(self.model, side)
+        """Close one side: by a vertex, by a point on a face, by a vertex in unscaled numbers, or by fractions.
+
+        Once a vertex had a denominator too large for a proof, others will: then faces come first.
+        """
+        if not self.hard:
+            self._try(self.model, side)
+        if not self.ranges.closed[side]:
+            self.hard = True
+            self._on_faces(side)
         if not self.ranges.closed[side]:
             self._try(WarmSimplex(self.p, scaled=False), side)
         if not self.ranges.closed[side]:
             self._by_fractions(side)
+
+    def _on_faces(self, side: int) -> None:
+        """By the warm model of the faces, or by a fresh one."""
+        for again in (False, True):
+            faces = None if self.ranges.closed[side] else self.faces(again=again)
+            if faces is None:
+                return
+            before = int(self.ranges.closed.sum())
+            faces.push(self.objective(np.array([side])), side, generous=self._yield >= WORTH)
+            gained = int(self.ranges.closed.sum()) - before
+            self._yield += (gained - self._yield) / MEMORY
+
+    def faces(self, *, again: bool = False) -> Faces | None:
+        """The search on faces, made when first needed, or made again; None where there is none."""
+        if self._faces is None or again:
+            self._faces = Faces(self.p, self.ranges, self.proof)
+        return self._faces if self._faces.usable else None
 
     def _bounds(self, sides: Integers) -> Floats:
         return np.where(sides % 2 == 0, self.p.upper[sides // 2], -self.p.lower[sides // 2])
@@ -157,8 +191,16 @@ class WholePart:
         """Push everything open up at once, or down."""
         sides = self._open()
         sides = sides[(sides % 2 == which) & np.isfinite(self._bounds(sides))]
-        if sides.size > 1:
-            self.judge(self.model.maximise(self.objective(sides)), int(sides[0]), prices=False)
+        if sides.size < 2 or self._pushed_out:
+            return
+        before = len(self._open())
+        objective = self.objective(sides)
+        if not self.hard:
+            self.judge(self.model.maximise(objective), int(sides[0]), prices=False)
+            self.hard = len(self._open()) == before
+        if self.hard and (faces := self.faces()) is not None:
+            faces.push(objective)
+        self._pushed_out = before - len(self._open()) < len(sides) // 20
 
     def objective(self, sides: Integers) -> Floats:
         """The sum of some sides, over the columns."""

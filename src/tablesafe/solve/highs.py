@@ -8,7 +8,7 @@ from typing import Any
 import highspy
 import numpy as np
 
-from tablesafe.equations import Floats
+from tablesafe.equations import Floats, Integers
 from tablesafe.errors import SolverFailure
 from tablesafe.solve.polytope import Polytope
 from tablesafe.solve.program import SolveStatus
@@ -41,7 +41,7 @@ class WarmSimplex:
     The first run is dual, from scratch; the later ones primal, from the last vertex: only the objective changes.
     """
 
-    def __init__(self, polytope: Polytope, *, scaled: bool = True) -> None:
+    def __init__(self, polytope: Polytope, *, scaled: bool = True, tolerance: float = TOLERANCE) -> None:
         k = polytope.columns
         finite = np.abs(np.concatenate([polytope.lower, polytope.upper]))
         largest = float(np.max(finite[np.isfinite(finite)], initial=1.0))
@@ -51,7 +51,7 @@ class WarmSimplex:
         self._model: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in (
             ("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "simplex"), ("random_seed", 0),
-            ("primal_feasibility_tolerance", TOLERANCE), ("dual_feasibility_tolerance", TOLERANCE),
+            ("primal_feasibility_tolerance", tolerance), ("dual_feasibility_tolerance", tolerance),
             ("simplex_strategy", DUAL),
         ):  # fmt: skip
             self._set(option, value)
@@ -77,12 +77,20 @@ class WarmSimplex:
         program.a_matrix_.value_ = p.column_value
         return program
 
+    def bound_rows(self, rows: Integers, lower: Floats, upper: Floats) -> None:
+        """Replace the bounds of some rows."""
+        which = rows.astype(np.int32)
+        self._model.changeRowsBounds(len(which), which, lower / self._scale, upper / self._scale)
+
     def maximise(self, objective: Floats) -> Answer:
         """The point of the polytope where `objective @ t` is largest."""
         changed = np.flatnonzero(objective != self._cost).astype(np.int32)
         self._cost = objective
         self._model.changeColsCost(len(changed), changed, -objective[changed])
         self._model.run()
+        if self._model.getModelStatus() not in _STATUS:  # lost in rounding: start again
+            self._model.clearSolver()
+            self._model.run()
         status = _STATUS.get(self._model.getModelStatus(), SolveStatus.FAILED)
         solution = self._model.getSolution()
         return Answer(status, np.array(solution.col_value) * self._scale, -np.array(solution.row_dual))

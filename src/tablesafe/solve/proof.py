@@ -100,21 +100,36 @@ def locate(p: Polytope, w: Proof, count: int, exact: bool) -> int:
             largest = max(largest, abs(w.values[i]))
         common = grid(p, largest)
         share = 1.0 - max(HAIR, 2.0 * p.reach / common)
-    k, n = len(p.column_start) - 1, 0
-    numerator, listed, is_listed = w.numerator, w.listed, w.is_listed
+    numbers = np.empty(count, np.int64)
     for i in range(count):
         x = np.rint(w.values[i] * share * common)
         if common == 0 or abs(x) * p.reach >= ROOM:
-            w.sizes[_LISTED] = n
             return 0
-        if x != 0.0:
+        numbers[i] = int(x)
+    put(p, w, numbers, count)
+    return common
+
+
+@njit(cache=True)
+def put(p: Polytope, w: Proof, numbers: Integers, count: int) -> bool:
+    """List every form that is not zero at the point with these numbers in `w.columns`; false when they are too large.
+
+    Call `forget` before the next point.
+    """
+    k, n = len(p.column_start) - 1, 0
+    numerator, listed, is_listed = w.numerator, w.listed, w.is_listed
+    for i in range(count):
+        if abs(float(numbers[i])) * p.reach >= ROOM:
+            w.sizes[_LISTED] = n
+            return False
+        if numbers[i] != 0:
             q = w.columns[i]
-            n = _collect(numerator, listed, is_listed, n, q, int(x))
+            n = _collect(numerator, listed, is_listed, n, q, numbers[i])
             for z in range(p.column_start[q], p.column_start[q + 1]):
-                by = int(p.column_value[z]) * int(x)
+                by = int(p.column_value[z]) * numbers[i]
                 n = _collect(numerator, listed, is_listed, n, k + p.column_row[z], by)
     w.sizes[_LISTED] = n
-    return common
+    return True
 
 
 @njit(cache=True)

@@ -13,6 +13,8 @@ from tablesafe.equations import Floats, Integers
 from tablesafe.solve.work import Work
 
 FEASIBILITY = 1e-7
+LARGE = 20_000
+"""Entries beyond which an interior point, and the vertex next to it, are found sooner than by pivots."""
 NO_LIMIT = 2**31 - 1
 BY_COLUMNS = int(highspy.MatrixFormat.kColwise)
 MINIMISE = int(highspy.ObjSense.kMinimize)
@@ -69,30 +71,32 @@ class SmallSolver:
         """
         self._highs.setOptionValue("objective_bound", most)
         self._highs.setOptionValue("simplex_iteration_limit", pivots)
+        self._highs.setOptionValue("solver", "ipm" if len(columns.value) > LARGE else "simplex")
         n, zeros = len(cost), np.zeros(columns.rows)
         self._highs.passModel(
             n, columns.rows, len(columns.value), BY_COLUMNS, MINIMISE, 0.0,
             cost, lower, upper, zeros, zeros, columns.start, columns.index, columns.value, np.zeros(n, dtype=np.int32),
         )  # fmt: skip
         self._highs.run()
-        self.work.program(len(columns.value), self._highs.getInfo().simplex_iteration_count)
+        info = self._highs.getInfo()
+        self.work.program(len(columns.value), info.simplex_iteration_count, info.ipm_iteration_count)
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         solution = self._highs.getSolution()
         x = np.asarray(solution.col_value)
-        if not self._feasible(x, lower, upper, columns):
+        if not feasible(x, lower, upper, columns):
             return None
         return Answer(x, np.asarray(solution.row_dual), float(self._highs.getInfo().objective_function_value))
 
-    @staticmethod
-    def _feasible(x: Floats, lower: Floats, upper: Floats, columns: Columns) -> bool:
-        """Never trust a status alone: check the point against the equations and the bounds."""
-        if ((x < lower - FEASIBILITY) | (x > upper + FEASIBILITY)).any():
-            return False
-        terms = columns.value * np.repeat(x, np.diff(columns.start))
-        residual = np.bincount(columns.index, weights=terms, minlength=columns.rows)
-        scale = np.bincount(columns.index, weights=np.abs(terms), minlength=columns.rows)
-        return bool((np.abs(residual) <= FEASIBILITY * np.maximum(1.0, scale)).all())
+
+def feasible(x: Floats, lower: Floats, upper: Floats, columns: Columns) -> bool:
+    """Never trust a status alone: check the point against the equations and the bounds."""
+    if ((x < lower - FEASIBILITY) | (x > upper + FEASIBILITY)).any():
+        return False
+    terms = columns.value * np.repeat(x, np.diff(columns.start))
+    residual = np.bincount(columns.index, weights=terms, minlength=columns.rows)
+    scale = np.bincount(columns.index, weights=np.abs(terms), minlength=columns.rows)
+    return bool((np.abs(residual) <= FEASIBILITY * np.maximum(1.0, scale)).all())
 
 
 def columns_of(start: Integers, index: NDArray[Any], value: Floats, rows: int) -> Columns:

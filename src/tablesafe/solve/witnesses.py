@@ -16,11 +16,12 @@ from scipy import sparse
 from tablesafe.equations import Floats, Integers
 from tablesafe.solve import local, rational
 from tablesafe.solve.extremes import PATIENCE, STRIDE, SUMS, budgets, whole_fraction
+from tablesafe.solve.faces import Faces, GridPoint
 from tablesafe.solve.highs import Answer, WarmSimplex
 from tablesafe.solve.local import OPTIMAL, Search
 from tablesafe.solve.polytope import Polytope
 from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.proof import ROOM, Proof, equal, forget
+from tablesafe.solve.proof import ROOM, Proof, equal, forget, put
 from tablesafe.solve.ranges import Ranges, close, note, prove_point, settle
 
 NOBODY, TRUTH = -1, -2
@@ -195,6 +196,8 @@ class _WholePart:
         self.part = polytope.restricted(forms)
         self.proof = Proof.over(polytope)
         self.model = WarmSimplex(self.part)
+        self.forms = forms
+        self._faces: Faces | None = None
 
     def serve(self, sides: Integers) -> Store:
         """Serve every side, or find its end: first all at once, then one by one."""
@@ -210,7 +213,7 @@ class _WholePart:
         return self.store
 
     def _serve_one(self, side: int) -> None:
-        """By the warm model, by a fresh one in unscaled numbers, or by fractions; where there is no end, far enough."""
+        """By a vertex, by a point on a face, or by fractions; where there is no end, by a point far enough."""
         objective = self._objective(np.array([side]))
         answer = self.model.maximise(objective)
         reach = self.part.extent + self.store.need[side]
@@ -222,6 +225,8 @@ class _WholePart:
                 answer = Answer(SolveStatus.UNBOUNDED, answer.point, answer.prices)
         if self.store.by[side] == NOBODY:
             self._absorb(answer, side, priced=answer.status is SolveStatus.OPTIMAL)
+        if self.store.by[side] == NOBODY and not self.ranges.closed[side]:
+            self._on_faces(side, objective)
         if self.store.by[side] == NOBODY and not self.ranges.closed[side]:
             answer = WarmSimplex(self.part, scaled=False).maximise(objective)
             self._absorb(answer, side, priced=answer.status is SolveStatus.OPTIMAL)
@@ -248,6 +253,30 @@ class _WholePart:
             if not self.store.sizes[_FULL]:
                 return
             self.store = self.store.larger()
+
+    def _on_faces(self, side: int, objective: Floats) -> None:
+        """By a point on the face where the side ends, from a warm model of the faces or a fresh one."""
+        own = 2 * int(np.searchsorted(self.forms, side // 2)) + side % 2
+        for again in (False, True):
+            if self._faces is None or again:
+                self._faces = Faces(self.part, self.ranges.take(self.forms), Proof.over(self.part))
+            if not self._faces.usable or self.store.by[side] != NOBODY or self.ranges.closed[side]:
+                return
+            point = self._faces.push(objective, own, generous=False)
+            known = np.flatnonzero(self._faces.ranges.closed)
+            self.ranges.put_sides(self.forms, self._faces.ranges, known)
+            if point is not None:
+                self._take(point)
+
+    def _take(self, point: GridPoint) -> None:
+        """Keep a proved point of the part if it is of use, in a larger store if this one is full."""
+        self.proof.columns[: len(point.columns)] = self.columns[point.columns]
+        put(self.p, self.proof, point.numbers, len(point.columns))
+        _keep(self.p, self.proof, self.ranges, self.store, point.denominator)
+        while self.store.sizes[_FULL]:
+            self.store = self.store.larger()
+            _keep(self.p, self.proof, self.ranges, self.store, point.denominator)
+        forget(self.proof)
 
     def _by_fractions(self, side: int) -> None:
         form, sign = side // 2, 1 - 2 * (side % 2)

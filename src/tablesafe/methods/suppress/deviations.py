@@ -9,8 +9,7 @@ import numpy as np
 
 from tablesafe.equations import Floats, Integers
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.local import Localities
-from tablesafe.methods.suppress.neighbourhood import spans
+from tablesafe.methods.suppress.local import Localities, spans
 from tablesafe.solve.covering import Cut
 from tablesafe.solve.small import Columns, SmallSolver
 
@@ -42,33 +41,44 @@ def cheapest_deviation(
     withholding it (Kelly, Golden & Assad). Every cell is two variables, up and down, that start at 0: so a deviation
     does not use what it does not need.
     """
-    level, cell = instance.level[target], int(instance.cell[target])
-    local = localities.around(cells, cell)
+    local = localities.around(cells, int(instance.cell[target]))
     if local is None:
         return None
-    n = len(local.cells)
-    room = np.concatenate([instance.up[local.cells], instance.down[local.cells]]) / level
-    at = int(np.searchsorted(local.cells, cell))
-    moving, resting = (at, at + n) if instance.sign[target] > 0 else (at + n, at)
-    if room[moving] < 1:
+    asked = _asked(instance, target, local.cells, prices)
+    if asked is None:
         return None
-    price = np.tile(prices(cell, local.cells), 2) / np.clip(room, 1e-9, 1.0)
-    upper = np.minimum(room, FAR)
-    lower = np.zeros(2 * n)
-    price[moving] = price[resting] = upper[resting] = 0.0
-    lower[moving] = upper[moving] = 1.0
+    n = len(local.cells)
     columns = Columns(
         np.concatenate([local.start, local.start[-1] + local.start[1:]]),
         np.tile(local.index, 2),
         np.concatenate([local.value, -local.value]),
         len(local.rows),
     )
-    answer = solver.minimise(price / (float(price[upper > 0].max(initial=0.0)) or 1.0), lower, upper, columns)
+    answer = solver.minimise(*asked, columns)
     if answer is None:
         return None
-    amount = answer.x[:n] - answer.x[n:]
+    return _deviation(local.cells, answer.x[:n] - answer.x[n:], float(instance.level[target]))
+
+
+def _asked(instance: Instance, target: int, cells: Integers, prices: Prices) -> tuple[Floats, Floats, Floats] | None:
+    """Costs and bounds of the moves up and down of some cells, in levels; None for a target that has no room."""
+    n, cell = len(cells), int(instance.cell[target])
+    room = np.concatenate([instance.up[cells], instance.down[cells]]) / instance.level[target]
+    at = int(np.searchsorted(cells, cell))
+    moving, resting = (at, at + n) if instance.sign[target] > 0 else (at + n, at)
+    if room[moving] < 1:
+        return None
+    price = np.where(room > 0, np.tile(prices(cell, cells), 2) / np.clip(room, 1e-9, 1.0), 0.0)
+    upper = np.minimum(room, FAR)
+    lower = np.zeros(2 * n)
+    price[moving] = price[resting] = upper[resting] = 0.0
+    lower[moving] = upper[moving] = 1.0
+    return price / (float(price.max(initial=0.0)) or 1.0), lower, upper
+
+
+def _deviation(cells: Integers, amount: Floats, level: float) -> Deviation:
     used = np.abs(amount) > NEGLIGIBLE
-    return Deviation(local.cells[used], amount[used] * level)
+    return Deviation(cells[used], amount[used] * level)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -22,6 +23,14 @@ class Local:
     """Column-wise entries of the equations over the cells, rows numbered from 0."""
     index: NDArray[np.int32]
     value: Floats
+
+
+def spans(pointers: NDArray[Any], which: NDArray[Any]) -> tuple[Integers, Integers]:
+    """Positions of the entries of some rows (or columns) of a compressed matrix, and how many each has."""
+    start = pointers[which].astype(np.int64)
+    length = pointers[which + 1] - start
+    begin = np.cumsum(length) - length
+    return np.repeat(start - begin, length) + np.arange(int(length.sum())), length
 
 
 class Localities:

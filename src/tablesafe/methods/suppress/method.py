@@ -24,7 +24,7 @@ from tablesafe.methods.suppress.network import Flows
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed, groups_of, thinned, together
-from tablesafe.methods.suppress.search import Search
+from tablesafe.methods.suppress.search import Search, Unfinished
 from tablesafe.methods.suppress.strategy import find
 from tablesafe.methods.suppress.wider import judge_of, widened
 from tablesafe.methods.suppress.witnesses import CannotProtect
@@ -212,6 +212,9 @@ class Suppress:
             found = modular(search.instance, guard=Guard.of(problem), seconds=self.time_limit_s, executor=self.executor)
         else:
             found = self._found(search)
+            if search.best is None:
+                judge = judge_of(problem, coalition=self.coalition, integers=self.integers)
+                found = widened(problem, search, found, judge)
         if group is None:
             return self._safe(problem, search, found)
         pattern = thinned(search.instance, found, group, search.late)
@@ -240,9 +243,15 @@ class Suppress:
         return np.where(mask_of(problem, self.previous, "previous"), cost * (1 - self.previous_discount), cost)
 
     def _found(self, search: Search) -> Mask:
-        """The best pattern; an interrupt keeps what was found until then."""
+        """The best pattern; an interrupt keeps what was found until then.
+
+        Where the time was too short for a first pattern, it is what was withheld so far, and `search.best` is None.
+        """
         try:
             self._search(search)
+        except Unfinished as unfinished:
+            if search.best is None:
+                return unfinished.pattern
         except KeyboardInterrupt:
             if search.best is None:
                 raise

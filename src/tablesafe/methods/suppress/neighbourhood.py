@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from tablesafe.equations import Integers, Mask
 from tablesafe.methods.suppress.instance import Instance
@@ -18,14 +15,6 @@ CROWD = 600
 """Cells beyond which only the cheapest of a neighbourhood are looked at."""
 REMEMBERED = 20_000_000
 """Cells in all remembered neighbourhoods."""
-
-
-def spans(pointers: NDArray[Any], which: NDArray[Any]) -> tuple[Integers, Integers]:
-    """Positions of the entries of some rows (or columns) of a compressed matrix, and how many each has."""
-    start = pointers[which].astype(np.int64)
-    length = pointers[which + 1] - start
-    begin = np.cumsum(length) - length
-    return np.repeat(start - begin, length) + np.arange(int(length.sum())), length
 
 
 class Neighbourhoods:

@@ -21,6 +21,14 @@ Report = Callable[[float, float], None]
 Stop = Callable[[], bool]
 
 
+class Unfinished(Exception):
+    """The time was over before every sensitive cell was protected; carries what was withheld until then."""
+
+    def __init__(self, pattern: Mask) -> None:
+        super().__init__()
+        self.pattern = pattern
+
+
 class Search:
     """Everything a search for a pattern needs.
 
@@ -100,7 +108,9 @@ class Search:
         if guide is not None:
             cost = cost * np.where(guide > 0.999, 1e-6, 1.001 - guide)
         witnesses = Witnesses(self.instance, self.neighbourhoods, self.solver, self._finder)
-        protect_all(witnesses, cost, inside=None if guide is None else np.asarray(guide > 0.5))
+        inside = None if guide is None else np.asarray(guide > 0.5)
+        if not protect_all(witnesses, cost, inside=inside, stop=self.late):
+            raise Unfinished(witnesses.pattern)
         return witnesses
 
     def polish(self, witnesses: Witnesses, *, patience: int, seconds: float = np.inf) -> None:

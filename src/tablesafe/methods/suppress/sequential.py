@@ -21,15 +21,21 @@ NOISIEST = 0.6
 
 
 def protect_all(
-    witnesses: Witnesses, cost: Floats | Prices, *, targets: list[int] | None = None, inside: Mask | None = None
-) -> None:
+    witnesses: Witnesses,
+    cost: Floats | Prices,
+    *,
+    targets: list[int] | None = None,
+    inside: Mask | None = None,
+    stop: Stop = lambda: False,
+) -> bool:
     """Protect every target, from the most demanding down; one that an earlier deviation protects is skipped.
 
-    Cells `inside` are tried first.
+    Cells `inside` are tried first. Says whether it came to the end before it was stopped.
     """
     pending = dict.fromkeys(range(len(witnesses.instance.level)) if targets is None else targets)
-    while pending:
+    while pending and not stop():
         witnesses.protect(next(iter(pending)), pending, cost=cost, inside=inside)
+    return not pending
 
 
 def clean_up(witnesses: Witnesses, stop: Stop) -> None:

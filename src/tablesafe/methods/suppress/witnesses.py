@@ -17,6 +17,8 @@ from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
 from tablesafe.solve.small import SmallSolver
 
 EFFORTS = 5
+WIDE = 2
+"""The effort before which it is worth asking whether all that is withheld in the table is enough."""
 
 Finder = Callable[[int, Floats, Mask | None], Deviation | None]
 """Finds the cheapest deviation of a target, given the prices of all cells and those that may not be used."""
@@ -84,10 +86,14 @@ class Witnesses:
         if self._finder is not None:
             self._keep(self._finder(target, fresh(cell, np.arange(len(self.instance))), banned), target, pending)
             return
-        size, found = -1, self._among_withheld(target, cell, banned, inside)
+        size, found = -1, self._among_withheld(target, self.neighbourhoods.near(cell, effort=1), banned, inside)
         for effort in range(EFFORTS):
             if found is not None:
                 break
+            if effort == WIDE:
+                found = self._among_withheld(target, np.flatnonzero(self.instance.live), banned, inside)
+                if found is not None:
+                    break
             cells = self.neighbourhoods.near(cell, effort=effort)
             if banned is not None:
                 cells = cells[~banned[cells]]
@@ -97,10 +103,11 @@ class Witnesses:
             found = cheapest_deviation(self.instance, self.neighbourhoods.localities, self.solver, target, cells, fresh)
         self._keep(found, target, pending)
 
-    def _among_withheld(self, target: int, cell: int, banned: Mask | None, inside: Mask | None) -> Deviation | None:
-        """A deviation that costs nothing, looked for in a wider neighbourhood; cells `inside` may be used besides."""
+    def _among_withheld(
+        self, target: int, cells: Integers, banned: Mask | None, inside: Mask | None
+    ) -> Deviation | None:
+        """A deviation that costs nothing, looked for among some cells; cells `inside` may be used besides."""
         instance = self.instance
-        cells = self.neighbourhoods.near(cell, effort=1)
         withheld = instance.forced[cells] | (self.uses[cells] > 0)
         if inside is not None:
             withheld |= inside[cells]

@@ -16,9 +16,15 @@ from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Mask
 from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.release import Release, Status
 from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.solve.propagate import propagate
 
+MANY = 2_000
+"""Unknown cells from which on a release with changed values is looked at through bounds that may be too wide.
+
+Hardly a cell of it is known, one system ties all of them together, and what is announced bounds them well already.
+"""
 NEVER_NARROWER = 1e-6
 """Units of width below which an interval is a point: what comes from a table is whole."""
 
@@ -29,7 +35,7 @@ class View:
 
     system: System = field(repr=False)
     lower: Floats = field(repr=False)
-    """The exact ends of what each unknown cell can be."""
+    """The ends of what each unknown cell can be: exact, but for large releases with changed values."""
     upper: Floats = field(repr=False)
     sensitive: Mask = field(repr=False)
     """Which unknown cells are sensitive: not known to the intruder, but guesses of these are what counts."""
@@ -42,9 +48,9 @@ class View:
     def of(cls, problem: Problem, release: Release) -> Self:
         """What anyone who sees the release can work out before guessing."""
         system = System.of(problem, release)
-        found = exact_intervals(system, np.arange(len(system)))
-        sensitive = problem.sensitivity.mask[system.cells]
-        return cls(system, found.lower, found.upper, sensitive, (problem, release))
+        changed = bool((release.status == Status.CHANGED).any())
+        lower, upper = _outer_bounds(system) if changed and len(system) > MANY else _exact_bounds(system)
+        return cls(system, lower, upper, problem.sensitivity.mask[system.cells], (problem, release))
 
     @cached_property
     def free(self) -> Mask:
@@ -101,3 +107,15 @@ class View:
     def where_bounded(self, free_values: Floats) -> Floats:
         """The same, with no answer for cells that have no least or no largest value."""
         return np.where(self.bounded, self.filled(free_values), np.nan)
+
+
+def _exact_bounds(system: System) -> tuple[Floats, Floats]:
+    found = exact_intervals(system, np.arange(len(system)))
+    return found.lower, found.upper
+
+
+def _outer_bounds(system: System) -> tuple[Floats, Floats]:
+    """What each equation by itself says about its cells, until no more comes of it."""
+    truth = system.truth.astype(np.float64)
+    lower, upper = propagate(system.matrix, np.floor(system.lower - truth), np.ceil(system.upper - truth))
+    return lower + truth, upper + truth

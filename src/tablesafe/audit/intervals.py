@@ -18,6 +18,7 @@ from tablesafe.errors import Interrupted
 from tablesafe.solve.executor import spread
 from tablesafe.solve.extremes import CHUNK, HardPart, easy_ends, finish, hard_parts
 from tablesafe.solve.ranges import Ranges
+from tablesafe.solve.rectangle import rectangle_ends
 
 Progress = Callable[[float], None]
 """Told the share of the work that is done, from 0 to 1."""
@@ -138,7 +139,10 @@ def _easy(
 
 
 def look(question: Question) -> Found:
-    """Search a piece from the truth."""
+    """Search a piece from the truth, unless a closed form knows its ends."""
+    ends = rectangle_ends(question.piece.matrix, question.piece.lower, question.piece.upper)
+    if ends is not None:
+        return _known(ends[0][question.wanted], ends[1][question.wanted])
     shape = Shape.of(question.piece)
     form, divisor = shape.form[question.wanted], shape.divisor[question.wanted]
     upper = np.where(form < 0, -1, 2 * form + (divisor < 0))
@@ -146,6 +150,14 @@ def look(question: Question) -> Found:
     asked = np.unique(np.concatenate([upper, lower])[np.concatenate([form, form]) >= 0])
     ranges, left = easy_ends(shape.polytope, shape.part, asked)
     return Found(shape if left.size else None, ranges, left, np.column_stack([upper, lower]), np.abs(divisor))
+
+
+def _known(lower: Integers, upper: Integers) -> Found:
+    """Ends that need no search."""
+    n = len(lower)
+    ends = np.column_stack([upper, -lower]).ravel()
+    ranges = Ranges(np.ones(2 * n, np.bool_), ends, np.ones(2 * n, np.int64))
+    return Found(None, ranges, np.zeros(0, np.int64), np.arange(2 * n).reshape(n, 2), np.ones(n, np.int64))
 
 
 def _keep(system: System, kept: Checkpoint, question: Question, found: Found) -> None:

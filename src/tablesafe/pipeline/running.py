@@ -157,6 +157,7 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
             asked = job.audit
             return replace(
                 job.method, keep=keep, previous=previous, progress=progress,
+                insiders=asked.insiders, unions=asked.unions,
                 coalition=max(job.method.coalition, asked.coalition if asked.insiders else 1),
                 integers=asked.integers if job.method.integers is None else job.method.integers,
             )  # fmt: skip

@@ -23,10 +23,10 @@ from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.network import Flows
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
 from tablesafe.methods.suppress.repair import repaired
-from tablesafe.methods.suppress.responses import closed, groups_of, thinned, together
+from tablesafe.methods.suppress.responses import closed, groups_of, thinned_groups, together
 from tablesafe.methods.suppress.search import Search, Unfinished
 from tablesafe.methods.suppress.strategy import find
-from tablesafe.methods.suppress.wider import judge_of, widened
+from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
 from tablesafe.release import Release
@@ -111,6 +111,14 @@ class Suppress:
     )
     time_limit_s: float = field(default=60.0, metadata={"help": "stop improving after this many seconds"})
     seed: int = field(default=0, metadata={"help": "seed of the random choices; equal seed, equal pattern"})
+    insiders: bool = field(
+        default=True,
+        metadata={"help": "protect also from respondents, who know their own contributions", "hidden": True},
+    )
+    unions: bool = field(
+        default=True,
+        metadata={"help": "protect also sums of withheld cells that the release gives away", "hidden": True},
+    )
     coalition: int = field(
         default=1, metadata={"help": "how many respondents may put together what they know", "hidden": True}
     )
@@ -213,11 +221,10 @@ class Suppress:
         else:
             found = self._found(search)
             if search.best is None:
-                judge = judge_of(problem, coalition=self.coalition, integers=self.integers)
-                found = widened(problem, search, found, judge)
+                found = widened(problem, search, found, self._judge(problem))
         if group is None:
             return self._safe(problem, search, found)
-        pattern = thinned(search.instance, found, group, search.late)
+        pattern = thinned_groups(search.instance, found, group, search.late)
         while True:
             safe = self._safe(problem, search, pattern)
             if (closed(safe, group) == pattern).all():
@@ -229,13 +236,25 @@ class Suppress:
 
         Aimed repair thinks of single insiders; coalitions, and who knows that values are whole, come after it.
         """
+        judge = self._judge(problem)
         try:
-            pattern = repaired(problem, search, pattern, executor=self.executor)
-            if self.coalition == 1 and not self.integers:
-                return pattern
+            safe = repaired(
+                problem, search, pattern, insiders=self.insiders, unions=self.unions, executor=self.executor
+            )
+            if self.coalition > 1 or self.integers:
+                safe = widened(problem, search, safe, judge)
         except SolverFailure:
-            pass
-        return widened(problem, search, pattern, judge_of(problem, coalition=self.coalition, integers=self.integers))
+            return widened(problem, search, pattern, judge)
+        if (safe == pattern).all():
+            return safe
+        search.extend(self.time_limit_s * (1 - SEARCHING))
+        return thinned(search, search.instance.forced, safe, judge)
+
+    def _judge(self, problem: Problem) -> Judge:
+        """The audit that the pattern has to pass."""
+        return judge_of(
+            problem, coalition=self.coalition, integers=self.integers, insiders=self.insiders, unions=self.unions
+        )
 
     def _costs(self, problem: Problem) -> Floats:
         """What each cell costs, with all preferences."""

@@ -26,7 +26,15 @@ from tablesafe.release import Release
 ROUNDS = 30
 
 
-def repaired(problem: Problem, search: Search, pattern: Mask, *, executor: Executor | None = None) -> Mask:
+def repaired(
+    problem: Problem,
+    search: Search,
+    pattern: Mask,
+    *,
+    insiders: bool = True,
+    unions: bool = True,
+    executor: Executor | None = None,
+) -> Mask:
     """A pattern that the audit of the whole system finds safe; what was withheld stays withheld.
 
     The search works with the tolerances of floating point and may think of outsiders only; the audit works with exact
@@ -36,7 +44,7 @@ def repaired(problem: Problem, search: Search, pattern: Mask, *, executor: Execu
     guard = Guard.of(problem)
     for round_ in range(ROUNDS):
         release = Release.from_suppression(problem, pattern)
-        findings = audit(problem, release, exact=False, executor=executor)
+        findings = audit(problem, release, exact=False, insiders=insiders, unions=unions, executor=executor)
         if findings.safe:
             return pattern
         before = pattern

@@ -58,7 +58,7 @@ def together(problem: Problem, cost: Floats, group: Integers) -> tuple[Problem, 
     return problem.replace(frozen=frozen, suppressed=suppressed), mean[group]
 
 
-def thinned(instance: Instance, pattern: Mask, group: Integers, stop: Callable[[], bool]) -> Mask:
+def thinned_groups(instance: Instance, pattern: Mask, group: Integers, stop: Callable[[], bool]) -> Mask:
     """The pattern of whole groups without those that are not needed, the most costly taken out first."""
     inside = replace(instance, live=instance.live & closed(pattern, group))
     witnesses = Witnesses(inside, Neighbourhoods(inside), SmallSolver())

@@ -76,6 +76,11 @@ class Search:
         """Whether the time is over."""
         return self.left == 0 or monotonic() > self.deadline
 
+    def extend(self, seconds: float) -> None:
+        """Allow some more time, for what comes after the search."""
+        self._end = self.solver.work.spent + seconds
+        self.deadline = max(self.deadline, monotonic()) + seconds
+
     def until(self, seconds: float) -> Stop:
         """A clock that rings after so much work, or when the time is over."""
         end = self.solver.work.spent + seconds

@@ -28,12 +28,22 @@ Judge = Callable[[Mask], Findings]
 """Audits a pattern, as hard as the user asks for."""
 
 
-def judge_of(problem: Problem, *, coalition: int, integers: bool | None) -> Judge:
+def judge_of(
+    problem: Problem, *, coalition: int, integers: bool | None, insiders: bool = True, unions: bool = True
+) -> Judge:
     """The audit of patterns of a problem, against these attackers."""
 
     def judge(pattern: Mask) -> Findings:
-        release = Release.from_suppression(problem, pattern)
-        return audit(problem, release, exact=False, certify=False, coalition=coalition, integers=integers)
+        return audit(
+            problem,
+            Release.from_suppression(problem, pattern),
+            exact=False,
+            certify=False,
+            insiders=insiders,
+            coalition=coalition if insiders else 1,
+            unions=unions,
+            integers=integers,
+        )
 
     return judge
 
@@ -47,7 +57,7 @@ def widened(problem: Problem, search: Search, pattern: Mask, judge: Judge) -> Ma
     while True:
         findings = judge(pattern)
         if findings.safe:
-            return _thinned(search, given, pattern, judge)
+            return thinned(search, given, pattern, judge, enough=ENOUGH)
         around = np.zeros(len(pattern), dtype=np.bool_)
         around[_open_cells(findings)] = True
         candidates = np.zeros(0, dtype=np.int64)
@@ -70,13 +80,16 @@ def _open_cells(findings: Findings) -> Integers:
     return np.unique([*(opening.cell for opening in findings.open), *parts]).astype(np.int64)
 
 
-def _thinned(search: Search, given: Mask, pattern: Mask, judge: Judge) -> Mask:
-    """The pattern without what can be published again, the most costly first, many at a time while that works."""
+def thinned(search: Search, given: Mask, pattern: Mask, judge: Judge, *, enough: int = 0) -> Mask:
+    """The pattern without what can be published again, the most costly first, many at a time while that works.
+
+    Nothing of `given` is touched. So many audits are `enough` that they are made even when the time is over.
+    """
     cost = search.instance.cost
     added = np.flatnonzero(pattern & ~given)
     waiting = [added[np.argsort(-cost[added], kind="stable")]]
     for audits in range(AUDITS):
-        if not waiting or (search.late() and audits >= ENOUGH):
+        if not waiting or (search.late() and audits >= enough):
             break
         chunk = waiting.pop()
         fewer = pattern.copy()

@@ -131,22 +131,6 @@ def test_the_optimum_is_one(seed: int) -> None:
     assert release.solution.objective == pytest.approx(best)
 
 
-def test_the_papers_24_cells_need_far_fewer_than_39_complements(paper_data: Path) -> None:
-    cells = pl.read_csv(paper_data / "dandekar_10x6x4" / "cells.csv")
-    dimensions = {
-        "col": Hierarchy.flat([str(i) for i in range(1, 10)], total="10"),
-        "row": Hierarchy.flat([str(i) for i in range(1, 6)], total="6"),
-        "level": Hierarchy.flat([str(i) for i in range(1, 4)], total="4"),
-    }
-    table = Table.from_cells(cells, dimensions=dimensions)
-    mask = cells["sensitive"].to_numpy() == 1
-    level = cells["protection"].fill_null(0).to_numpy().astype(float)
-    problem = Problem(table, sensitivity=Sensitivity.of(mask, level), frozen=table.value == 0)
-    release = Suppress(cost="unit", time_limit_s=20).protect(problem)
-    assert audit(problem, release).safe
-    assert int((release.suppressed & ~mask).sum()) < 30
-
-
 def test_the_same_seed_gives_the_same_pattern() -> None:
     problem = random_problem(7, dimensions=3)
     one, other = (Suppress(algorithm="sequential", seed=3).protect(problem) for _ in range(2))

@@ -58,9 +58,7 @@ def _structure(job: Job) -> Iterator[Fault]:
             ("dimensions",), "The job has no dimensions: add a [dimensions.NAME] table for each column that spans it."
         )
     if not job.rules and job.problem.apriori is None and job.source.status is None:
-        yield Fault(
-            ("rules",), "The job has no [[rules]], so nothing would be sensitive: add one, or a status."
-        )
+        yield Fault(("rules",), "The job has no [[rules]], so nothing would be sensitive: add one, or a status.")
     if job.source.status is not None and (job.tables or len(job.response.value) > 1):
         yield Fault(("source", "status"), "'status' needs a single table with a single value: use an a-priori file.")
     if holds == "cells" and not job.response.value:

@@ -8,7 +8,7 @@ the bounds of the rest. Whoever finds an end, it counts only with a proof in int
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
@@ -146,26 +146,27 @@ class WholePart:
 
         Once a vertex had a denominator too large for a proof, others will: then faces come first.
         """
-        if not self.hard:
-            self._try(self.model, side)
-        if not self.ranges.closed[side]:
-            self.hard = True
-            self._on_faces(side)
-        if not self.ranges.closed[side]:
-            self._try(WarmSimplex(self.p, scaled=False), side)
-        if not self.ranges.closed[side]:
-            self._by_fractions(side)
-
-    def _on_faces(self, side: int) -> None:
-        """By the warm model of the faces, or by a fresh one."""
-        for again in (False, True):
-            faces = None if self.ranges.closed[side] else self.faces(again=again)
-            if faces is None:
+        ways: list[Callable[[], None]] = [
+            lambda: self._try(self.model, side),
+            lambda: self._on_faces(side, self.faces(), strict=True),
+            lambda: self._on_faces(side, self.faces(again=True), strict=False),
+            lambda: self._try(WarmSimplex(self.p, scaled=False), side),
+            lambda: self._by_fractions(side),
+        ]
+        if self.hard:
+            ways[0], ways[1] = ways[1], ways[0]
+        for number, way in enumerate(ways):
+            way()
+            if self.ranges.closed[side]:
                 return
+            self.hard |= number == 0
+
+    def _on_faces(self, side: int, faces: Faces | None, *, strict: bool) -> None:
+        if faces is not None:
             before = int(self.ranges.closed.sum())
-            faces.push(self.objective(np.array([side])), side, generous=self._yield >= WORTH)
-            gained = int(self.ranges.closed.sum()) - before
-            self._yield += (gained - self._yield) / MEMORY
+            generous = strict and self._yield >= WORTH
+            faces.push(self.objective(np.array([side])), side, generous=generous, strict=strict)
+            self._yield += (int(self.ranges.closed.sum()) - before - self._yield) / MEMORY
 
     def faces(self, *, again: bool = False) -> Faces | None:
         """The search on faces, made when first needed, or made again; None where there is none."""

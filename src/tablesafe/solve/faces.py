@@ -68,11 +68,14 @@ class Faces:
             lower, upper = np.r_[polytope.lower[:k], self._inner[0]], np.r_[polytope.upper[:k], self._inner[1]]
             self.model = WarmSimplex(polytope._replace(lower=lower, upper=upper), tolerance=TOLERANCE)
 
-    def push(self, objective: Floats, side: int = -1, *, generous: bool = True) -> GridPoint | None:
+    def push(
+        self, objective: Floats, side: int = -1, *, generous: bool = True, strict: bool = True
+    ) -> GridPoint | None:
         """Learn what can be proved from a point where an objective is largest, and return the point.
 
         If the objective is that of one side, the point is sought where the side ends, and prices prove that it does.
-        Who is `generous` looks for a point that closes many other sides as well.
+        Who is `generous` looks for a point that closes many other sides as well; who is not `strict` takes for the end
+        what a point and a limit that agree to eight digits say.
         """
         must, may = np.array([side // 2 - self.k] if side // 2 >= self.k else _NONE, dtype=np.int64), None
         held, point = must, None
@@ -87,7 +90,7 @@ class Faces:
             may = self._within_reach(answer.point, must, may)
             wanted = np.union1d(must, may)
             if np.array_equal(wanted, held):
-                point = self._learn(answer, must, may, side)
+                point = self._learn(answer, must, may, side, strict)
                 break
             self._bound(np.setdiff1d(wanted, held), self._true)
             self._bound(np.setdiff1d(held, wanted), self._inner)
@@ -118,7 +121,7 @@ class Faces:
         """The columns that can give way a little in either direction."""
         return np.asarray(np.minimum(point - self.p.lower[: self.k], self.p.upper[: self.k] - point) > HAIR)
 
-    def _learn(self, answer: Answer, must: Integers, may: Integers, side: int) -> GridPoint | None:
+    def _learn(self, answer: Answer, must: Integers, may: Integers, side: int, strict: bool) -> GridPoint | None:
         """Prove a point near this one, where the rows to be met are, and what it shows."""
         point = self._on_the_grid(answer.point, must, may)
         if point is None:
@@ -131,7 +134,7 @@ class Faces:
         if proved and side >= 0:
             rows = np.flatnonzero(np.abs(answer.prices) > _PRICED)
             prices = answer.prices[rows]
-            settle(self.p, self.proof, self.ranges, point.denominator, True, rows, prices, len(rows), side)
+            settle(self.p, self.proof, self.ranges, point.denominator, True, rows, prices, len(rows), side, strict)
         forget(self.proof)
         return point if proved else None
 

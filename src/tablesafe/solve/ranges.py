@@ -113,9 +113,9 @@ def prove_point(p: Polytope, w: Proof, count: int) -> tuple[int, bool]:
 @njit(cache=True)
 def settle(
     p: Polytope, w: Proof, ranges: Ranges, denominator: int, exact: bool,
-    rows: Integers, prices: Floats, priced: int, side: int,
+    rows: Integers, prices: Floats, priced: int, side: int, strict: bool = False,
 ) -> None:  # fmt: skip
-    """Close a side if prices prove that the point located goes as far as possible."""
+    """Close a side if prices prove that the point located goes as far as possible; `strict`: to the last digit."""
     if ranges.closed[side]:
         return
     form, sign = side // 2, 1 - 2 * (side % 2)
@@ -123,6 +123,8 @@ def settle(
     top, bottom = limit(p, w, rows, prices, priced, form, sign, True)
     if bottom > 0 and equal(x, denominator, top, bottom):
         close(ranges, side, x, denominator)
+    elif strict:
+        return
     elif not exact and _agree(x, denominator, top, bottom):
         close(ranges, side, top, bottom)
     else:

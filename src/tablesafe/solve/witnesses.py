@@ -262,7 +262,7 @@ class _WholePart:
                 self._faces = Faces(self.part, self.ranges.take(self.forms), Proof.over(self.part))
             if not self._faces.usable or self.store.by[side] != NOBODY or self.ranges.closed[side]:
                 return
-            point = self._faces.push(objective, own, generous=False)
+            point = self._faces.push(objective, own, generous=False, strict=not again)
             known = np.flatnonzero(self._faces.ranges.closed)
             self.ranges.put_sides(self.forms, self._faces.ranges, known)
             if point is not None:

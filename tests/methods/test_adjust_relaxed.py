@@ -170,3 +170,8 @@ def test_a_job_keeps_searches_draws_and_compares(tmp_path: Path) -> None:
     row = pl.read_csv(tmp_path / "internal" / "statistics.csv").row(0, named=True)
     assert abs(row["slope"] - 1) <= 0.1 + 1e-6
     assert row["mean"] == pytest.approx(row["published mean"])
+    measures = dict(pl.read_csv(tmp_path / "internal" / "quality.csv").iter_rows())
+    assert measures["quantity changed"] == pytest.approx(taken)
+    classes = pl.read_csv(tmp_path / "internal" / "percent_changes.csv")
+    assert classes["cells"].sum() == measures["cells"] == len(result.problem.table)
+    assert pl.read_csv(tmp_path / "internal" / "quality_flags.csv").height == measures["cells"]

@@ -35,6 +35,7 @@ from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
 from tablesafe.problem import Problem
+from tablesafe.quality import quality
 from tablesafe.release import Release
 from tablesafe.report.progress import Event, Listener, ignore, progress_bar
 from tablesafe.report.summary import Origin, render, summarise
@@ -109,6 +110,14 @@ def _protected(problem: Problem, method: Method) -> tuple[Release, dict[str, pl.
     over = next((part.over for part in (method.keep, method.tabu, method.relaxed) if part is not None), "sensitive")
     responses = () if method.keep is None else method.keep.responses
     tables["statistics.csv"] = statistics(problem, release, over=over, responses=responses)
+    found = quality(problem, release)
+    totals = found.totals()
+    tables["quality.csv"] = pl.DataFrame({"measure": list(totals), "value": [float(v) for v in totals.values()]})
+    tables["percent_changes.csv"] = found.distribution()
+    tables["accuracy_by_size.csv"] = found.by_size()
+    tables["quality_flags.csv"] = found.cells()
+    if method.relax_capacity:
+        tables["raised_capacities.csv"] = method.relaxation(problem).frame()
     return release, tables
 
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 from hypothesis import settings
+
+from tablesafe.hierarchy import Hierarchy
+from tablesafe.problem import Problem
+from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.table import Table
 
 settings.register_profile(  # these machines are noisy: no test asserts a time; what lands is judged on equal examples
     "tablesafe", deadline=None, derandomize=bool(os.environ.get("CI"))
@@ -29,3 +36,17 @@ def instances() -> Path:
 def paper_data() -> Path:
     """Published worked examples, copied into the repository with author, title and table number."""
     return Path(__file__).resolve().parent / "papers" / "data"
+
+
+@pytest.fixture(scope="session")
+def dandekar(paper_data: Path) -> Problem:
+    """Dandekar & Cox, "Synthetic Tabular Data" (2002), Table 1: 10 × 6 × 4 with totals, 24 sensitive cells."""
+    frame = pl.read_csv(paper_data / "dandekar_10x6x4" / "cells.csv").with_columns(
+        pl.col("col", "row", "level").cast(pl.String)
+    )
+    sizes = {"col": 10, "row": 6, "level": 4}
+    dimensions = {d: Hierarchy.from_pairs([(str(n), str(i)) for i in range(1, n)]) for d, n in sizes.items()}
+    columns = ["sensitive", "protection", "synthetic_value_2002"]
+    table = Table.from_cells(frame, dimensions=dimensions, columns=columns)
+    mask = table.columns["sensitive"] > 0
+    return Problem(table, sensitivity=Sensitivity.of(mask, np.asarray(table.columns["protection"])))

@@ -6,39 +6,21 @@ import csv
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from tablesafe.equations import Floats
-from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.jj import read_jj
 from tablesafe.methods.adjust.costs import MEASURES, cost_of
 from tablesafe.methods.adjust.directions import uniform
 from tablesafe.methods.adjust.instance import Instance, Limits, finer
 from tablesafe.methods.adjust.method import Adjust
 from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.solve.adjustment import LeastChange
-from tablesafe.table import Table
 
 PRINTED_QUANTITY = 4364
 """Quantity changed in Dandekar & Cox (2002), Table 4."""
 BEST_OF_100_RANDOM = 3058
 """Table 7, constant cost."""
-
-
-@pytest.fixture(scope="module")
-def dandekar(paper_data: Path) -> Problem:
-    """The 10×6×4 table of Dandekar & Cox, "Synthetic Tabular Data" (2002), Table 1."""
-    frame = pl.read_csv(paper_data / "dandekar_10x6x4" / "cells.csv").with_columns(
-        pl.col("col", "row", "level").cast(pl.String)
-    )
-    sizes = {"col": 10, "row": 6, "level": 4}
-    dimensions = {d: Hierarchy.from_pairs([(str(n), str(i)) for i in range(1, n)]) for d, n in sizes.items()}
-    columns = ["sensitive", "protection", "synthetic_value_2002"]
-    table = Table.from_cells(frame, dimensions=dimensions, columns=columns)
-    mask = table.columns["sensitive"] > 0
-    return Problem(table, sensitivity=Sensitivity.of(mask, np.asarray(table.columns["protection"])))
 
 
 def test_alternating_is_as_good_as_the_printed_table(dandekar: Problem) -> None:

@@ -7,36 +7,16 @@ constant cost is printed as 3,058. `benchmarks/adjust.py papers` shows all our f
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import polars as pl
-import pytest
 
-from tablesafe.hierarchy import Hierarchy
 from tablesafe.methods.adjust.costs import MEASURES
 from tablesafe.methods.adjust.method import Adjust
 from tablesafe.problem import Problem
 from tablesafe.quality import compared, quality
 from tablesafe.release import Release, Status
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 BEST_OF_100_RANDOM = 3058
-
-
-@pytest.fixture(scope="module")
-def dandekar(paper_data: Path) -> Problem:
-    """Table 1: 10 × 6 × 4 with totals, 24 sensitive cells, zeros exempt from change."""
-    frame = pl.read_csv(paper_data / "dandekar_10x6x4" / "cells.csv").with_columns(
-        pl.col("col", "row", "level").cast(pl.String)
-    )
-    sizes = {"col": 10, "row": 6, "level": 4}
-    dimensions = {d: Hierarchy.from_pairs([(str(n), str(i)) for i in range(1, n)]) for d, n in sizes.items()}
-    columns = ["sensitive", "protection", "synthetic_value_2002"]
-    table = Table.from_cells(frame, dimensions=dimensions, columns=columns)
-    mask = table.columns["sensitive"] > 0
-    return Problem(table, sensitivity=Sensitivity.of(mask, np.asarray(table.columns["protection"])))
 
 
 def printed(problem: Problem) -> Release:

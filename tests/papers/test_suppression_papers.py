@@ -4,40 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import polars as pl
 import pytest
 
 from tablesafe.audit.audit import audit
-from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.tauargus_micro import read_microdata
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.problem import Problem
 from tablesafe.rules import PPercent
-from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.solve.program import SolveStatus
-from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
 
 SIMPLE_2D_OPTIMUM = 521_926
 """Size × Region of testW, against outsiders; τ-ARGUS modular withholds 2,524,351."""
 
 
-def test_dandekar_23_complements_are_the_fewest(paper_data: Path) -> None:
+def test_dandekar_23_complements_are_the_fewest(dandekar: Problem) -> None:
     """The printed pattern of 39 complements leaves a sensitive cell open; 23 protect all 24, and no fewer can."""
-    frame = pl.read_csv(paper_data / "dandekar_10x6x4" / "cells.csv").with_columns(
-        pl.col("col", "row", "level").cast(pl.String)
-    )
-    sizes = {"col": 10, "row": 6, "level": 4}
-    dimensions = {d: Hierarchy.from_pairs([(str(n), str(i)) for i in range(1, n)]) for d, n in sizes.items()}
-    table = Table.from_cells(frame, dimensions=dimensions, columns=["sensitive", "protection"])
-    mask = table.columns["sensitive"] > 0
-    problem = Problem(table, sensitivity=Sensitivity.of(mask, np.asarray(table.columns["protection"])))
-    release = Suppress(cost="unit", algorithm="optimal", time_limit_s=300).protect(problem)
-    findings = audit(problem, release)
+    release = Suppress(cost="unit", algorithm="optimal", time_limit_s=300).protect(dandekar)
+    findings = audit(dandekar, release)
     assert findings.safe
     assert len(findings.cells) == 24
-    assert int((release.suppressed & ~mask).sum()) == 23
+    assert int((release.suppressed & ~dandekar.sensitivity.mask).sum()) == 23
     assert release.solution is not None
     assert release.solution.status == SolveStatus.OPTIMAL
     assert release.solution.bound == pytest.approx(23)

@@ -112,7 +112,7 @@ class LeastChange:
         else:
             both = sparse.hstack([self._matrix, -self._matrix], format="csc")
             rows = np.zeros(both.shape[0])
-            self._solver.passModel(_program(both, self._cost * self._scale.price, least, most, rows, rows))
+            self._solver.passModel(program_of(both, self._cost * self._scale.price, least, most, rows, rows))
         self._least, self._most = least, most
         _set(self._solver, objective_bound=self._worth(better_than))
         return self._answer()
@@ -185,7 +185,7 @@ class Directions:
         """A proven bound on the cost of every choice, and how much each switch leans to rising (0 to 1)."""
         model = self._model()
         solver = _solver(solver="simplex", **_TOLERANCES)
-        solver.passModel(_program(*model))
+        solver.passModel(program_of(*model))
         solver.run()
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return 0.0, np.full(len(self.switches.cells), 0.5)
@@ -217,10 +217,10 @@ class Directions:
         kinds = np.zeros(2 * cells + switched, dtype=np.uint8)
         kinds[2 * cells :] = 1
         kinds[: 2 * cells] = int(whole)
-        solver.passModel(_program(*model))
+        solver.passModel(program_of(*model))
         solver.changeColsIntegrality(len(kinds), np.arange(len(kinds), dtype=np.int32), kinds)
         if start is not None:
-            _begin_at(solver, np.concatenate([_sides(start[0]) / program.scale.step, start[1].astype(np.float64)]))
+            begin_at(solver, np.concatenate([_sides(start[0]) / program.scale.step, start[1].astype(np.float64)]))
         solver.run()
         return program._choice(solver)
 
@@ -286,7 +286,7 @@ def whole_moves(
     scaled = cost / largest * WORTH if largest > 0 else cost
     solver = _solver(time_limit=max(time_limit_s, 0.1), mip_rel_gap=1e-4, mip_feasibility_tolerance=1e-9)
     rows, columns = target.astype(np.float64), matrix.shape[1]
-    solver.passModel(_program(matrix, scaled, lower, upper, rows, rows))
+    solver.passModel(program_of(matrix, scaled, lower, upper, rows, rows))
     solver.changeColsIntegrality(columns, np.arange(columns, dtype=np.int32), np.ones(columns, dtype=np.uint8))
     solver.run()
     if solver.getInfo().primal_solution_status != HAS_POINT:
@@ -325,9 +325,10 @@ def _set(model: Any, /, **options: Any) -> None:
             raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
 
 
-def _program(
+def program_of(
     matrix: sparse.csc_array, cost: Floats, least: Floats, most: Floats, row_least: Floats, row_most: Floats
 ) -> Any:
+    """A linear program in the solver's own form."""
     program: Any = highspy.HighsLp()
     program.num_row_, program.num_col_ = matrix.shape
     program.col_cost_, program.col_lower_, program.col_upper_ = cost, least, most
@@ -338,7 +339,8 @@ def _program(
     return program
 
 
-def _begin_at(solver: Any, point: Floats) -> None:
+def begin_at(solver: Any, point: Floats) -> None:
+    """Tell the solver a point that is known already."""
     solution = highspy.HighsSolution()
     solution.col_value = point.tolist()
     solution.value_valid = True

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import SolverFailure
-from tablesafe.solve.adjustment import Box, Scale, Switches
+from tablesafe.solve.adjustment import Box, Scale, Switches, begin_at, program_of
 from tablesafe.solve.program import SolveStatus
 
 TOLERANCE = 1e-9
@@ -82,7 +82,7 @@ class KeptChange:
         solver = _solver(time_limit=max(time_limit_s, 0.1))
         columns, lower, upper = self._columns(step)
         rows, row_lower, row_upper = self._rows(step)
-        solver.passModel(_program(rows, columns, lower, upper, row_lower, row_upper))
+        solver.passModel(program_of(rows, columns, lower, upper, row_lower, row_upper))
         cells, switched = len(self.cost), len(self.switches.cells)
         if switched or whole:
             kinds = np.zeros(len(columns), dtype=np.uint8)
@@ -90,7 +90,7 @@ class KeptChange:
             kinds[2 * cells : 2 * cells + switched] = 1
             solver.changeColsIntegrality(len(kinds), np.arange(len(kinds), dtype=np.int32), kinds)
         if start is not None and (switched or whole):
-            _begin_at(solver, self._point(start, step, lower, upper))
+            begin_at(solver, self._point(start, step, lower, upper))
         solver.run()
         return self._kept(solver, step, mixed=bool(switched or whole))
 
@@ -204,23 +204,3 @@ def _solver(*, time_limit: float) -> Any:
         if solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
             raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
     return solver
-
-
-def _program(
-    matrix: sparse.csc_array, cost: Floats, least: Floats, most: Floats, row_least: Floats, row_most: Floats
-) -> Any:
-    program: Any = highspy.HighsLp()
-    program.num_row_, program.num_col_ = matrix.shape
-    program.col_cost_, program.col_lower_, program.col_upper_ = cost, least, most
-    program.row_lower_, program.row_upper_ = row_least, row_most
-    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_, program.a_matrix_.index_ = matrix.indptr, matrix.indices
-    program.a_matrix_.value_ = matrix.data.astype(np.float64)
-    return program
-
-
-def _begin_at(solver: Any, point: Floats) -> None:
-    solution = highspy.HighsSolution()
-    solution.col_value = point.tolist()
-    solution.value_valid = True
-    solver.setSolution(solution)

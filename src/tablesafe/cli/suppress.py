@@ -151,7 +151,9 @@ def _told(result: Result) -> str:
     whom = "it" if sensitive == 1 else "them"
     lines = [f"{cells}; {more:,} more {'is' if more == 1 else 'are'} withheld to protect {whom}."]
     if solution is not None:
-        least = f"no pattern costs less than {solution.bound:,.9g} (gap {solution.gap:.1%})"
+        least = "how far it is from the least is not proven"
+        if solution.bound > 0:
+            least = f"no pattern costs less than {solution.bound:,.9g} (gap {solution.gap:.1%})"
         word = "proven to be the least" if solution.gap < 1e-9 else least
         lines.append(f"What is withheld besides costs {solution.objective:,.9g}: {word}.")
     if result.stability is not None:

@@ -23,6 +23,7 @@ from tablesafe.linking import RESPONSE
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
 from tablesafe.rules.sensitivity import Rule
+from tablesafe.solve.program import Solution
 from tablesafe.table import Table
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def summarise(
         method=release.method,
         solution=""
         if solution is None or not internal
-        else f"{solution.status}, gap {solution.gap:.2%}, {solution.seconds:.1f} s",
+        else f"{solution.status}, {_gap(solution)}, {solution.seconds:.1f} s",
         rules=tuple(_rules(problem, internal)),
         reasons=tuple(_reasons(problem)) if internal else (),
         sensitive=len(problem.sensitive) if internal else None,
@@ -163,6 +164,12 @@ def _headline(problem: Problem, findings: Findings | None, internal: bool) -> st
         return "This release did not pass its audit."
     cells = len({opening.cell for opening in findings.open})
     return f"{_counted(cells, 'cell')} can be derived too closely from this release."
+
+
+def _gap(solution: Solution) -> str:
+    """How far the answer can be from the best; no bound is no gap of 100%."""
+    unproven = solution.bound == 0 < solution.objective
+    return "no bound proven" if unproven else f"gap {solution.gap:.2%}"
 
 
 def _responses(table: Table) -> str:

@@ -89,38 +89,6 @@ class Column:
 
 
 @dataclass(eq=False)
-class Slope:
-    """The slope of the published values on the true ones: `1 + L(y)`, linear."""
-
-    column: Column
-    within: float | None
-    name: str = "slope"
-    price: float = 1.0
-
-    @property
-    def group(self) -> str:
-        """The cells it is about."""
-        return self.column.name
-
-    @property
-    def unit(self) -> float:
-        """What rounding may do to it."""
-        return self.column.unit
-
-    def deviation(self, moves: Floats) -> float:
-        """How far the slope is from 1."""
-        return abs(Relation.of(self.column.values, self.column.published(moves)).slope - 1.0)
-
-    def note(self, moves: Floats) -> None:
-        """Nothing to learn: the form is exact."""
-
-    def rows(self, moves: Floats | None) -> list[Row]:
-        """One form, |L(y)|, wherever the moves are."""
-        d, room = self.column.centred, self.within or 0.0
-        return [self.column.row(d / (d @ d), 0.0, lower=-room, upper=room)]
-
-
-@dataclass(eq=False)
 class Variance:
     """The variance of the published values: two-sided, above by convex forms, below by the form at the last point."""
 
@@ -206,12 +174,12 @@ class Correlation:
 
 @dataclass(eq=False)
 class Linear:
-    """The paper's own linear objectives: |L(y)| as small, or L(y) as large, as possible."""
+    """The slope of the published values on the true ones is `1 + L(y)`: |L| small, or L as large as possible."""
 
     column: Column
-    largest: bool
     within: float | None = None
-    name: str = "L"
+    largest: bool = False
+    name: str = "slope"
     price: float = 1.0
 
     @property

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats
 from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.methods.adjust.forms import Between, Column, Correlation, Linear, Slope, Statistic, Variance
+from tablesafe.methods.adjust.forms import Between, Column, Correlation, Linear, Statistic, Variance
 from tablesafe.methods.adjust.instance import Instance
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.measures import Group, Over, Pair, groups_of, pairs_of
@@ -173,13 +173,13 @@ class Keep:
             return []
         if self.formulation == "linear":
             least = self.variance is not None or self.slope is not None
-            either: list[Statistic] = [Linear(column, largest=False)] if least else []
-            return [*either, Linear(column, largest=True)] if self.correlation is not None else either
+            either: list[Statistic] = [Linear(column, name="L")] if least else []
+            return [*either, Linear(column, largest=True, name="L")] if self.correlation is not None else either
         found: list[Statistic] = []
         if self.variance is not None:
             found.append(Variance(column, _number(self.variance)))
         if self.slope is not None:
-            found.append(Slope(column, _number(self.slope)))
+            found.append(Linear(column, _number(self.slope)))
         if self.correlation is not None:
             found.append(Correlation(column, _number(self.correlation)))
         return found

@@ -223,7 +223,7 @@ class Suppress:
             if search.best is None:
                 found = widened(problem, search, found, self._judge(problem))
         if group is None:
-            return self._safe(problem, search, found)
+            return self._sparing(problem, search, found, self._safe(problem, search, found))
         pattern = thinned_groups(search.instance, found, group, search.late)
         while True:
             safe = self._safe(problem, search, pattern)
@@ -245,10 +245,14 @@ class Suppress:
                 safe = widened(problem, search, safe, judge)
         except SolverFailure:
             return widened(problem, search, pattern, judge)
-        if (safe == pattern).all():
+        return safe
+
+    def _sparing(self, problem: Problem, search: Search, found: Mask, safe: Mask) -> Mask:
+        """The safe pattern without what repair has made needless; whole groups are not taken apart."""
+        if (safe == found).all():
             return safe
         search.extend(self.time_limit_s * (1 - SEARCHING))
-        return thinned(search, search.instance.forced, safe, judge)
+        return thinned(search, search.instance.forced, safe, self._judge(problem))
 
     def _judge(self, problem: Problem) -> Judge:
         """The audit that the pattern has to pass."""

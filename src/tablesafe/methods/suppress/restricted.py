@@ -7,6 +7,7 @@ better than every pattern that contributed to it. (Construct, merge, solve and a
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy import sparse
 from tablesafe.equations import Integers
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.optimal import optimise
-from tablesafe.methods.suppress.search import Search
+from tablesafe.methods.suppress.search import Search, Unfinished
 
 MARGIN = 1e-9
 
@@ -34,7 +35,8 @@ def combine(search: Search, *, seconds: float, patience: int) -> bool:
         solver=search.solver,
     )
     part.keep(search.best[cells], search.best_cost)
-    optimise(part, patience=patience)
+    with suppress(Unfinished):  # the time of this part is over, not that of the search: what it found counts
+        optimise(part, patience=patience)
     if part.best is None or part.best_cost >= search.best_cost * (1 - MARGIN):
         return False
     pattern = instance.forced.copy()

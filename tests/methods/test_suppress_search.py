@@ -1,0 +1,69 @@
+"""The search for a pattern: clocks, and what is kept when they ring."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import numpy as np
+import pytest
+
+from tablesafe.equations import Mask
+from tablesafe.hierarchy import Hierarchy
+from tablesafe.methods.suppress import restricted
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.search import Search, Unfinished
+from tablesafe.methods.suppress.strategy import first_pattern
+from tablesafe.problem import Problem
+from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.table import Table
+
+
+def a_search(seconds: float = 60.0) -> Search:
+    """A 6 × 6 table with totals, five cells of it sensitive."""
+    random = np.random.default_rng(3)
+    inner = random.integers(5, 90, (6, 6))
+    values = np.block([[inner, inner.sum(1, keepdims=True)], [inner.sum(0, keepdims=True), inner.sum()]])
+    codes = [*"abcdef", "Total"]
+    flat = Hierarchy.flat(codes[:-1], total="Total")
+    frame = {"r": np.repeat(codes, 7), "c": np.tile(codes, 7), "value": values.ravel()}
+    table = Table.from_cells(frame, dimensions={"r": flat, "c": flat})
+    mask = ~table.is_total & (random.random(len(table)) < 0.15)
+    problem = Problem(table, sensitivity=Sensitivity.of(mask, np.ceil(table.value / 5)))
+    return Search(
+        Instance.of(problem, problem.cost),
+        deadline=monotonic() + 60,
+        seconds=seconds,
+        seed=0,
+        report=lambda cost, bound: None,
+    )
+
+
+def test_what_a_part_found_counts_though_its_time_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = a_search()
+    first_pattern(search)
+    before = search.best_cost
+
+    def ends_early(part: Search, *, patience: int) -> None:
+        assert part.best is not None
+        better: Mask = part.instance.forced.copy()
+        part.keep(better, before / 2)
+        raise Unfinished(better)
+
+    monkeypatch.setattr(restricted, "optimise", ends_early)
+    assert restricted.combine(search, seconds=1.0, patience=10)
+    assert search.best_cost == before / 2
+
+
+def test_a_first_pattern_without_time_says_so_and_hands_over_what_it_has() -> None:
+    search = a_search(seconds=0.0)
+    with pytest.raises(Unfinished) as unfinished:
+        first_pattern(search)
+    assert search.best is None
+    assert unfinished.value.pattern[search.instance.cell].all()
+
+
+def test_an_extended_search_is_no_longer_late() -> None:
+    search = a_search(seconds=0.0)
+    assert search.late()
+    search.extend(1.0)
+    assert not search.late()

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import polars as pl
@@ -57,6 +57,23 @@ class Contributors:
         )
 
 
+class Origin(Protocol):
+    """Records, and how a table was made from them."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options that `tabulate` was given, by name."""
+        ...
+
+    def records(self) -> pl.DataFrame:
+        """The records that the table counts, with every column, in their order."""
+        ...
+
+    def table(self, records: Any = None, **changes: Any) -> Table:
+        """Tabulate again: from other records, or with other options of `tabulate`, or both."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Cells and the equations between them; `equations @ integers` is exactly zero."""
@@ -85,6 +102,8 @@ class Table:
     """Further columns by name: shadow and cost variables, standard errors, request flags."""
     exact: bool = True
     """False when the values as given had too many decimals and were rounded to `decimals`."""
+    origin: Origin | None = field(default=None, repr=False)
+    """How the table was made from records, when it was. It does not travel with a table to other processes."""
 
     # -- how to build one ------------------------------------------------------------------------------------------
 
@@ -349,6 +368,9 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.integers)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "origin": None}
 
     @cached_property
     def value(self) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tablesafe.tabulate.axes import make_axes
 from tablesafe.tabulate.build import Cells, add_up
 from tablesafe.tabulate.columns import scales
 from tablesafe.tabulate.leaves import aggregate
+from tablesafe.tabulate.origin import Origin
 from tablesafe.tabulate.plan import ERROR, Engine, Equations, Plan, Progress, Where, make_plan
 from tablesafe.tabulate.scan import Scan, make_scan, words
 from tablesafe.tabulate.sources import open_records, quoted, seal, session
@@ -73,6 +75,7 @@ def tabulate(
     for an Ibis table, a function of it (and no SQL). Text of a CSV file counts as numbers there if every entry of the
     column is one.
     """
+    options = {name: given for name, given in locals().items() if name not in {"source", "progress"}}
     plan = make_plan(
         dimensions=dimensions, column_of=column_of, value=value, equations=equations, respondent=respondent,
         holding=holding, weight=weight, largest=largest, where=where, margins=margins, missing=missing, shadow=shadow,
@@ -90,7 +93,7 @@ def tabulate(
             seal(connection, records)
             cells = _through_duckdb(make_scan(connection, records, plan), report)
     report("Building the table", 0, None)
-    return cells.joined()
+    return replace(cells.joined(), origin=Origin(source, options, plan, tabulate))
 
 
 def _through_duckdb(scan: Scan, progress: Progress) -> Cells:

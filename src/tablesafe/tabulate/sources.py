@@ -95,6 +95,7 @@ def session(memory_limit: str | None, threads: int | None, temporary: str | Path
                 f"memory_limit={memory_limit!r} or threads={threads!r} cannot be used: {first_line(error)}\n\n"
                 f"Hint: write a limit as '4GB' and threads as a whole number."
             ) from error
+        connection.execute("SET enable_progress_bar = false")
         try:
             yield connection, Path(private)
         except duckdb.OutOfMemoryException as error:

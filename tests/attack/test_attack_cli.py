@@ -57,7 +57,7 @@ def test_json_and_a_cell_that_is_given_away(tmp_path: Path, capsys: pytest.Captu
     code = call(["attack", str(tmp_path / "open.jj"), "--attacks", "all", "--time-limit-s", "20", "--json"])
     document = json.loads(capsys.readouterr().out)
     assert code == 1
-    assert "(1 are known exactly)" in document["headline"]
+    assert "(known exactly: 1)" in document["headline"]
     assert all(row["exactly"] == 1 for row in document["attacks"])
 
 

@@ -37,7 +37,7 @@ def test_a_cell_that_is_known_is_disclosed() -> None:
     assert found.disclosed.tolist() == [True, False, True]
     assert found.exactly.tolist() == [True, False, False]
     assert found.share == pytest.approx(2 / 3)
-    assert str(found).endswith("2 of 3 sensitive cells (1 are known exactly).")
+    assert str(found).endswith("2 of 3 sensitive cells (known exactly: 1).")
 
 
 def test_relative_error_and_the_order_of_risk() -> None:

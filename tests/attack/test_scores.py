@@ -31,7 +31,7 @@ def test_the_headline_is_about_the_attack_that_comes_nearest(case: tuple[Problem
     assert scores.worst.attack == "midpoint"
     assert scores.headline == (
         "An intruder using the midpoint lands within the protection interval of 3 of 5 sensitive cells "
-        "(1 are known exactly)."
+        "(known exactly: 1)."
     )
     frame = scores.frame()
     assert frame["attack"].to_list() == ["midpoint", "simplex vertex"]

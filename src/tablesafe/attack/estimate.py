@@ -130,5 +130,5 @@ class Estimate:
         known, disclosed = int(self.exactly.sum()), int(self.disclosed.sum())
         return (
             f"An intruder using the {self.attack} lands within the protection interval of {disclosed:,} of "
-            f"{len(self.cells):,} sensitive cells" + (f" ({known:,} are known exactly)." if known else ".")
+            f"{len(self.cells):,} sensitive cells" + (f" (known exactly: {known:,})." if known else ".")
         )

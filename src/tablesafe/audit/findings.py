@@ -21,7 +21,7 @@ from tablesafe.audit.unions import Union, Unions
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidInput
 from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.release import Release, Status
 
 NEVER_NARROWER = 1e-6
 """Units of width below which an interval is a point: what comes from a table is whole."""
@@ -283,13 +283,17 @@ class Findings:
         """A summary for the terminal; the first open cells are spelled out."""
         sensitive, withheld = int(self._sensitive.sum()), int(self.release.suppressed.sum())
         good = int(self.protected[self._sensitive].sum())
+        changed = int((self.release.status == Status.CHANGED).sum())
+        also = f", {changed:,} changed" if changed else ""
         verdict = "SAFE" if self.safe else "NOT SAFE"
+        whom = "outsiders and insiders" if self.safe and self.insiders is not None else "outsiders"
         lines = [
-            f"{verdict}: {good:,} of {sensitive:,} sensitive cells are protected from outsiders "
-            f"({withheld:,} of {len(self.problem.table):,} cells are withheld)."
+            f"{verdict}: {good:,} of {sensitive:,} sensitive cells are protected from {whom} "
+            f"({withheld:,} of {len(self.problem.table):,} cells are withheld{also})."
         ]
         if self.certificate is not None and good:
-            lines.append(f"Proved by {self.certificate.witnesses:,} witness tables in exact arithmetic.")
+            tables = "table" if self.certificate.witnesses == 1 else "tables"
+            lines.append(f"Proved by {self.certificate.witnesses:,} witness {tables} in exact arithmetic.")
         if self.beyond_outsiders:
             sums = sum(opening.how is How.SUM for opening in self.beyond_outsiders)
             cells = len({opening.cell for opening in self.beyond_outsiders if opening.how is not How.SUM})

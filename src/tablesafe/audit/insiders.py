@@ -21,7 +21,7 @@ others hide each other, and nothing more is asked. And nothing is asked below wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,8 @@ class Insider:
     """False when it takes contributions that the table does not list, but that are possible."""
     names: tuple[str, ...] = ()
     """Who it is; only when asked for."""
+    members: Members = field(default=(), repr=False)
+    """Who it is, by number (see `knowledge.Lists`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +71,8 @@ class Insiders:
     """The worst insider of every sensitive cell that is open to one, and what was looked at."""
 
     found: tuple[Insider, ...]
+    every: tuple[Insider, ...] = field(repr=False)
+    """All that were found, not only the worst of each cell."""
     checked: int
     """Cells that were looked at."""
     programs: int
@@ -103,7 +107,7 @@ def insiders(
         raise InvalidOption(f"insiders' coalition must be at least 1, got {coalition!r}.")
     knowledge = Knowledge.of(system, coalition)
     if knowledge is None:
-        return Insiders((), 0, 0, "No insiders: the table tells neither contributors nor their number.")
+        return Insiders((), (), 0, 0, "No insiders: the table tells neither contributors nor their number.")
     sensitive = np.flatnonzero(problem.sensitivity.mask[system.cells])
     wanted = sensitive if wanted is None else np.intersect1d(wanted, sensitive)
     search = _Search(problem, knowledge, wanted, max_coalitions)
@@ -112,6 +116,7 @@ def insiders(
     who = "contributor" if coalition == 1 else f"coalition of up to {coalition}"
     return Insiders(
         tuple(search.worst(names)),
+        tuple(search.every(names)),
         len(wanted),
         search.moves.solved,
         f"Every {who} of the {len(listed):,} contributors listed in suppressed cells, "
@@ -388,23 +393,30 @@ class _Search:
 
     def worst(self, names: bool) -> Iterator[Insider]:
         """The insider that learns most about each cell that is open to one."""
-        unit = 10.0**self.system.table.decimals
         for target, openings in sorted(self.openings.items()):
             need = self.needs[target]
-            worst = max(openings, key=lambda opening: opening.badness(need))
-            yield Insider(
-                cell=int(self.system.cells[target]),
-                role=role(self.knowledge, target, worst.members),
-                size=max(len(worst.members), 1),
-                lower=worst.lower / unit,
-                upper=worst.upper / unit,
-                short_below=worst.short[0] / unit,
-                short_above=worst.short[1] / unit,
-                short_width=worst.short[2] / unit,
-                exact=worst.exact,
-                certain=worst.certain,
-                names=tuple(_name(self.knowledge, member) for member in worst.members) if names else (),
-            )
+            yield self._told(target, max(openings, key=lambda opening: opening.badness(need)), names)
+
+    def every(self, names: bool) -> Iterator[Insider]:
+        """All insiders that a cell is open to, as far as they were looked at."""
+        return (self._told(cell, one, names) for cell, openings in sorted(self.openings.items()) for one in openings)
+
+    def _told(self, target: int, opening: _Opening, names: bool) -> Insider:
+        unit = 10.0**self.system.table.decimals
+        return Insider(
+            cell=int(self.system.cells[target]),
+            role=role(self.knowledge, target, opening.members),
+            size=max(len(opening.members), 1),
+            lower=opening.lower / unit,
+            upper=opening.upper / unit,
+            short_below=opening.short[0] / unit,
+            short_above=opening.short[1] / unit,
+            short_width=opening.short[2] / unit,
+            exact=opening.exact,
+            certain=opening.certain,
+            names=tuple(_name(self.knowledge, member) for member in opening.members) if names else (),
+            members=opening.members,
+        )
 
 
 def allowed(limits: Limits, move: Move, but: int) -> bool:

@@ -40,6 +40,8 @@ SEARCHING = 0.8
 """Share of the time for the search; the rest is for the audit."""
 LARGE = 12_000
 """Cells beyond which `auto` does not try to prove an optimum."""
+VERY_LARGE = 100_000
+"""Cells beyond which `auto` works in parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,9 +206,12 @@ class Suppress:
                 bound = 0.0
             return pattern, float(cost[pattern & ~instance.forced].sum()), bound
 
+    def _in_parts(self, cells: int) -> bool:
+        return self.algorithm == "modular" or (self.algorithm == "auto" and cells > VERY_LARGE)
+
     def _flows(self, instance: Instance, work: Work) -> Flows | None:
         """Flows instead of linear programs, where the table is a network; `network` insists on it."""
-        flows = None if self.algorithm == "modular" else Flows.of(instance, work)
+        flows = None if self._in_parts(len(instance)) else Flows.of(instance, work)
         if flows is None and self.algorithm == "network":
             raise InvalidOption(
                 "Suppress.algorithm is 'network', but this table is no network: that takes two dimensions, at most "
@@ -216,8 +221,11 @@ class Suppress:
 
     def _repaired(self, problem: Problem, search: Search, group: Integers | None) -> Mask:
         """The pattern found, once the audit has nothing against it; of whole groups where patterns must be the same."""
-        if self.algorithm == "modular":
-            found = modular(search.instance, guard=Guard.of(problem), seconds=self.time_limit_s, executor=self.executor)
+        if self._in_parts(len(problem.table)):
+            guard = Guard.of(problem) if self.insiders else None
+            found = modular(
+                search.instance, guard=guard, seconds=self.time_limit_s, executor=self.executor, report=self.progress
+            )
         else:
             found = self._found(search)
             if search.best is None:
@@ -252,7 +260,8 @@ class Suppress:
         if (safe == found).all():
             return safe
         search.extend(self.time_limit_s * (1 - SEARCHING))
-        return thinned(search, search.instance.forced, safe, self._judge(problem))
+        given = found if self._in_parts(len(found)) else search.instance.forced
+        return thinned(search, given, safe, self._judge(problem))
 
     def _judge(self, problem: Problem) -> Judge:
         """The audit that the pattern has to pass."""

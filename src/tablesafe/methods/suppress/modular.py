@@ -8,6 +8,8 @@ No part holds more than a fixed number of cells, and no more than a fixed number
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from concurrent.futures import Executor
 
 import numpy as np
@@ -40,27 +42,42 @@ DOUBT_S = 0.02
 
 
 def modular(
-    instance: Instance, *, guard: Guard | None = None, seconds: float = 60.0, executor: Executor | None = None
+    instance: Instance,
+    *,
+    guard: Guard | None = None,
+    seconds: float = 60.0,
+    executor: Executor | None = None,
+    report: Callable[[float, float], None] | None = None,
 ) -> Mask:
     """A pattern that protects every target of an instance; raises CannotProtect for the first that none protects.
 
     With a guard, against single respondents too, as far as that can be. Second thoughts take `seconds` of work in all,
-    or as much as the first ones.
+    or half as much as the first ones; an interrupt ends them. `report` is told the cost and a bound on it.
     """
     if not len(instance.level):
         return instance.forced.copy()
     with workers(executor, len(instance.level) * (TARGET_S + DOUBT_S)) as pool:
-        plan = Modular(instance, guard, pool)
+        plan = Modular(instance, guard, pool, report)
         plan.protect()
-        plan.clean_up(seconds)
+        try:
+            plan.clean_up(seconds)
+        except KeyboardInterrupt:
+            warnings.warn("Interrupted: the pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2)
     return plan.pattern
 
 
 class Modular:
     """The state of the whole table between parts: who is protected by which deviation."""
 
-    def __init__(self, instance: Instance, guard: Guard | None, pool: Executor | None) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        guard: Guard | None,
+        pool: Executor | None,
+        report: Callable[[float, float], None] | None = None,
+    ) -> None:
         self.instance = instance
+        self._report = report
         self._guard = guard
         self._pool = pool
         self._subtables = Subtables.of(instance.rows)
@@ -101,7 +118,7 @@ class Modular:
 
     def clean_up(self, seconds: float) -> None:
         """Publish again what is not needed, the most costly cells and whatever stands in their subtables."""
-        end = self._spent + max(seconds, self._spent)
+        end = self._spent + max(seconds, self._spent / 2)
         for _ in range(PASSES):
             before = self._cost()
             self._clean(self._costly(), end - self._spent)
@@ -124,6 +141,8 @@ class Modular:
         batches = self._subtables.batches(cells, DOUBTFUL)
         depth = [int(self._subtables.depth[cells[own[0]]]) for own in batches]
         for wave in waves(batches, depth, WAVE):
+            if self._report is not None:
+                self._report(self._cost(), 0.0)
             self._clean_wave([cells[np.sort(batches[i])] for i in wave], seconds / len(cells))
 
     def _clean_wave(self, batches: list[Integers], each: float) -> None:

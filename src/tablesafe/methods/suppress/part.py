@@ -18,7 +18,7 @@ from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.surroundings import Effort, LocalProgram, Scratch, System, around
 from tablesafe.solve.small import NO_LIMIT, Columns, SmallSolver
 
-EFFORTS = 3
+EFFORTS = 4
 GUARDED = 2
 SECOND_THOUGHTS = 1
 """Efforts spent on a target, on a deviation that convinces respondents, and on a cell that may be published again."""
@@ -31,6 +31,8 @@ LEEWAY = 1.5
 """A program counts what is withheld already as almost free, not as free: how much dearer than it pays it may look."""
 PIVOTS = 500
 """Steps of the simplex method after which a second thought is given up."""
+NEAR = 2_000
+"""Cells that count as near."""
 CROWDED = 60
 """Deviations that rely on a cell, beyond which it is not reconsidered."""
 
@@ -104,9 +106,8 @@ class Ledger:
         self._uses = np.zeros(len(part.cost), dtype=np.int32)
         self._users: dict[int, set[int]] = {}
         self._system = System.of(part.rows, part.up, part.down)
-        self._guarded = self._system
-        if part.guard is not None:
-            self._guarded = self._system._replace(down=np.minimum(part.down, part.guard.down))
+        self._guard, self._guarded = part.guard, self._system
+        self.watched_by(part.guard)
         self._scratch = Scratch.over(self._system)
         self._solver = SmallSolver()
         self._efforts = _efforts(part.rows)
@@ -116,6 +117,12 @@ class Ledger:
         self._targets: dict[int, list[int]] = {}
         for target, cell in enumerate(part.cell.tolist()):
             self._targets.setdefault(cell, []).append(target)
+
+    def watched_by(self, guard: Guard | None) -> None:
+        """Look from now on for deviations that these respondents cannot rule out."""
+        self._guard = guard
+        if guard is not None:
+            self._guarded = self._system._replace(down=np.minimum(self.part.down, guard.down))
 
     @property
     def seconds(self) -> float:
@@ -158,8 +165,8 @@ class Ledger:
     def _guarded_first(
         self, target: int, efforts: int, pending: dict[int, None], strict: frozenset[int]
     ) -> Held | None:
-        if self.part.guard is not None:
-            found = self._guarded_deviation(target, min(efforts, GUARDED))
+        if self._guard is not None:
+            found = self._guarded_deviation(target, efforts if target in strict else min(efforts, GUARDED))
             if found is not None:
                 return Held(*found, (target, *self._also_guarded(*found, target, pending)), guarded=True)
             if target in strict:
@@ -172,10 +179,10 @@ class Ledger:
 
     def _guarded_deviation(self, target: int, efforts: int) -> tuple[Integers, Floats] | None:
         """A cheap deviation that no single respondent can rule out."""
-        assert self.part.guard is not None
+        assert self._guard is not None
         cell, system = int(self.part.cell[target]), self._guarded
         price, down = self._price, float(system.down[cell])
-        self._price = np.where(self.part.guard.alone, np.inf, price)
+        self._price = np.where(self._guard.alone, np.inf, price)
         self._price[cell] = price[cell]
         system.down[cell] = self.part.down[cell]
         found = self.cheapest(target, efforts, guarded=True)
@@ -233,10 +240,10 @@ class Ledger:
 
     def _also_guarded(self, cells: Integers, amount: Floats, target: int, pending: dict[int, None]) -> Iterable[int]:
         """Pending targets that a guarded deviation protects as well, so that no respondent can rule it out for them."""
-        assert self.part.guard is not None
+        assert self._guard is not None
         own = int(self.part.cell[target])
         for other in self._also_protected(cells, amount, target, pending, self._guarded):
-            if self.part.cell[other] == own or not self.part.guard.alone[own]:
+            if self.part.cell[other] == own or not self._guard.alone[own]:
                 yield other
 
     def _also_protected(
@@ -299,9 +306,18 @@ class Ledger:
 
 
 def _efforts(rows: sparse.csr_array) -> tuple[Effort, ...]:
-    """How wide to look: in d dimensions the far corner of a box is d steps away, and one more step shows other ways."""
+    """How wide to look: in d dimensions the far corner of a box is d steps away, and one more step shows other ways.
+
+    First the cheapest cells there; then all that are near, because cells withheld already are cheap and may crowd out
+    those that help; then the cheapest of a wide area; then everything.
+    """
     d = max(1, rows.nnz // max(1, rows.shape[1]))
-    return Effort(d + 1, 30_000, 200 * d), Effort(64, 200_000, 4_000), Effort(10**6, 10**9, 10**9)
+    return (
+        Effort(d + 1, 30_000, 200 * d),
+        Effort(d + 1, NEAR, 2 * NEAR),
+        Effort(64, 200_000, 4_000),
+        Effort(10**6, 10**9, 10**9),
+    )
 
 
 def _moves(program: LocalProgram, x: Floats) -> Floats:

@@ -12,12 +12,17 @@ from scipy import sparse
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
+from tablesafe.audit.insiders import Insider
+from tablesafe.audit.insiders import insiders as find_insiders
+from tablesafe.audit.knowledge import Lists, Members
+from tablesafe.audit.system import System
 from tablesafe.audit.unions import Union
+from tablesafe.audit.unions import unions as find_unions
 from tablesafe.equations import Integers, Mask
 from tablesafe.errors import SolverFailure
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
-from tablesafe.methods.suppress.part import EFFORTS, Ledger, Part
+from tablesafe.methods.suppress.part import Ledger, Part
 from tablesafe.methods.suppress.search import Search
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
@@ -41,21 +46,54 @@ def repaired(
     arithmetic and thinks of insiders and of derivable sums as well. Each round asks for a little more than the
     levels, so that the two cannot disagree for ever.
     """
-    guard = Guard.of(problem)
+    guard, lists = Guard.of(problem), Lists.of(problem.table)
+    release = Release.from_suppression(problem, pattern)
+    findings = _audited(problem, release, insiders=insiders, unions=unions, executor=executor)
     for round_ in range(ROUNDS):
-        release = Release.from_suppression(problem, pattern)
-        findings = audit(problem, release, exact=False, insiders=insiders, unions=unions, executor=executor)
         if findings.safe:
             return pattern
         before = pattern
         pattern = pattern | _against_outsiders(_opened(search.instance, pattern, round_), guard, findings)
-        pattern = pattern | _against_insiders(_opened(search.instance, pattern, round_), guard, findings)
+        if lists is not None and findings.insiders is not None:
+            found = [insider for insider in findings.insiders.every if insider.certain]
+            asked, whose = _asked(search.instance, found, problem)
+            pattern = pattern | _against_insiders(_opened(asked, pattern, round_), whose, lists, problem.table.integers)
         pattern = pattern | _against_sums(_opened(search.instance, pattern, round_), problem, findings)
         if (pattern == before).all() and round_ > 5:
             break
+        findings = _again(problem, pattern, findings, executor)
     raise SolverFailure(
         f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.\n\n"
         f"Hint: try margin=0.01 or zeros=True; or waive the cell; please report this."
+    )
+
+
+def _audited(
+    problem: Problem, release: Release, *, insiders: bool, unions: bool, executor: Executor | None
+) -> Findings:
+    return audit(problem, release, exact=False, certify=False, insiders=insiders, unions=unions, executor=executor)
+
+
+def _again(problem: Problem, pattern: Mask, findings: Findings, executor: Executor | None) -> Findings:
+    """The audit of a pattern that withholds more than the one of the findings.
+
+    What was protected from somebody stays so, however much more is withheld: the tables that prove it still agree with
+    what is published. So only what was open is looked at again, and all sums, because there are new ones.
+    """
+    release = Release.from_suppression(problem, pattern)
+    insiders, unions = findings.insiders, findings.unions
+    if not findings.protected.all():
+        return _audited(problem, release, insiders=insiders is not None, unions=unions is not None, executor=executor)
+    system = System.of(problem, release)
+    if insiders is not None:
+        still = np.unique(np.array([insider.cell for insider in insiders.found], dtype=np.int64))
+        insiders = find_insiders(problem, system, np.searchsorted(system.cells, still))
+    return replace(
+        findings,
+        release=release,
+        system=system,
+        insiders=insiders,
+        unions=None if unions is None else find_unions(problem, system),
     )
 
 
@@ -104,28 +142,53 @@ def _against_outsiders(instance: Instance, guard: Guard | None, findings: Findin
     return instance.forced | ledger.used
 
 
-def _against_insiders(instance: Instance, guard: Guard | None, findings: Findings) -> Mask:
-    """What has to be withheld besides so that nobody can rule the protecting deviations out.
+def _against_insiders(instance: Instance, found: Sequence[Insider], lists: Lists, value: Integers) -> Mask:
+    """What has to be withheld besides so that insiders who learn too much no longer do; one target of each.
 
-    Such a deviation moves no cell that one respondent knows alone, and takes none below what its largest contributor
-    has there; where that is too much to ask, it only leaves the cells known to one respondent alone. Looked for nearby
-    first: far away is slow, and seldom needed.
+    Each gets a deviation of its own, which it cannot rule out: it moves no cell that the insider knows, and takes none
+    below what it has there itself.
     """
-    found = () if findings.insiders is None else findings.insiders.found
-    cells = np.unique(np.array([insider.cell for insider in found if insider.certain], dtype=np.int64))
-    targets = _targets_of(instance, cells)
-    if guard is None or not targets.size:
-        return instance.forced
-    pattern = instance.forced
-    loose = replace(guard, down=np.full(len(instance), np.inf))
-    for view, efforts in ((guard, 1), (loose, 1), (guard, EFFORTS), (loose, EFFORTS)):
-        ledger = _ledger(replace(instance, forced=pattern), targets, view)
-        failed = ledger.protect_all(range(len(targets)), efforts=efforts, strict=frozenset(range(len(targets))))
-        pattern = pattern | ledger.used
-        targets = targets[failed]
-        if not targets.size:
-            break
-    return pattern
+    ledger = _ledger(instance, np.arange(len(found)), None)
+    for target, insider in enumerate(found):
+        ledger.watched_by(_seen_by(insider.members, lists, value))
+        ledger.protect_all([target], strict=frozenset([target]))
+    return instance.forced | ledger.used
+
+
+def _seen_by(members: Members, lists: Lists, value: Integers) -> Guard:
+    """What one insider knows: the cells that have no other contributor, and what it has in all others."""
+    theirs = np.isin(lists.who, members)
+    alone = theirs.any(axis=1) & (theirs.sum(axis=1) >= lists.everyone)
+    own = np.zeros(len(value)) if lists.negative else (lists.own * theirs).sum(axis=1)
+    return Guard(alone, np.where(theirs.any(axis=1) & (not lists.negative), value - own, np.inf))
+
+
+def _asked(instance: Instance, found: Sequence[Insider], problem: Problem) -> tuple[Instance, list[Insider]]:
+    """The instance with what insiders should not be able to rule out as its targets, and the insider of each."""
+    unit, whose = 10.0**problem.table.decimals, []
+    cell: list[int] = []
+    sign: list[int] = []
+    level: list[float] = []
+    for insider in found:
+        true = float(problem.table.value[insider.cell])
+        further = {
+            -1: insider.short_below and true - insider.lower + insider.short_below,
+            +1: insider.short_above and insider.upper - true + insider.short_above,
+        }
+        if not any(further.values()):
+            further[+1] = max(insider.short_width, 1.0 / unit) + insider.upper - true
+        for side, far in further.items():
+            if far:
+                cell.append(insider.cell)
+                sign.append(side)
+                level.append(float(np.ceil(far * unit - 1e-6)))
+                whose.append(insider)
+    return replace(
+        instance,
+        cell=np.array(cell, dtype=np.int64),
+        sign=np.array(sign, dtype=np.int8),
+        level=np.array(level, dtype=np.float64),
+    ), whose
 
 
 def _against_sums(instance: Instance, problem: Problem, findings: Findings) -> Mask:

@@ -247,7 +247,7 @@ class Suppress:
         judge = self._judge(problem)
         try:
             safe = repaired(
-                problem, search, pattern, insiders=self.insiders, unions=self.unions, executor=self.executor
+                problem, search.instance, pattern, insiders=self.insiders, unions=self.unions, executor=self.executor
             )
             if self.coalition > 1 or self.integers:
                 safe = widened(problem, search, safe, judge)

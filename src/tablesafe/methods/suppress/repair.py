@@ -23,7 +23,6 @@ from tablesafe.errors import SolverFailure
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
 from tablesafe.methods.suppress.part import Ledger, Part
-from tablesafe.methods.suppress.search import Search
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
 from tablesafe.release import Release
@@ -33,7 +32,7 @@ ROUNDS = 30
 
 def repaired(
     problem: Problem,
-    search: Search,
+    instance: Instance,
     pattern: Mask,
     *,
     insiders: bool = True,
@@ -53,12 +52,12 @@ def repaired(
         if findings.safe:
             return pattern
         before = pattern
-        pattern = pattern | _against_outsiders(_opened(search.instance, pattern, round_), guard, findings)
+        pattern = pattern | _against_outsiders(_opened(instance, pattern, round_), guard, findings)
         if lists is not None and findings.insiders is not None:
             found = [insider for insider in findings.insiders.every if insider.certain]
-            asked, whose = _asked(search.instance, found, problem)
+            asked, whose = _asked(instance, found, problem)
             pattern = pattern | _against_insiders(_opened(asked, pattern, round_), whose, lists, problem.table.integers)
-        pattern = pattern | _against_sums(_opened(search.instance, pattern, round_), problem, findings)
+        pattern = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings)
         if (pattern == before).all() and round_ > 5:
             break
         findings = _again(problem, pattern, findings, executor)

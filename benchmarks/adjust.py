@@ -2,7 +2,7 @@
 
 python benchmarks/adjust.py papers                         # Tables 6 and 7 of Dandekar & Cox beside the printed figures
 python benchmarks/adjust.py reference path/to/instances    # the CSPLIB instances against their reference values
-python benchmarks/adjust.py large [cells] [seconds]        # fixed directions, then local search; default 100,000
+python benchmarks/adjust.py large [cells [seconds [2|3]]]  # fixed directions, then local search; default 100,000 300 2
 """
 
 from __future__ import annotations
@@ -100,33 +100,33 @@ def tree(name: str, leaves: int, fan: int = 6) -> Hierarchy:
     return Hierarchy.from_pairs(pairs)
 
 
-def table(cells: int, seed: int = 0) -> Problem:
-    """Two hierarchies, a fifth of the inner cells empty, a tenth of all cells sensitive by 10 % of their value."""
-    random, side = np.random.default_rng(seed), int(np.sqrt(cells / 1.25))
-    value = np.where(random.random(side**2) < 0.2, 0, np.rint(np.exp(random.normal(4, 2, side**2)))).astype(np.int64)
+def table(cells: int, ways: int, seed: int = 0) -> Problem:
+    """Hierarchies in two or three dimensions, a fifth of the inner cells empty, a tenth of all cells sensitive."""
+    random, side = np.random.default_rng(seed), int((cells / 1.25**ways * (1.2 if ways == 2 else 1.1)) ** (1 / ways))
+    value = np.where(random.random(side**ways) < 0.2, 0, np.rint(np.exp(random.normal(4, 2, side**ways))))
     at = np.flatnonzero(value)
-    codes = {d: pl.Series([f"{d}{k}" for k in range(side)]) for d in "ab"}
+    names = "abc"[:ways]
+    codes = {d: pl.Series([f"{d}{k}" for k in range(side)]) for d in names}
+    places = np.unravel_index(at, (side,) * ways)
     frame = pl.DataFrame(
-        {
-            "a": codes["a"].gather((at // side).astype(np.uint32)),
-            "b": codes["b"].gather((at % side).astype(np.uint32)),
-            "value": value[at],
-        }
+        {d: codes[d].gather(place.astype(np.uint32)) for d, place in zip(names, places, strict=True)}
+        | {"value": value[at].astype(np.int64)}
     )
-    made = Table.from_cells(frame, dimensions={d: tree(d, side) for d in "ab"}, missing_totals="compute")
+    made = Table.from_cells(frame, dimensions={d: tree(d, side) for d in names}, missing_totals="compute")
     inner = (~made.is_total & (made.value > 0)).astype(np.float64)
     mask = random.random(len(made)) < inner / inner.sum() * 0.1 * len(made)
     level = np.ceil(0.1 * made.value)
     return Problem(made, sensitivity=Sensitivity.of(mask, np.minimum(level, made.value), level))
 
 
-def large(cells: int, seconds: float) -> None:
+def large(cells: int, seconds: float, ways: int) -> None:
     """Fixed directions, and what a local search makes of them."""
-    problem = table(cells)
-    print(f"{len(problem.table):,} cells, {len(problem.sensitive):,} sensitive")
+    problem = table(cells, ways)
+    print(f"{ways} dimensions, {len(problem.table):,} cells, {len(problem.sensitive):,} sensitive")
+    asked: tuple[DirectionsName, ...] = ("alternating", "search") if cells <= 300_000 else ("alternating",)
     for cost in ("value", "constant"):
         before = None
-        for directions in ("alternating", "search") if cells <= 300_000 else ("alternating",):
+        for directions in asked:
             begin = process_time()
             solution = Adjust(cost=cost, directions=directions, time_limit_s=seconds).protect(problem).solution
             assert solution is not None
@@ -144,6 +144,7 @@ if __name__ == "__main__":
         case ["reference", folder]:
             reference(Path(folder))
         case ["large", *rest]:
-            large(int(rest[0]) if rest else 100_000, float(rest[1]) if len(rest) > 1 else 300.0)
+            cells, seconds, ways = (*map(int, rest), *(100_000, 300, 2)[len(rest) :])
+            large(cells, seconds, ways)
         case _:
             print(__doc__)

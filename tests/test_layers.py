@@ -11,8 +11,9 @@ import tablesafe
 
 SOURCE = Path(tablesafe.__file__).parent
 LAYERS = [
-    "errors", "files", "hierarchy", "equations", "table", "linking", "tabulate", "rules", "problem", "solve", "release",
-    "audit", "verify", "attack", "methods", "loss", "quality", "io", "report", "job", "pipeline", "cli", "web",
+    "errors", "files", "hierarchy", "equations", "table", "linking", "tabulate", "rules", "problem", "mechanism",
+    "solve", "release", "posterior", "audit", "verify", "attack", "methods", "loss", "quality", "io", "report", "job",
+    "pipeline", "cli", "web",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}
 

@@ -228,7 +228,7 @@ def test_run_takes_a_path(folder: Path) -> None:
     (folder / "job.toml").write_text(dump_job(job_in(folder)))
     assert load_job(folder / "job.toml") == job_in(folder)
     assert isinstance(run(str(folder / "job.toml")), Result)
-    with pytest.raises(InvalidInput, match="ARGUS"):
+    with pytest.raises(InvalidInput, match="no file"):
         run(folder / "batch.arb")
 
 

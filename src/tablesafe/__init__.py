@@ -36,23 +36,50 @@ if TYPE_CHECKING:
     from tablesafe.attack.shrinking import ShrunkMidpoint
     from tablesafe.attack.trial import trial_p, trial_p_by_method
     from tablesafe.audit.audit import audit
+    from tablesafe.audit.differencing import difference
+    from tablesafe.audit.disclosures import Published
     from tablesafe.errors import TablesafeError
     from tablesafe.hierarchy import Hierarchy
     from tablesafe.io.apriori import apply_cells, apply_hst
     from tablesafe.io.jj import read_jj, write_jj
     from tablesafe.io.patterns import read_pattern
+    from tablesafe.io.ptable import read_perturbation, read_perturbations, write_perturbation
+    from tablesafe.io.tauargus_cellkey import cell_key_from_metadata
     from tablesafe.linking import link
     from tablesafe.loss import loss
-    from tablesafe.methods import Adjust, Pattern, PublishAll, PublishIntervals, Round, Suppress, Withhold, protect
+    from tablesafe.methods import (
+        Adjust,
+        BlankAndImpute,
+        CellKey,
+        Noise,
+        Pattern,
+        PublishAll,
+        PublishIntervals,
+        Round,
+        SmallCounts,
+        Suppress,
+        Swap,
+        Withhold,
+        protect,
+    )
     from tablesafe.methods.adjust.measures import statistics
     from tablesafe.methods.adjust.publish import guessed
     from tablesafe.methods.adjust.relaxed import Relaxed
     from tablesafe.methods.adjust.statistics import Keep
     from tablesafe.methods.adjust.tabu.options import Tabu
+    from tablesafe.methods.cell_key.design import design_perturbation
+    from tablesafe.methods.cell_key.magnitude import Magnitude
+    from tablesafe.methods.cell_key.measures import NoiseMeasures, noise_measures
+    from tablesafe.methods.cell_key.table import PerturbationTable
     from tablesafe.methods.intervals.leaks import check_intervals
+    from tablesafe.methods.microdata.edited import Edited
+    from tablesafe.methods.microdata.measures import chances, distances
+    from tablesafe.methods.redesign import Proposals, Step, redesign
     from tablesafe.methods.suppress.stability import stability
     from tablesafe.methods.views import SuppressViews, ViewBounds, view_bounds, views
     from tablesafe.pipeline import run
+    from tablesafe.pipeline.export import export_tauargus
+    from tablesafe.posterior import Posterior, posterior
     from tablesafe.problem import Problem, waive
     from tablesafe.quality import Quality, quality
     from tablesafe.release import Release, Status
@@ -61,6 +88,7 @@ if TYPE_CHECKING:
         AllOf,
         AnyOf,
         Dominance,
+        GroupDisclosure,
         Levels,
         LinearSensitivity,
         Manual,
@@ -90,17 +118,25 @@ _HOMES = {
     "tablesafe.attack.shrinking": ("ShrunkMidpoint",),
     "tablesafe.attack.trial": ("trial_p", "trial_p_by_method"),
     "tablesafe.audit.audit": ("audit",),
+    "tablesafe.audit.differencing": ("difference",),
+    "tablesafe.audit.disclosures": ("Published",),
     "tablesafe.errors": ("TablesafeError",),
     "tablesafe.hierarchy": ("Hierarchy",),
     "tablesafe.io.apriori": ("apply_cells", "apply_hst"),
     "tablesafe.io.jj": ("read_jj", "write_jj"),
     "tablesafe.io.patterns": ("read_pattern",),
+    "tablesafe.io.ptable": ("read_perturbation", "read_perturbations", "write_perturbation"),
+    "tablesafe.io.tauargus_cellkey": ("cell_key_from_metadata",),
     "tablesafe.linking": ("link",),
     "tablesafe.loss": ("loss",),
     "tablesafe.methods": (
-        "Adjust", "Pattern", "PublishAll", "PublishIntervals", "Round", "Suppress", "Withhold", "protect",
+        "Adjust", "BlankAndImpute", "CellKey", "Noise", "Pattern", "PublishAll", "PublishIntervals", "Round",
+        "SmallCounts", "Suppress", "Swap", "Withhold", "protect",
     ),
     "tablesafe.methods.intervals.leaks": ("check_intervals",),
+    "tablesafe.methods.microdata.edited": ("Edited",),
+    "tablesafe.methods.microdata.measures": ("chances", "distances"),
+    "tablesafe.methods.redesign": ("Proposals", "Step", "redesign"),
     "tablesafe.methods.suppress.stability": ("stability",),
     "tablesafe.methods.views": ("SuppressViews", "ViewBounds", "view_bounds", "views"),
     "tablesafe.methods.adjust.measures": ("statistics",),
@@ -108,13 +144,19 @@ _HOMES = {
     "tablesafe.methods.adjust.relaxed": ("Relaxed",),
     "tablesafe.methods.adjust.statistics": ("Keep",),
     "tablesafe.methods.adjust.tabu.options": ("Tabu",),
+    "tablesafe.methods.cell_key.design": ("design_perturbation",),
+    "tablesafe.methods.cell_key.magnitude": ("Magnitude",),
+    "tablesafe.methods.cell_key.measures": ("NoiseMeasures", "noise_measures"),
+    "tablesafe.methods.cell_key.table": ("PerturbationTable",),
     "tablesafe.pipeline": ("run",),
+    "tablesafe.pipeline.export": ("export_tauargus",),
+    "tablesafe.posterior": ("Posterior", "posterior"),
     "tablesafe.problem": ("Problem", "waive"),
     "tablesafe.quality": ("Quality", "quality"),
     "tablesafe.release": ("Release", "Status"),
     "tablesafe.rules": (
-        "PQ", "AllOf", "AnyOf", "Dominance", "Levels", "LinearSensitivity", "Manual", "PPercent", "RequestRule",
-        "Sensitivity", "Threshold", "Waiver", "ZeroCells",
+        "PQ", "AllOf", "AnyOf", "Dominance", "GroupDisclosure", "Levels", "LinearSensitivity", "Manual", "PPercent",
+        "RequestRule", "Sensitivity", "Threshold", "Waiver", "ZeroCells",
     ),
     "tablesafe.table": ("Contributors", "Table"),
     "tablesafe.tabulate": ("tabulate",),
@@ -129,9 +171,13 @@ __all__ = [
     "AllOf",
     "AnalyticCentre",
     "AnyOf",
+    "BlankAndImpute",
+    "CellKey",
     "ChebyshevCentre",
     "Contributors",
     "Dominance",
+    "Edited",
+    "GroupDisclosure",
     "Hierarchy",
     "HitAndRun",
     "InteriorMean",
@@ -139,14 +185,21 @@ __all__ = [
     "Keep",
     "Levels",
     "LinearSensitivity",
+    "Magnitude",
     "Manual",
     "MaximumEntropy",
     "Midpoint",
+    "Noise",
+    "NoiseMeasures",
     "PPercent",
     "Pattern",
+    "PerturbationTable",
+    "Posterior",
     "Problem",
+    "Proposals",
     "PublishAll",
     "PublishIntervals",
+    "Published",
     "Quality",
     "RandomCentroid",
     "Relaxed",
@@ -158,9 +211,12 @@ __all__ = [
     "Sensitivity",
     "ShrunkMidpoint",
     "SimplexVertex",
+    "SmallCounts",
     "Status",
+    "Step",
     "Suppress",
     "SuppressViews",
+    "Swap",
     "Table",
     "TablesafeError",
     "Tabu",
@@ -175,18 +231,29 @@ __all__ = [
     "attack",
     "audit",
     "candidate_tables",
+    "cell_key_from_metadata",
+    "chances",
     "check_intervals",
+    "design_perturbation",
+    "difference",
+    "distances",
+    "export_tauargus",
     "guessed",
     "infer_p",
     "known_office",
     "link",
     "loss",
     "match_pattern",
+    "noise_measures",
+    "posterior",
     "protect",
     "quality",
     "read_jj",
     "read_pattern",
+    "read_perturbation",
+    "read_perturbations",
     "reconstruct",
+    "redesign",
     "reverse_adjustment",
     "run",
     "shrink",
@@ -200,6 +267,7 @@ __all__ = [
     "views",
     "waive",
     "write_jj",
+    "write_perturbation",
 ]
 
 

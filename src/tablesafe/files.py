@@ -253,8 +253,11 @@ def guess_delimiter(text: str) -> str:
 
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; rename it into place when all went well, otherwise remove it."""
+def whole_file(path: str | Path, *, private: bool = False) -> Iterator[Path]:
+    """Give a temporary path beside `path`; rename it into place when all went well, otherwise remove it.
+
+    A private file is for its owner's eyes only.
+    """
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -266,7 +269,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         yield Path(temporary)
         umask = os.umask(0)
         os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).chmod(0o600 if private else 0o666 & ~umask)
         Path(temporary).replace(path)
     except OSError as error:
         raise InvalidFile(f"Cannot write {str(path)!r}: {error.strerror}.") from error
@@ -274,7 +277,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         Path(temporary).unlink(missing_ok=True)
 
 
-def write_text(path: str | Path, text: str) -> None:
+def write_text(path: str | Path, text: str, *, private: bool = False) -> None:
     """Write UTF-8 text, whole or not at all."""
-    with whole_file(path) as temporary:
+    with whole_file(path, private=private) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")

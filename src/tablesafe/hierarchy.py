@@ -499,6 +499,10 @@ class Hierarchy:
 
     def to_hrc(self, path: str | Path, *, indent: str = "@") -> None:
         """Write a tree as a τ-ARGUS `.hrc` file (without its total, which that format leaves out)."""
+        write_text(path, self.hrc_text(indent=indent))
+
+    def hrc_text(self, *, indent: str = "@") -> str:
+        """The text of a τ-ARGUS `.hrc` file."""
         if not self.is_tree:
             raise InvalidHierarchy(f"{self.name} is not a tree, so it has no .hrc file.\n\nHint: write its equations.")
         parts = {total: members for total, members, _ in self._members()}
@@ -514,7 +518,7 @@ class Hierarchy:
             names = [self.codes[at], *below.get(self.codes[at], [])]
             lines += [indent * (depth + i) + text for i, text in enumerate(names)]
             stack += [(part, depth + len(names)) for part in reversed(parts.get(at, []))]
-        write_text(path, "\n".join(lines) + "\n")
+        return "\n".join(lines) + "\n"
 
 
 def _hrc_lines(path: Path, indent: str) -> list[tuple[int, int, str]]:

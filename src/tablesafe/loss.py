@@ -92,6 +92,16 @@ class Loss:
         return float(np.abs(self.change[self.altered]).sum())
 
     @property
+    def largest_change(self) -> float:
+        """The most that any published cell was changed by, upwards or downwards."""
+        return float(np.max(np.abs(self.change[self.altered]), initial=0.0))
+
+    @property
+    def average_change(self) -> float:
+        """By how much the published cells were changed on average, upwards or downwards; 0 when there are none."""
+        return _mean(np.where(self.altered, np.abs(self.change), 0.0)[self.meant & ~self.missing])
+
+    @property
     def average_percent(self) -> float:
         """The mean percent change of the published cells that are not zero; 0 when there are none."""
         return _mean(self.percent[np.isfinite(self.percent) & (self._size > 0)])
@@ -135,13 +145,16 @@ class Loss:
                 "withheld value": np.where(self.missing, self._size, 0.0),
                 "changed": self.altered,
                 "changed quantity": np.where(self.altered, np.abs(self.change), 0.0),
+                "change": np.where(self.altered, np.abs(self.change), np.where(self.missing, np.nan, 0.0)),
                 "percent": np.where(np.isfinite(self.percent) & (self._size > 0), self.percent, np.nan),
             }
         )
         by = list(levels)
         sums = pl.col("cells", "withheld", "complementary", "value", "withheld value", "changed", "changed quantity")
-        mean = pl.col("percent").fill_nan(None).mean().fill_null(0.0).alias("average percent")
-        return whole.filter(pl.col("cells")).group_by(by).agg(sums.sum(), mean).sort(by)
+        change, percent = pl.col("change").fill_nan(None), pl.col("percent").fill_nan(None)
+        measures = {"average change": change.mean(), "largest change": change.max(), "average percent": percent.mean()}
+        filled = {name: measure.fill_null(0.0) for name, measure in measures.items()}
+        return whole.filter(pl.col("cells")).group_by(by).agg(sums.sum(), **filled).sort(by)
 
     def _levels(self) -> dict[str, pl.Series]:
         table = self.problem.table

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidRelease
 from tablesafe.linking import RESPONSE
+from tablesafe.mechanism import Mechanism
 from tablesafe.problem import Problem
 from tablesafe.solve.program import Solution
 from tablesafe.table import Table
@@ -59,6 +60,8 @@ class Release:
     solution: Solution | None = None
     intervals: Mask | None = field(default=None, repr=False)
     """Withheld cells for which the interval is published in the place of the value."""
+    mechanism: Mechanism | None = field(default=None, repr=False)
+    """How chance turned true counts into the published ones, where a method works so; never written to a file."""
 
     @property
     def heading(self) -> str:

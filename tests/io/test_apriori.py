@@ -100,7 +100,7 @@ MISTAKES = {
     "unknown code": ("N;a;u\nX;a;u\n", InvalidInput, "Code 'X' of 'region' at a.hst, line 2"),
     "instruction": ("N;a;u\nN;b;q\n", InvalidFile, "line 2 has the instruction 'q'"),
     "no cost": ("N;a;c\n", InvalidFile, "line 1: 'c' is followed by 1 number"),
-    "one level": ("N;a;u\nN;a;pl;3\n", InvalidFile, "line 2: 'pl' is followed by 2 numbers"),
+    "no level": ("N;a;u\nN;a;pl\n", InvalidFile, "line 2: 'pl' is followed by 2 numbers"),
     "a number too many": ("N;a;u;3\n", InvalidFile, "line 1: 'u' is followed by no number"),
     "text in a number": ("N;a;c;much\n", InvalidTable, "line 1 has 'much'"),
     "negative cost": ("N;a;c;-3\n", InvalidProblem, "line 1: cell .* has a negative cost"),
@@ -238,3 +238,28 @@ def test_mistakes_in_a_table_are_named(tmp_path: Path, text: str, error: type[Ex
     path.write_text(text)
     with pytest.raises(error, match=message):
         apply_cells(bare(), path)
+
+
+def test_one_level_is_both(tmp_path: Path) -> None:
+    problem = apply_hst(bare(), write(tmp_path, "N;a;u\nN;a;pl;3\n"))
+    at = cell("N", "a")
+    assert (problem.sensitivity.lower[at], problem.sensitivity.upper[at]) == (3, 3)
+
+
+BAD = ["X;a;u", "N;a", "N;a;q", "N;a;c;much", "N;a;c;-3", "N;a;c", "N;a;u;3", "2;a;pl;3;1", "2;a;ab;50;60", "1;a;p",
+       "N;a;pl;1;2;3;4", "N:a:u"]  # fmt: skip
+GOOD = ["1;a;u", "1;a;pl;2;3", "S;a;p", "N;b;m", "Total;b;c;7", "2;a;ab;5;"]
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_lines_that_cannot_be_followed_are_left_out_if_asked(tmp_path: Path, bad: str) -> None:
+    lines = "\n".join([*GOOD, bad, "S;b;c;9"]) + "\n"
+    with pytest.warns(UserWarning, match=r"a.hst: 1 lines .*left out"):
+        lenient = apply_hst(bare(), write(tmp_path, lines), separator=";", ignore_errors=True)
+    strict = apply_hst(bare(), write(tmp_path, "\n".join([*GOOD, "S;b;c;9"]) + "\n"))
+    for name in ("lower", "upper", "cost", "frozen", "suppressed"):
+        assert (getattr(lenient, name) == getattr(strict, name)).all()
+    for name in ("mask", "lower", "upper"):
+        assert (getattr(lenient.sensitivity, name) == getattr(strict.sensitivity, name)).all()
+    with pytest.raises(InvalidInput):
+        apply_hst(bare(), write(tmp_path, lines), separator=";")

@@ -14,7 +14,7 @@ from tablesafe.io.frames import write_release
 from tablesafe.io.jj import read_jj, write_jj
 from tablesafe.io.patterns import read_pattern
 from tablesafe.io.tauargus_micro import read_microdata
-from tablesafe.io.tauargus_output import write_code_value
+from tablesafe.io.tauargus_write import write_table
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.rules.sensitivity import Sensitivity
@@ -62,7 +62,7 @@ def test_frames_and_other_files(tmp_path: Path) -> None:
 def test_what_we_write_for_tau_argus_is_read_as_the_same_pattern(tmp_path: Path) -> None:
     release = Release.from_suppression(problem(), np.array(EXPECTED))
     for header in (True, False):
-        write_code_value(problem(), release, tmp_path / "t.txt", confidential=True, header=header)
+        write_table(release, problem(), tmp_path / "t.txt", 3, "AS+FL+" if header else "AS+")
         assert read_pattern(tmp_path / "t.txt", problem()).tolist() == EXPECTED
 
 

@@ -106,9 +106,10 @@ def test_the_reasons_of_our_rules_become_statuses() -> None:
     assert argus_statuses(problem).tolist() == [10, 3, 3, 3, 9, 1, 14]
     release = Release.from_suppression(problem, np.array([False, True, True, True, True, True, False]))
     assert argus_statuses(problem, release).tolist() == [10, 3, 3, 3, 9, 11, 14]
-    assert sbs_flags(problem, release).tolist() == ["V", "A", "B", "C", "A", "D", "V"]
+    assert sbs_flags(problem, release).tolist() == ["V", "C", "B", "C", "B", "D", "V"]
     counts_only = Problem(table(), [Threshold(n=3)])
     assert argus_statuses(counts_only)[1] == Argus.UNSAFE_FREQUENCY
+    assert sbs_flags(counts_only)[1] == "A"
     shares = Problem(table(), [PPercent(p=10)])
     assert sbs_flags(shares)[2] == "F"
 

@@ -16,7 +16,7 @@ from tablesafe.equations import Integers
 from tablesafe.errors import InvalidOption, InvalidProblem
 from tablesafe.linking import link
 from tablesafe.methods.adjust.costs import cost_of
-from tablesafe.methods.adjust.forms import Between, Column, Correlation, Linear, Variance
+from tablesafe.methods.adjust.forms import Between, Column, Curved, Linear
 from tablesafe.methods.adjust.instance import Instance, Limits
 from tablesafe.methods.adjust.measures import Relation, groups_of, pairs_of
 from tablesafe.rules.sensitivity import Sensitivity
@@ -240,7 +240,7 @@ def test_tangents_of_relations_are_their_derivatives(name: str) -> None:
 def test_forms_of_spread_are_exact_where_they_were_taken_and_below_elsewhere() -> None:
     first, _ = columns()
     random = np.random.default_rng(6)
-    statistic = Variance(first, None)
+    statistic = Curved(first, None, "variance")
     at = random.normal(size=12) * 20
     statistic.note(at)
     row = statistic.rows(at)[0]
@@ -254,7 +254,7 @@ def test_forms_of_spread_are_exact_where_they_were_taken_and_below_elsewhere() -
 def test_deviations_of_nothing_changed_are_zero() -> None:
     first, second = columns()
     still = np.zeros(12)
-    for statistic in (Linear(first), Variance(first, None), Correlation(first, None)):
+    for statistic in (Linear(first), Curved(first, None, "variance"), Curved(first, None, "correlation")):
         assert statistic.deviation(still) == pytest.approx(0, abs=1e-12)
     assert Between(first, second, "slope", None, "").deviation(still) == pytest.approx(0, abs=1e-12)
 

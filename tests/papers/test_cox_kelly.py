@@ -162,7 +162,7 @@ def tabu(keep: ts.Keep | None, zeros: bool = False, **weights: float) -> ts.Adju
     given = dict.fromkeys(("distance", "correlation", "slope", "variance"), 0.0) | weights
     search = ts.Tabu(
         distance=given["distance"], correlation=given["correlation"], slope=given["slope"],
-        variance=given["variance"], iterations=60, patience=30,
+        variance=given["variance"], iterations=24, patience=12,
     )  # fmt: skip
     capacity = None if zeros else 50.0
     return ts.Adjust(

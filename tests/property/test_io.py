@@ -25,8 +25,9 @@ from tablesafe.io.patterns import read_pattern
 from tablesafe.io.tauargus_codes import read_code_list
 from tablesafe.io.tauargus_meta import CellKey, Metadata, Role, Variable, read_metadata, write_metadata
 from tablesafe.io.tauargus_micro import read_microdata
-from tablesafe.io.tauargus_output import read_code_value, write_code_value
+from tablesafe.io.tauargus_output import read_code_value
 from tablesafe.io.tauargus_table import read_tab, write_tab
+from tablesafe.io.tauargus_write import write_table
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.rules.sensitivity import Sensitivity
@@ -231,7 +232,7 @@ def test_a_pattern_survives_every_kind_of_file(problem: Problem, data: st.DataOb
     with folder() as at:
         path = Path(at) / name
         if name == "p.txt":
-            write_code_value(problem, release, path, confidential=True)
+            write_table(release, problem, path, 3, "AS+")
             mask = read_pattern(path, problem, scheme="argus")
         elif name == "p.jj":
             none = Sensitivity.none(n)

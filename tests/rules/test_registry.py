@@ -30,7 +30,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 def test_public_names_are_kept() -> None:
     assert set(rules.__all__) == {
         "RULES", "Rule", "Sensitivity", "Threshold", "ZeroCells", "PPercent", "PQ", "Dominance", "LinearSensitivity",
-        "Manual", "AnyOf", "AllOf", "Levels", "Waiver", "RequestRule",
+        "Manual", "AnyOf", "AllOf", "Levels", "Waiver", "RequestRule", "GroupDisclosure",
     }  # fmt: skip
     assert {cls.__name__ for cls in RULES.values()} == set(rules.__all__) - {"RULES", "Rule", "Sensitivity"}
 

@@ -30,7 +30,8 @@ from tablesafe.table import Table
 Progress = Callable[[float], None]
 
 MANY = 2_000
-"""Unknown cells from which on a release with changed values gets the quick answer only."""
+MANY_WHOLE = 200
+"""Unknown cells from which on a release with changed values gets the quick answer only; and of whole numbers."""
 LEAST_WIDTH = 1e-6
 """Units that count as different where a cell must only not be known."""
 
@@ -74,8 +75,9 @@ def audit(
     whole = _knows_whole_numbers(problem.table, integers)
     work = _Work(problem, release, system, whole, certify, executor, progress, time_limit_s, checkpoint)
     question = Question.of(problem, system, everything=cells == "all")
-    exact = exact and not (len(system) > MANY and bool((release.status == Status.CHANGED).any()))
-    if exact or whole or cells == "all":
+    quick = len(system) > (MANY_WHOLE if whole else MANY) and bool((release.status == Status.CHANGED).any())
+    exact = exact and not quick
+    if exact or (whole and not quick) or cells == "all":
         exact, question = work.intervals(question)
     question, groups = work.decide(question, exact=exact)
     protected = ~question.sensitive | question.proved_by(groups)

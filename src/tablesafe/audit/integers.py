@@ -21,9 +21,16 @@ from tablesafe.audit.frechet import cube_bounds
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.sums import SumSearch, combined_equations, components
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
-from tablesafe.solve.propagate import propagate
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.solve.propagate import are_points, propagate
 from tablesafe.solve.whole import WholeProgram
+
+FEW = 8
+"""Open ends that are asked for one by one."""
+TOGETHER = 3
+"""Tables looked for that take many open ends at once, on each side."""
+LOOK_S = 3.0
+"""Seconds for each of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +62,10 @@ def integer_intervals(
     bounds that are left are valid, but perhaps not the narrowest.
     """
     wanted = np.arange(len(system)) if wanted is None else np.asarray(wanted)
+    low, high = propagate(system.matrix, np.ceil(system.lower) - system.truth, np.floor(system.upper) - system.truth)
+    if are_points(system.matrix, low, high):
+        every = np.ones(len(wanted), dtype=np.bool_)
+        return IntegerIntervals((low + system.truth)[wanted], (high + system.truth)[wanted], every, every)
     network = True
     if start is None:
         system = system.within(np.ceil(system.lower), np.floor(system.upper))
@@ -126,18 +137,34 @@ class _Component:
         """Ask the integer program for every end that is not proven, the nearest first."""
         if self.network:
             return
-        program: WholeProgram | None = None
+        if self._next() is None:
+            return
+        program = WholeProgram(self.matrix, self.lower, self.upper)
+        self._see_many(program, deadline)
         while (side := self._next()) is not None and perf_counter() < deadline:
-            program = program or WholeProgram(self.matrix, self.lower, self.upper)
             cell, sign = side
             self.left[sign][cell] = False
             found = program.furthest(cell, sign, deadline - perf_counter())
-            if found.point is not None:
-                np.minimum(self.least, found.point, out=self.least)
-                np.maximum(self.most, found.point, out=self.most)
+            self._see(found.point)
             if self._learn(cell, sign, found.bound):
                 everything = np.arange(len(self.lower))
                 program.narrow(everything, self.lower, self.upper)
+
+    def _see_many(self, program: WholeProgram, deadline: float) -> None:
+        """Look for tables that take many open ends at once: where values were changed, often all of them."""
+        for sign in (+1, -1):
+            for _ in range(TOGETHER):
+                open_ends = np.flatnonzero(self.left[sign] & ~self.proven(sign))
+                left = deadline - perf_counter()
+                if len(open_ends) < FEW or left <= 0:
+                    break
+                self._see(program.together(open_ends, sign, min(left, LOOK_S)))
+
+    def _see(self, table: Integers | None) -> None:
+        """Take note of how far a whole table reaches."""
+        if table is not None:
+            np.minimum(self.least, table, out=self.least)
+            np.maximum(self.most, table, out=self.most)
 
     def _next(self) -> tuple[int, int] | None:
         """The open end nearest to its bound."""

@@ -17,6 +17,7 @@ from tablesafe.equations import Floats, Integers
 from tablesafe.errors import Interrupted
 from tablesafe.solve.executor import spread
 from tablesafe.solve.extremes import CHUNK, HardPart, easy_ends, finish, hard_parts
+from tablesafe.solve.propagate import are_points
 from tablesafe.solve.ranges import Ranges
 from tablesafe.solve.rectangle import rectangle_ends
 
@@ -140,10 +141,14 @@ def _easy(
 
 def look(question: Question) -> Found:
     """Search a piece from the truth, unless a closed form knows its ends."""
-    ends = rectangle_ends(question.piece.matrix, question.piece.lower, question.piece.upper)
+    piece = question.piece
+    if are_points(piece.matrix, piece.lower, piece.upper):
+        ends: tuple[Integers, Integers] | None = piece.lower.astype(np.int64), piece.upper.astype(np.int64)
+    else:
+        ends = rectangle_ends(piece.matrix, piece.lower, piece.upper)
     if ends is not None:
         return _known(ends[0][question.wanted], ends[1][question.wanted])
-    shape = Shape.of(question.piece)
+    shape = Shape.of(piece)
     form, divisor = shape.form[question.wanted], shape.divisor[question.wanted]
     upper = np.where(form < 0, -1, 2 * form + (divisor < 0))
     lower = np.where(form < 0, -1, 2 * form + (divisor > 0))

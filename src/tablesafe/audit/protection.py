@@ -25,6 +25,7 @@ from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import Interrupted, InvalidOption
 from tablesafe.solve.executor import spread
+from tablesafe.solve.propagate import are_points
 from tablesafe.solve.ranges import Ranges
 from tablesafe.solve.witnesses import NOBODY, TRUTH, Store, find_witnesses
 
@@ -169,6 +170,8 @@ def _answers(
 
 def answer_needs(needs: Needs) -> Answer:
     """Find witnesses for the wanted cells of a piece."""
+    if are_points(needs.piece.matrix, needs.piece.lower, needs.piece.upper):
+        return _at_the_bounds(needs)
     shape = Shape.of(needs.piece)
     sides = _sides(shape, needs.wanted)
     scale = np.abs(shape.divisor[needs.wanted]) * float(needs.piece.grid)
@@ -180,6 +183,17 @@ def answer_needs(needs: Needs) -> Answer:
         far[narrow] = np.maximum(far[narrow], _whole_needs(needs.width, scale)[narrow, None])
         store, ranges = find_witnesses(shape.polytope, shape.part, _per_side(shape, sides, far))
     return _answer(needs, shape, store, ranges, sides)
+
+
+def _at_the_bounds(needs: Needs) -> Answer:
+    """Two tables serve all cells: the one of all the lower bounds, and the one of all the upper."""
+    piece, truth = needs.piece, needs.truth[needs.wanted].astype(np.float64)
+    ends = [bounds.astype(np.int64) for bounds in (piece.lower, piece.upper)]
+    moves = tuple(Move(piece.cells[end != 0], end[end != 0], piece.grid) for end in ends)
+    here = np.zeros(len(needs.wanted), np.int64)
+    low, high = (end[needs.wanted] / piece.grid for end in ends)
+    component = Component(piece.cells, needs.truth, moves)
+    return Answer(truth + low, truth + high, here, here, here + 1, (component,))
 
 
 def _sides(shape: Shape, wanted: NDArray[np.intp]) -> Integers:

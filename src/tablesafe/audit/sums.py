@@ -26,7 +26,7 @@ from scipy.sparse.linalg import splu
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Integers, Mask, distinct_rows
 from tablesafe.errors import InvalidOption
-from tablesafe.solve.propagate import propagate
+from tablesafe.solve.propagate import are_points, propagate
 from tablesafe.solve.small import SmallSolver, columns_of
 
 _PROJECTIONS = 3
@@ -115,6 +115,9 @@ def constant_sums(
     with np.errstate(invalid="ignore"):
         fixed = np.isfinite(lower) & (upper - lower <= 1e-9 * np.maximum(1.0, np.abs(lower)))
     matrix = _without(system.matrix, fixed)
+    if are_points(system.matrix, lower - system.truth, upper - system.truth):  # all cells rise from one to the other
+        nothing = sparse.csr_array((0, matrix.shape[1]), dtype=np.int64), sparse.csr_array((0, matrix.shape[0]))
+        return ConstantSums(*nothing, matrix, fixed, False)
     marks = _null_vectors(matrix, ~fixed)
     fixed = fixed | (np.abs(marks) <= _EQUAL).all(axis=1)
     matrix = _without(matrix, fixed)

@@ -17,9 +17,11 @@ from tablesafe.cli.attack import attack
 from tablesafe.cli.audit import audit
 from tablesafe.cli.convert import convert
 from tablesafe.cli.demo import demo
+from tablesafe.cli.difference import difference
 from tablesafe.cli.exits import EXIT_HELP, Exit, report_error
 from tablesafe.cli.flag import flag
 from tablesafe.cli.init import init
+from tablesafe.cli.redesign import redesign
 from tablesafe.cli.rules import rules
 from tablesafe.cli.run import run
 from tablesafe.cli.show import warn
@@ -41,7 +43,9 @@ app = App(
     default_parameter=Parameter(negative=()),
 )
 
-_PLAIN: tuple[Callable[..., int], ...] = (run, init, demo, tabulate, flag, suppress, audit, attack, verify)
+_PLAIN: tuple[Callable[..., int], ...] = (
+    run, init, demo, tabulate, flag, suppress, audit, attack, verify, redesign, difference,
+)  # fmt: skip
 for _number, _command in enumerate(_PLAIN):
     app.command(_command, sort_key=_number)
 app.command(rules)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from tablesafe.cli.exits import Exit
-from tablesafe.cli.show import print_json, say
-from tablesafe.cli.sources import Tolerance, read_problem
+from tablesafe.cli.show import print_json, say, warn
+from tablesafe.cli.sources import Tolerance, problem_job, read_problem
 from tablesafe.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -36,23 +36,44 @@ def convert(
 
     Tables: .jj, .tab, .csv, .parquet, .xlsx. Records: .asc with .rda, .csv, .parquet, .xlsx. Hierarchies: .hrc, and
     .csv with a parent and a child per line (or one column per level, to read). A CSV file has no sums of its own: to
-    make a .jj or .tab file of one, convert a job file. What is written is as confidential as what was read.
+    make a .jj or .tab file of one, convert a job file. A job file converted to a folder becomes a job for τ-ARGUS: its
+    .arb with the data, .rda, .hrc and .jj; what τ-ARGUS cannot express is said. What is written is as confidential as
+    what was read.
 
     Parameters
     ----------
     source
         file to read
     target
-        file to write; it is replaced if it exists
+        file to write; it is replaced if it exists. A name without an ending is a folder
     """
     if source.resolve() == target.resolve():
         raise InvalidOption("Source and target are the same file.")
-    written = _convert(source, target, sheet, indent, tolerance)
+    notes: tuple[str, ...] = ()
+    if (_ending(target) == "" or target.is_dir()) and _ending(source) in PROBLEMS:
+        written, notes = _export(source, target, tolerance)
+    else:
+        written = _convert(source, target, sheet, indent, tolerance)
     if json:
-        print_json({"status": "ok", "exit_code": int(Exit.OK), "files": [str(path) for path in written]})
+        files = [str(path) for path in written]
+        print_json({"status": "ok", "exit_code": int(Exit.OK), "files": files, "notes": list(notes)})
     elif not quiet:
         say("Written to " + ", ".join(map(str, written)))
+    for note in () if json else notes:
+        warn(note)
     return Exit.OK
+
+
+def _export(source: Path, folder: Path, tolerance: float) -> tuple[list[Path], tuple[str, ...]]:
+    """A job, or a table with statuses, as files for τ-ARGUS."""
+    from tablesafe.pipeline.export import export_tauargus
+    from tablesafe.report.progress import progress_bar
+
+    with progress_bar() as listen:
+        job = problem_job(source, tolerance)
+        name = source.name.partition(".")[0]
+        exported = export_tauargus(job, folder, name=name, on_event=listen)
+    return list(exported.files), exported.notes
 
 
 def _convert(source: Path, target: Path, sheet: str | None, indent: str, tolerance: float) -> list[Path]:

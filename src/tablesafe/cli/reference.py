@@ -96,7 +96,7 @@ def _tables_inside(cls: type[Any], header: str) -> Iterator[str]:
     """The tables that an option of a rule or method may hold, each with its keys."""
     for name, hint in get_type_hints(cls).items():
         kinds = [kind for kind in (hint, *get_args(hint)) if dataclasses.is_dataclass(kind) and isinstance(kind, type)]
-        kinds = [kind for kind in kinds if getattr(kind, "name", None) not in METHODS]
+        kinds = [kind for kind in kinds if getattr(kind, "name", None) not in METHODS and is_writable(kind)]
         for kind in kinds if name in options(cls) else ():
             yield from ("", f"#### {header[:-1]}.{name}]", "", _sentence(kind.__doc__ or ""), "")
             yield from _key_table(options(kind), get_type_hints(kind))

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from tablesafe.cli.exits import Exit
-from tablesafe.cli.show import print_json, say
+from tablesafe.cli.show import print_json, say, warn
 
 if TYPE_CHECKING:
     from tablesafe.pipeline import Result
+    from tablesafe.pipeline.batch import BatchResult
 
 
 def run(
@@ -25,21 +26,40 @@ def run(
     """Run a job file: tabulate, flag, protect, audit, write.
 
     A release that fails its audit is not written, and the exit code is 1; the findings are, in the internal folder.
+    A batch file of τ-ARGUS (.arb) runs as it is; what is done otherwise than τ-ARGUS would is said as a warning.
 
     Parameters
     ----------
     job
-        the job file
+        the job file, or a batch file of τ-ARGUS (.arb)
     """
     from tablesafe.pipeline import run as run_job
+    from tablesafe.pipeline.batch import BatchResult
 
     result = run_job(job, force=True if force else None, progress=not (json or quiet))
-    code = Exit.OK if result.safe else Exit.UNSAFE
+    code = Exit.OK if result.safe and (force or result.published) else Exit.UNSAFE
     if json:
         print_json({**result.facts(), "exit_code": int(code)})
+    elif isinstance(result, BatchResult):
+        show_batch(result, quiet=quiet)
     else:
         show_result(result, quiet=quiet)
     return code
+
+
+def show_batch(batch: BatchResult, *, quiet: bool = False) -> None:
+    """Say what came out of each table of a batch file, and what was done otherwise than it says."""
+    for warning in batch.warnings:
+        warn(warning)
+    for result in batch.results:
+        show_result(result, quiet=quiet)
+    if not quiet and not batch.results:
+        say(f"{len(batch.problems)} tables were read; the file asks neither to protect nor to write one.")
+    if not quiet:
+        own = {path for result in batch.results for path in result.files}
+        for path in batch.files:
+            if path not in own:
+                say(f"  {path}")
 
 
 def show_result(result: Result, *, quiet: bool = False) -> None:

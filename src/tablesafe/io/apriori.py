@@ -9,7 +9,7 @@ From a τ-ARGUS a-priori file (`.hst`), one instruction per line, after the code
 | `p` | frozen: must be published |
 | `m`, `ml` | suppressed already |
 | `c;100` or `w;100` | the cost of suppressing it |
-| `pl;10;20` | its lower and upper protection level, if it is sensitive |
+| `pl;10;20` | its lower and upper protection level, if it is sensitive; `pl;10` is both |
 | `ab;0;500` | the attacker's bounds; nothing instead of a number is no bound |
 
 Later lines win over earlier ones. An empty code means the total. τ-ARGUS can expand a code to the levels above and
@@ -30,9 +30,9 @@ import numpy as np
 import polars as pl
 
 from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidFile, InvalidInput, InvalidOption, InvalidProblem
+from tablesafe.errors import InvalidInput, InvalidOption, InvalidProblem
 from tablesafe.files import Source, did_you_mean, read_source, write_text
-from tablesafe.io.delimited import count_entries, read_lines, split_lines
+from tablesafe.io.apriori_lines import WHAT, instruction_numbers, read_hst, without_contradictions
 from tablesafe.io.frames import read_frame
 from tablesafe.io.matching import key_columns, match_cells, refuse_absent, refuse_repeats
 from tablesafe.io.numbers import as_text
@@ -45,9 +45,6 @@ from tablesafe.table import Table
 UNCHANGED = 255
 NUMBERS = ("cost", "lower_level", "upper_level", "sliding_level", "lower_bound", "upper_bound")
 SWITCHES = ("frozen", "suppressed")
-_WHAT, _FIRST, _SECOND = "\x00what", "\x00first", "\x00second"
-_INSTRUCTIONS = {"s": 0, "u": 0, "p": 0, "m": 0, "ml": 0, "c": 1, "w": 1, "pl": 2, "ab": 2}
-"""How many numbers follow each instruction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,21 +81,26 @@ def apply_hst(
     separator: str | None = None,
     manual_range: float = MANUAL_RANGE,
     ignore_unknown: bool = False,
+    ignore_errors: bool = False,
 ) -> Problem:
     """The problem with what a τ-ARGUS a-priori file says about its cells.
 
     Without `separator` the first lines tell it. With `ignore_unknown` lines about cells that are not there are left
-    out, with a warning; lines about structural zeros always are.
+    out, with a warning; with `ignore_errors` so is every line that cannot be followed, as τ-ARGUS does; lines about
+    structural zeros always are.
     """
-    source = _read_hst(Path(path), problem.table, separator)
+    source, line = read_hst(Path(path), problem.table, separator, ignore=ignore_errors)
+    ignore_unknown |= ignore_errors
     needed = np.full(source.frame.height, not ignore_unknown)
     cells = match_cells(problem.table, source, needed=needed)
     if not ignore_unknown:
         refuse_absent(problem.table, source, cells)
     cells = _without_zeros(problem.table, source, cells)
+    if ignore_errors:
+        cells = without_contradictions(problem, source, cells, line)
     information = _Information.none(len(problem.table), source)
-    what = source.frame[_WHAT]
-    first, second = _instruction_numbers(source)
+    what = source.frame[WHAT]
+    first, second = instruction_numbers(source)
     rows = np.flatnonzero(cells >= 0)
     information.row[cells[rows]] = rows
     letters = what.replace_strict(
@@ -178,71 +180,6 @@ def write_hst(problem: Problem, path: str | Path, *, separator: str = ";") -> No
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-
-
-def _read_hst(path: Path, table: Table, separator: str | None) -> Source:
-    """The lines with the codes, the instruction and its numbers in columns."""
-    keys = key_columns(table)
-    lines = read_lines(path)
-    separator = separator or _separator(lines, len(keys), path.name)
-    if len(separator) != 1:
-        raise InvalidOption(f"The separator {separator!r} is not one character.")
-    found = count_entries(lines, separator)
-    bad = ((found <= len(keys)) | (found > len(keys) + 4)).to_numpy()
-    if bad.any():
-        at = int(np.argmax(bad))
-        example = separator.join([*("code" for _ in keys), "u"])
-        raise InvalidFile(
-            f"{path.name}, line {at + 1} has {found[at]} entries; the table has {len(keys)} dimensions "
-            f"({', '.join(keys)}).\n\nHint: a line is like {example!r}."
-        )
-    padded = lines + pl.Series([separator * k for k in range(5)]).gather((len(keys) + 4 - found).cast(pl.UInt32))
-    source = split_lines(padded, path.name, separator, [*keys, _WHAT, _FIRST, _SECOND, "\x00rest"])
-    what = source.text(_WHAT).fill_null("").str.to_lowercase()
-    unknown = (~what.is_in(list(_INSTRUCTIONS))).to_numpy()
-    if unknown.any():
-        row = int(np.argmax(unknown))
-        raise InvalidFile(
-            f"{source.where(row)} has the instruction {source.frame[_WHAT][row]!r}.\n\n"
-            f"Hint: s safe, u unsafe, p protected, m or ml suppressed, c cost, pl protection levels, ab bounds."
-        )
-    if source.frame["\x00rest"].is_not_null().any():
-        row = int(source.frame["\x00rest"].is_not_null().arg_max() or 0)
-        raise InvalidFile(f"{source.where(row)} goes on after the second number.\n\nHint: remove the rest.")
-    return Source(source.frame.with_columns(what.alias(_WHAT)), path.name, first_line=1)
-
-
-def _separator(lines: pl.Series, dimensions: int, name: str) -> str:
-    for candidate in ";,\t|":
-        if bool((count_entries(lines, candidate) > dimensions).all()):
-            return candidate
-    raise InvalidFile(
-        f"{name} cannot be split into {dimensions} codes and an instruction.\n\n"
-        f"Hint: lines are like {';'.join(['code'] * dimensions + ['u'])!r}; pass separator= if it is another."
-    )
-
-
-def _instruction_numbers(source: Source) -> tuple[Floats, Floats]:
-    """The numbers after the instructions; a missing bound is infinite, any other missing number an error."""
-    what = source.frame[_WHAT]
-    expected = what.replace_strict(_INSTRUCTIONS, return_dtype=pl.Int64).to_numpy()
-    bounds = (what == "ab").to_numpy()
-    numbers = []
-    for place, column in enumerate((_FIRST, _SECOND), start=1):
-        text = source.text(column)
-        blank = (text.is_null() | (text == "")).to_numpy()
-        bad = np.where(expected >= place, blank & ~bounds, ~blank)
-        if bad.any():
-            row = int(np.argmax(bad))
-            many = ("no number", "1 number", "2 numbers")[int(expected[row])]
-            raise InvalidFile(
-                f"{source.where(row)}: {what[row]!r} is followed by {many}.\n\n"
-                f"Hint: 'c' needs a cost, 'pl' and 'ab' two numbers, the others none."
-            )
-        named = Source(text.alias("number").to_frame(), source.name, source.first_line)
-        infinite = -np.inf if place == 1 else np.inf
-        numbers.append(np.where(blank & bounds, infinite, named.numbers("number", missing=0.0)))
-    return numbers[0], numbers[1]
 
 
 def _without_zeros(table: Table, source: Source, cells: Integers) -> Integers:

@@ -117,7 +117,16 @@ def write_jj(problem: Problem, path: str | Path, *, infinity: float = UNBOUNDED)
     Cells named by whole numbers keep them as ids; all others are numbered from 0. `infinity` is written for a bound
     that is infinite: programs that compute with the bounds may want a smaller number.
     """
-    path, table = Path(path), problem.table
+    path = Path(path)
+    text = jj_text(problem, infinity=infinity)
+    with whole_file(path) as temporary:
+        data = text.encode()
+        temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix.lower() == ".gz" else data)
+
+
+def jj_text(problem: Problem, *, infinity: float = UNBOUNDED) -> str:
+    """The text of a JJ file. Confidential."""
+    table = problem.table
     if not infinity > float(np.abs(table.value).max(initial=0.0)):
         raise InvalidOption(f"infinity={infinity:g} must be larger than every value of the table.")
     constant = _constants(problem)
@@ -137,12 +146,9 @@ def write_jj(problem: Problem, path: str | Path, *, infinity: float = UNBOUNDED)
     ).filter(pl.Series(~constant))
     cell_lines = cells.select(pl.concat_str(pl.all(), separator=" ")).to_series()
     equation_lines = _equation_lines(table, ids, constant)
-    text = "\n".join(
+    return "\n".join(
         ["0", str(len(cell_lines)), *cell_lines.to_list(), str(len(equation_lines)), *equation_lines.to_list(), ""]
     )
-    with whole_file(path) as temporary:
-        data = text.encode()
-        temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix.lower() == ".gz" else data)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

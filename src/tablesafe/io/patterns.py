@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Mask
+from tablesafe.equations import Integers, Mask
 from tablesafe.errors import InvalidFile, InvalidInput, InvalidTable
 from tablesafe.files import Source, did_you_mean, guess_delimiter, parse_csv, read_source, read_text
 from tablesafe.io.delimited import count_entries, read_lines, split_lines
@@ -23,6 +23,7 @@ from tablesafe.io.jj import RIGHT_HAND_SIDE, read_jj
 from tablesafe.io.matching import key_columns, match_cells, refuse_absent, refuse_repeats
 from tablesafe.io.status import SCHEMES, Meaning, Scheme, read_statuses
 from tablesafe.problem import Problem
+from tablesafe.table import Table
 
 STATUS_COLUMNS = ("suppressed", "status", "sdcstatus", "flag", "confidential", "primary", "suppress")
 """What the column of statuses is called, if nobody says: the first of these that is there, in any case."""
@@ -61,7 +62,7 @@ def read_pattern(
         hidden = _known(problem, read, hidden)
     cells = match_cells(problem.table, read, needed=hidden)
     refuse_absent(problem.table, read, np.where(hidden, cells, np.maximum(cells, 0)))
-    refuse_repeats(problem.table, read, cells)
+    refuse_repeats(problem.table, read, _under_one_name(problem.table, read, cells, hidden))
     if complete:
         _refuse_gaps(problem, cells, read.name)
     mask = np.zeros(len(problem.table), dtype=np.bool_)
@@ -73,6 +74,21 @@ def _holds_flags(source: Source, column: str) -> bool:
     """Whether a column named after what is withheld holds only 0 and 1: then 1 is not the `safe` of τ-ARGUS."""
     text = source.text(column).drop_nulls()
     return column.lower() in FLAG_COLUMNS and bool(text.is_in(["0", "1"]).all())
+
+
+def _under_one_name(table: Table, source: Source, cells: Integers, hidden: Mask) -> Integers:
+    """The cell of each row, −1 for a row that says the same of a cell under a second name (a total with one part)."""
+    if not any(tree.aliases for tree in table.dimensions.values()):
+        return cells
+    order = np.argsort(cells, kind="stable")
+    new = np.concatenate([[True], cells[order][1:] != cells[order][:-1]])
+    first = np.empty(len(cells), dtype=np.int64)
+    first[order] = order[np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))]
+    renamed = np.zeros(len(cells), dtype=np.bool_)
+    for dimension in table.dimensions:
+        text = source.text(dimension).fill_null("")
+        renamed |= (text != text.gather(first.astype(np.uint32))).to_numpy()
+    return np.where(renamed & (hidden == hidden[first]), -1, cells)
 
 
 def _known(problem: Problem, read: Source, hidden: Any) -> Any:

@@ -4,8 +4,9 @@
 |-----------------------|----------------------------------------|----------|---------|--------------------------------|
 | published             | 1 safe, 2 safe by hand, 13 empty so far | s       | V       | published, safe, open, changed |
 | sensitive             | 3 by a rule on shares                  | u        | B, C, F | sensitive, unsafe, primary     |
-|                       | 4 on request, 5 too few, 6 zero,       |          | A       |                                |
-|                       | 7 and 8 singletons, 9 by hand          |          | A       |                                |
+|                       | 5 too few contributors                 |          | A       |                                |
+|                       | 4 on request, 6 zero,                  |          | B       |                                |
+|                       | 7 and 8 singletons, 9 by hand          |          | B       |                                |
 | frozen                | 10 protected                           | p, z     | V       | frozen, protected              |
 | complementary         | 11 secondary, 12 secondary by hand     | m, ml, x | D       | complementary, secondary       |
 | given, by design      | 11                                     | m        | D       | given, suppressed, withheld,   |
@@ -14,7 +15,8 @@
 
 The letters are those of τ-ARGUS tables (S, U, P, M, E), a-priori files (also ML), JJ files (z) and sdcTable (x).
 The SBS flags are Eurostat's: A too few contributors, B one contributor dominates, C two dominate, D secondary, F the p%
-rule, V value may be published. A sensitive cell that none of B, C, F describes is written as A.
+rule, V value may be published. As in τ-ARGUS, the rule of the status decides: too few contributors alone is A, and a
+cell that is sensitive by hand, on request or because it is zero is B.
 
 Plain flags (true and false, yes and no, 1 and 0) say only whether a cell is suppressed. A column of nothing but ones
 could be either flags or τ-ARGUS statuses; then the reader has to be told.
@@ -190,12 +192,21 @@ def argus_statuses(problem: Problem, release: Release | None = None) -> NDArray[
 
 def sbs_flags(problem: Problem, release: Release | None = None) -> NDArray[np.str_]:
     """The SBS flag of each cell, before protection or of a release. Only for use inside the office."""
+    status = argus_statuses(problem, release)
     flag = np.full(len(problem.table), "V")
-    flag[problem.suppressed | problem.withheld if release is None else release.suppressed] = "D"
-    sensitive = problem.sensitivity.mask if release is None else problem.sensitivity.mask & release.suppressed
-    primary = np.array(["A", "B", "C", "F"])[_by_reason(problem, _SBS_REASONS, 0)]
-    primary[(primary == "B") & _dominated_by_two(problem)] = "C"
-    return np.where(sensitive, primary, flag)
+    flag[(status >= Argus.UNSAFE) & (status <= Argus.UNSAFE_BY_HAND)] = "B"
+    flag[status == Argus.UNSAFE_FREQUENCY] = "A"
+    flag[(status == Argus.SECONDARY) | (status == Argus.SECONDARY_BY_HAND)] = "D"
+    by_rule = status == Argus.UNSAFE
+    flag[by_rule & _flagged_by(problem, "dominance") & _dominated_by_two(problem)] = "C"
+    flag[by_rule & _flagged_by(problem, "p%", "pq", "linear")] = "F"
+    return flag
+
+
+def _flagged_by(problem: Problem, *reasons: str) -> Mask:
+    bits = np.uint32(sum(1 << j for j, name in enumerate(problem.sensitivity.reasons) if name in reasons))
+    flagged: Mask = np.not_equal(problem.sensitivity.reason & bits, 0)
+    return flagged
 
 
 _ARGUS_REASONS = (
@@ -206,7 +217,6 @@ _ARGUS_REASONS = (
     ("request", Argus.UNSAFE_REQUEST),
 )
 """What the reasons of our rules are in τ-ARGUS; any other reason is its 3, a rule on shares."""
-_SBS_REASONS = (("p%", 3), ("pq", 3), ("linear", 3), ("dominance", 1))
 
 
 def _by_reason(problem: Problem, table: tuple[tuple[str, int], ...], other: int) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tablesafe.errors import InvalidFile
+from tablesafe.errors import InvalidFile, InvalidHierarchy
 from tablesafe.files import read_text, write_text
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.tauargus_meta import Metadata, Variable
@@ -66,13 +66,22 @@ def hierarchy_of(variable: Variable, metadata: Metadata, found: Sequence[str]) -
     return with_labels(with_codes(tree, missing, variable.total), labels)
 
 
+def add_the_line(error: InvalidHierarchy, trees: Iterable[Hierarchy]) -> InvalidHierarchy:
+    """The error about a code that a hierarchy file lacks, with the remedy for it."""
+    message = str(error)
+    for tree in trees:
+        if tree.name.lower().endswith(".hrc") and f"is not in {tree.name}." in message:
+            return InvalidHierarchy(f"{message} If the code is right, add a line for it to {tree.name}.")
+    return error
+
+
 def with_codes(tree: Hierarchy, codes: Iterable[str], total: str) -> Hierarchy:
     """The tree with further codes directly under its total."""
     known = {code.strip() for code in (*tree.codes, *tree.aliases)}
     new = [code for code in dict.fromkeys(codes) if code.strip() not in known]
     if not new:
         return tree
-    pairs = [*_pairs(tree), *((total, code) for code in new)]
+    pairs = [*pairs_of(tree), *((total, code) for code in new)]
     return Hierarchy.from_pairs(pairs, labels=tree.labels, name=tree.name)
 
 
@@ -85,7 +94,7 @@ def with_labels(tree: Hierarchy, labels: Mapping[str, str]) -> Hierarchy:
     return replace(tree, labels={code: label for code, label in own.items() if label})
 
 
-def _pairs(tree: Hierarchy) -> list[tuple[str, str]]:
+def pairs_of(tree: Hierarchy) -> list[tuple[str, str]]:
     """Parents and children, with the second names of codes as levels of their own again."""
     bottom = {code: code for code in tree.codes}
     pairs: list[tuple[str, str]] = []

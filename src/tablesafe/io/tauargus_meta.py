@@ -451,13 +451,18 @@ def _check(metadata: Metadata) -> None:
 
 def write_metadata(metadata: Metadata, path: str | Path) -> None:
     """Write a `.rda` file that reads back as the same metadata."""
+    write_text(path, metadata_text(metadata))
+
+
+def metadata_text(metadata: Metadata) -> str:
+    """The text of a `.rda` file that reads back as the same metadata."""
     lines = [] if metadata.separator is None else [f'<SEPARATOR> "{metadata.separator}"']
     if metadata.kind == "table":
         letters = {"SAFE": metadata.safe, "UNSAFE": metadata.unsafe, "PROTECT": metadata.protect}
         lines += [f'<{keyword}> "{letter}"' for keyword, letter in letters.items()]
     for variable in metadata.variables:
         lines += _variable_lines(variable, metadata)
-    write_text(path, "\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
 
 
 def _variable_lines(variable: Variable, metadata: Metadata) -> Iterable[str]:

@@ -1,6 +1,7 @@
 """τ-ARGUS microdata (`.asc` with `.rda`), of fixed or free format, as a frame and hierarchies for `tabulate`.
 
 - Codes are spelled as in their hierarchy; where there is none, without the spaces around them.
+- A blank code is the variable's (first) missing code. A blank holding is no holding: the record stands alone.
 - A number with one of the variable's missing codes, or without any digit, is missing (null).
 - Numbers are taken as they stand: `<DECIMALS>` says how many to show, it moves no point. Decimal commas are understood.
 - A variable that is both a dimension and a response is there twice: its codes under its name, its numbers under the
@@ -15,11 +16,11 @@ from pathlib import Path
 
 import polars as pl
 
-from tablesafe.errors import InvalidFile
+from tablesafe.errors import InvalidFile, InvalidHierarchy
 from tablesafe.files import Source, read_bytes_probe
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.delimited import read_lines, split_lines
-from tablesafe.io.tauargus_codes import hierarchy_of
+from tablesafe.io.tauargus_codes import add_the_line, hierarchy_of
 from tablesafe.io.tauargus_meta import Kind, Metadata, Role, Variable, read_metadata
 
 NUMERIC_ROLES = {Role.RESPONSE, Role.WEIGHT, Role.RECORD_KEY}
@@ -87,6 +88,8 @@ def read_microdata(
         if variable in wanted:
             tree, codes = _codes(source, variable, metadata)
             hierarchies[variable.name], columns[variable.name] = tree, codes
+        elif variable.role is Role.HOLDING:
+            columns[variable.name] = _holdings(source, variable)
         elif variable.role not in NUMERIC_ROLES:
             columns[variable.name] = source.text(variable.name)
         if variable.role in NUMERIC_ROLES or variable.is_response:
@@ -145,17 +148,43 @@ def _split_fixed(lines: pl.Series, name: str, variables: Sequence[Variable]) -> 
 
 def _codes(source: Source, variable: Variable, metadata: Metadata) -> tuple[Hierarchy, pl.Series]:
     """The hierarchy of a dimension, and the records' codes spelled as there."""
-    text = source.frame[variable.name].fill_null("")
+    text = _filled(source, variable)
     width = variable.width or 0
     found = sorted({code.strip() for code in text.unique().to_list()}, key=lambda code: code.rjust(width))
     if variable.levels:
         found = sorted({code.rstrip() for code in text.unique().to_list()})
     tree = hierarchy_of(variable, metadata, found)
-    tree.locate(Source(text.to_frame(), source.name, source.first_line), variable.name)
+    try:
+        tree.locate(Source(text.to_frame(), source.name, source.first_line), variable.name)
+    except InvalidHierarchy as error:
+        raise add_the_line(error, [tree]) from None
     names = {name.strip(): name for name in (*tree.aliases, *tree.codes)}
     spelled = {code: code if code in tree.aliases else names[code.strip()] for code in text.unique().to_list()}
     own = {code: code if code in tree.codes else name for code, name in spelled.items()}
     return tree, text.replace_strict(list(own), list(own.values()), return_dtype=pl.String)
+
+
+def _filled(source: Source, variable: Variable) -> pl.Series:
+    """The codes of a dimension, with the missing code for those that are blank."""
+    text = source.frame[variable.name].fill_null("")
+    blank = text.str.strip_chars() == ""
+    missing = [code for code in variable.missing if code.strip()]
+    if not blank.any():
+        return text
+    if not missing:
+        raise InvalidFile(
+            f"The code of {variable.name!r} is blank at {source.where(int(blank.arg_max() or 0))}.\n\n"
+            f"Hint: fill it in, or give {variable.name!r} a missing code in the metadata: a code after its width."
+        )
+    return text.set(blank, missing[0])
+
+
+def _holdings(source: Source, variable: Variable) -> pl.Series:
+    """Who belongs together; a record without a holding gets one of its own."""
+    text = source.text(variable.name).fill_null("")
+    alone = (text == "") | text.is_in([code.strip() for code in variable.missing])
+    own = "\x00" + pl.int_range(len(text), eager=True).cast(pl.String)
+    return text.zip_with(~alone, own).alias(variable.name)
 
 
 def _numbers(source: Source, variable: Variable) -> pl.Series:

@@ -1,8 +1,4 @@
-"""The formats in which τ-ARGUS writes a protected table: one line per cell, with its status or its SBS flag.
-
-(Its other formats: the intermediate one is `.tab`, see `tauargus_table`; JJ has its own module; tables for spreadsheets
-are written by `frames`.)
-"""
+"""Tables that τ-ARGUS wrote with one line per cell, read back; `tauargus_write` writes them and its other formats."""
 
 from __future__ import annotations
 
@@ -11,17 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats
 from tablesafe.errors import InvalidFile, InvalidTable
-from tablesafe.files import Source, write_text
+from tablesafe.files import Source
 from tablesafe.io.delimited import count_entries, read_lines, split_lines
-from tablesafe.io.numbers import as_text, with_decimals
-from tablesafe.io.status import Argus, argus_statuses, sbs_flags
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.table import Table
 
 
@@ -53,53 +43,6 @@ def read_code_value(path: str | Path, *, dimensions: Sequence[str] | None = None
     return pl.DataFrame(columns)
 
 
-def write_code_value(
-    problem: Problem,
-    release: Release,
-    path: str | Path,
-    *,
-    header: bool = False,
-    quotes: bool = True,
-    empty: bool = True,
-    confidential: bool = False,
-) -> None:
-    """Write `code,code,value` as τ-ARGUS does; what is withheld is `x`, what is empty is `-`.
-
-    `empty=False` leaves empty cells out. With `confidential` every value is shown, with its τ-ARGUS status: for use
-    inside the office only.
-    """
-    table, status = problem.table, argus_statuses(problem, release)
-    keep = pl.Series((empty | (status != Argus.EMPTY)) & ~problem.withheld)
-    value = _as_shown(table.value if confidential else np.nan_to_num(release.values), table.decimals)
-    if not confidential:
-        value = value.set(pl.Series(release.suppressed), "x")
-    value = value.set(pl.Series(status == Argus.EMPTY), "-")
-    columns = [*(quoted_codes(table) if quotes else _bare_codes(table)), value]
-    names = [*table.code_columns(), table.response]
-    if confidential:
-        columns.append(pl.Series(status).cast(pl.String))
-        names.append("Status")
-    first = ",".join(f'"{name}"' if quotes else name for name in names) + "\n" if header else ""
-    write_text(path, first + joined([column.filter(keep) for column in columns], ","))
-
-
-def write_sbs(problem: Problem, release: Release, path: str | Path) -> None:
-    """Write `code,code,value,count,flag,dominance` for a transmission to Eurostat (SBS). Confidential.
-
-    Every value is there, with a flag that says how it may be used (see `tablesafe.io.status`); the dominance is the
-    largest contributor's share of the cell in percent, where the largest contributors are known.
-    """
-    table = problem.table
-    columns = [*quoted_codes(table), with_decimals(table.value, table.decimals)]
-    count = np.zeros(len(table)) if table.count is None else table.count.astype(np.float64)
-    columns.append(pl.Series([""] * len(table)) if table.count is None else with_decimals(count, 0))
-    columns.append(pl.Series(sbs_flags(problem, release), dtype=pl.String))
-    columns.append(_dominance(table))
-    zero = np.zeros(len(table), np.bool_) if table.structural_zero is None else table.structural_zero
-    keep = pl.Series(~zero & ~problem.withheld)
-    write_text(path, joined([column.filter(keep) for column in columns], ","))
-
-
 def _value_column(source: Source, dimensions: int | None) -> tuple[int, bool]:
     """Which column holds the values, and whether the first line holds names.
 
@@ -121,13 +64,9 @@ def _value_column(source: Source, dimensions: int | None) -> tuple[int, bool]:
 
 
 def quoted_codes(table: Table) -> list[pl.Series]:
+    """The codes of all cells in double quotes, one column per dimension."""
     _refuse_in_codes(table, "\n\r")
     return ['"' + codes.str.replace_all('"', '""', literal=True) + '"' for codes in table.code_columns().values()]
-
-
-def _bare_codes(table: Table) -> list[pl.Series]:
-    _refuse_in_codes(table, '\n\r,"')
-    return list(table.code_columns().values())
 
 
 def _refuse_in_codes(table: Table, characters: str) -> None:
@@ -136,27 +75,12 @@ def _refuse_in_codes(table: Table, characters: str) -> None:
         if bad.any():
             raise InvalidTable(
                 f"Code {codes.filter(bad)[0]!r} of {name!r} cannot be written in this format.\n\n"
-                f"Hint: remove the line break, or with quotes=False the comma or quote, from it."
+                f"Hint: remove the line break from it."
             )
 
 
-def _as_shown(values: Floats, decimals: int) -> pl.Series:
-    """With the table's decimals, unless a protected value has more."""
-    fits = bool((np.abs(values - np.round(values, decimals)) <= 1e-15 * np.abs(values)).all())
-    return with_decimals(values, decimals) if fits else as_text(values)
-
-
-def _dominance(table: Table) -> pl.Series:
-    if table.contributors is None or table.contributors.depth == 0:
-        return pl.Series([""] * len(table), dtype=pl.String)
-    weighted = table.contributors.amount if table.contributors.weighted is None else table.contributors.weighted
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = 100 * np.abs(weighted[:, 0]) / np.abs(table.value)
-    shown = np.isfinite(share)
-    return with_decimals(np.where(shown, share, 0.0), 2).set(pl.Series(~shown), "")
-
-
 def joined(columns: Sequence[pl.Series], separator: str) -> str:
+    """Columns of text as lines."""
     frame = pl.DataFrame([column.alias(str(i)) for i, column in enumerate(columns)])
     lines = frame.select(pl.concat_str(pl.all(), separator=separator)).to_series()
     return "".join(line + "\n" for line in lines.to_list())

@@ -27,14 +27,14 @@ from tablesafe.errors import InvalidFile, InvalidOption, InvalidTable
 from tablesafe.files import Source, write_text
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.delimited import read_lines, split_lines
-from tablesafe.io.matching import match_cells
 from tablesafe.io.numbers import as_text, with_decimals
 from tablesafe.io.status import LETTERS, Argus, Meaning, argus_statuses
-from tablesafe.io.tauargus_codes import hierarchy_of
+from tablesafe.io.tauargus_cells import EMPTY, build_table, rows_of
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable, write_metadata
 from tablesafe.io.tauargus_micro import metadata_for
 from tablesafe.io.tauargus_output import joined, quoted_codes
 from tablesafe.problem import Problem
+from tablesafe.rules.contributions import SHADOW
 from tablesafe.rules.sensitivity import Rule, Sensitivity
 from tablesafe.table import Table
 
@@ -44,8 +44,6 @@ _NUMERIC = {
     Role.RESPONSE, Role.COUNT, Role.SHADOW, Role.COST, Role.LOWER_LEVEL, Role.UPPER_LEVEL, Role.LARGEST,
     Role.DIMENSION_AND_RESPONSE,
 }  # fmt: skip
-_EMPTY = "\x00empty"
-"""The column that marks empty cells while a table is read; no variable can have this name."""
 
 
 def read_tab(
@@ -54,6 +52,8 @@ def read_tab(
     *,
     response: str | None = None,
     cost: str | None = None,
+    shadow: str | None = None,
+    dimensions: Sequence[str] | None = None,
     totals: Literal["check", "compute"] = "check",
     rules: Sequence[Rule] = (),
     manual_range: float = MANUAL_RANGE,
@@ -62,18 +62,23 @@ def read_tab(
     """Read a table as its metadata describe it; by default those of the same name, ending in `.rda`.
 
     `response` is needed when there are several; `cost` names the column of costs (by default the one the metadata mark,
-    otherwise costs are the values). `rules` flag further cells, from counts and largest contributions.
+    otherwise costs are the values). Largest contributions are of the variable `shadow`, if one is named. Of a table
+    with more `dimensions` than are named, the cells at the totals of the others are taken. `rules` flag further cells,
+    from counts and largest contributions.
     """
     if not 0 <= manual_range <= 100:
         raise InvalidOption(f"manual_range is a percentage from 0 to 100, got {manual_range:g}.")
     path = Path(path)
     metadata = metadata_for(path, metadata, "table")
     value = _response(metadata, response)
-    source = _read(path, metadata)
+    by = None if shadow is None or metadata.variable(shadow).name == value else _response(metadata, shadow)
+    if shadow is not None and by is None:
+        metadata = _without_shadow(metadata)
+    source, metadata = _spanned(_read(path, metadata), metadata, dimensions)
     meaning = _meanings(source, metadata)
     source = _without_blanks(source, metadata, value, meaning)
-    table = _build(source, metadata, value, totals, tolerance)
-    row_of_cell = _rows(table, source)
+    table = build_table(source, metadata, value, by, totals, tolerance)
+    row_of_cell = rows_of(table, source)
     there = row_of_cell >= 0
     status = np.where(there, meaning[row_of_cell], Meaning.PUBLISHED)
     return Problem(
@@ -94,9 +99,9 @@ def write_tab(problem: Problem, path: str | Path, *, separator: str = ";", decim
     path, table = Path(path), problem.table
     if len(separator) != 1 or separator in '"\r\n.' or (decimal_comma and separator == ","):
         raise InvalidOption(f"The separator {separator!r} cannot be told from the numbers.\n\nHint: ';' always can.")
-    _refuse_unwritable(table, path)
+    refuse_unwritable(table, path)
     trees = {name: replace(tree, aliases={}) for name, tree in table.dimensions.items()}
-    files = _hierarchy_files(trees, path)
+    files = hierarchy_files(trees, path)
     written = [path, path.with_suffix(".rda")]
     for name, (file, indent) in files.items():
         trees[name].to_hrc(path.parent / file, indent=indent)
@@ -135,6 +140,39 @@ def _read(path: Path, metadata: Metadata) -> Source:
         )
     names = [variable.name for variable in metadata.variables]
     return split_lines(read_lines(path), path.name, metadata.separator or ";", names)
+
+
+def _without_shadow(metadata: Metadata) -> Metadata:
+    """The metadata without a variable that rules would take for the shadow, where the response is its own."""
+    variables = [replace(v, role=Role.OTHER) if v.name == SHADOW else v for v in metadata.variables]
+    return replace(metadata, variables=tuple(variables))
+
+
+def _spanned(source: Source, metadata: Metadata, wanted: Sequence[str] | None) -> tuple[Source, Metadata]:
+    """The rows of the table that some dimensions span, in their order: all others stand at their totals there."""
+    if wanted is None:
+        return source, metadata
+    chosen = [metadata.variable(name) for name in wanted]
+    for variable in chosen:
+        if not variable.is_dimension:
+            raise InvalidFile(
+                f"{variable.name!r} is no dimension: {metadata.path.name} calls it {variable.role.value}.\n\n"
+                f"Hint: add <RECODEABLE> to it."
+            )
+    rows = pl.Series(np.arange(source.frame.height))
+    for variable in metadata.dimensions:
+        if variable not in chosen:
+            here = (source.text(variable.name).fill_null("") == variable.total.strip())[rows]
+            if not here.any():
+                raise InvalidFile(
+                    f"{source.name} has no cell at the total {variable.total!r} of {variable.name!r}, over which the "
+                    f"table is added up.\n\nHint: name {variable.name!r} too, or correct its <TOTCODE>."
+                )
+            rows = rows.filter(here)
+    others = [replace(v, role=Role.OTHER) if v.is_dimension else v for v in metadata.variables if v not in chosen]
+    frame = source.frame[rows.to_numpy()] if len(rows) < source.frame.height else source.frame
+    first = source.first_line if len(rows) == source.frame.height else None
+    return Source(frame, source.name, first), replace(metadata, variables=(*chosen, *others))
 
 
 def _meanings(source: Source, metadata: Metadata) -> Any:
@@ -181,58 +219,8 @@ def _without_blanks(source: Source, metadata: Metadata, value: str, meaning: Any
     if unsafe.any():
         row = int(np.argmax(unsafe))
         raise InvalidFile(f"{source.where(row)} is unsafe, but has no value.\n\nHint: fill in the value.")
-    frame = frame.with_columns(pl.col(value).fill_null("0"), pl.Series(_EMPTY, (told | blank).astype(np.int64)))
+    frame = frame.with_columns(pl.col(value).fill_null("0"), pl.Series(EMPTY, (told | blank).astype(np.int64)))
     return Source(frame, source.name, source.first_line)
-
-
-def _build(source: Source, metadata: Metadata, value: str, totals: str, tolerance: float) -> Table:
-    hierarchies = {variable.name: _hierarchy(source, variable, metadata) for variable in metadata.dimensions}
-    count = metadata.having(Role.COUNT)
-    largest = [variable.name for variable in metadata.having(Role.LARGEST)]
-    others = metadata.having(Role.RESPONSE, Role.SHADOW)
-    if largest:
-        _refuse_large_contributions(source, value, largest)
-    table = Table.from_cells(
-        source,
-        dimensions=hierarchies,
-        value=value,
-        count=count[0].name if count else None,
-        largest=largest,
-        structural_zero=_EMPTY,
-        columns=[variable.name for variable in others if variable.name != value],
-        missing_totals="compute" if totals == "compute" else "error",
-        tolerance=np.inf if totals == "compute" else tolerance,
-    )
-    zero = table.structural_zero
-    return table if zero is None else replace(table, structural_zero=zero & (table.integers == 0))
-
-
-def _hierarchy(source: Source, variable: Variable, metadata: Metadata) -> Hierarchy:
-    found = source.text(variable.name, strip=not variable.levels).drop_nulls().unique(maintain_order=True)
-    return hierarchy_of(variable, metadata, [code.rstrip() for code in found.to_list()])
-
-
-def _refuse_large_contributions(source: Source, value: str, largest: Sequence[str]) -> None:
-    """What the largest contribute cannot be more than the cell, unless something negative is in it."""
-    amounts = np.column_stack([source.numbers(name, missing=0.0) for name in largest])
-    values = source.numbers(value)
-    bad = (amounts >= 0).all(axis=1) & (values >= 0) & (amounts.sum(axis=1) > values * (1 + 1e-9) + 1e-9)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InvalidFile(
-            f"The largest contributions at {source.where(row)} add up to {amounts[row].sum():,.12g}, more than the "
-            f"cell's {values[row]:,.12g}.\n\nHint: check the columns {', '.join(map(repr, largest))}."
-        )
-
-
-def _rows(table: Table, source: Source) -> Any:
-    """The row that each cell was read from, −1 for a total that was computed."""
-    cells = match_cells(table, source)
-    rows = np.full(len(table), -1, dtype=np.int64)
-    order = np.arange(len(cells))[::-1]
-    known = cells[order] >= 0
-    rows[cells[order][known]] = order[known]
-    return rows
 
 
 def _given(source: Source, name: str, row_of_cell: Any, what: str) -> tuple[Floats, Mask]:
@@ -270,7 +258,8 @@ def _costs(table: Table, source: Source, metadata: Metadata, wanted: str | None,
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def _refuse_unwritable(table: Table, path: Path) -> None:
+def refuse_unwritable(table: Table, path: Path) -> None:
+    """Check that τ-ARGUS can hold the table: trees, and codes that can be told apart."""
     if not table.dimensions:
         raise InvalidTable("A table without dimensions has no .tab file.\n\nHint: write it as JJ.")
     for name, tree in table.dimensions.items():
@@ -287,12 +276,12 @@ def _refuse_unwritable(table: Table, path: Path) -> None:
             )
 
 
-def _hierarchy_files(trees: Mapping[str, Hierarchy], path: Path) -> dict[str, tuple[str, str]]:
+def hierarchy_files(trees: Mapping[str, Hierarchy], path: Path) -> dict[str, tuple[str, str]]:
     """A file and an indent string for each dimension of several levels, or with spaces before codes."""
     files: dict[str, tuple[str, str]] = {}
     for i, (name, tree) in enumerate(trees.items(), start=1):
-        if len(tree.totals) > 1 or any(code != code.strip() for code in tree.codes):
-            indent = "@" * (1 + max(len(code) - len(code.lstrip("@")) for code in tree.codes))
+        if len(tree.totals) > 1 or tree.aliases or any(code != code.strip() for code in tree.codes):
+            indent = "@" * (1 + max(len(code) - len(code.lstrip("@")) for code in (*tree.codes, *tree.aliases)))
             files[name] = (f"{path.stem}_{i}_{re.sub(r'[^0-9A-Za-z_-]+', '_', name)}.hrc", indent)
     return files
 

@@ -57,7 +57,7 @@ def _structure(job: Job) -> Iterator[Fault]:
         yield Fault(
             ("dimensions",), "The job has no dimensions: add a [dimensions.NAME] table for each column that spans it."
         )
-    if not job.rules and job.problem.apriori is None and job.source.status is None:
+    if not job.rules and job.problem.apriori is None and job.source.status is None and not _for_every_cell(job):
         yield Fault(("rules",), "The job has no [[rules]], so nothing would be sensitive: add one, or a status.")
     if job.source.status is not None and (job.tables or len(job.response.value) > 1):
         yield Fault(("source", "status"), "'status' needs a single table with a single value: use an a-priori file.")
@@ -78,6 +78,11 @@ def _structure(job: Job) -> Iterator[Fault]:
         for key in RECORDS_ONLY:
             if getattr(job.source, key):
                 yield Fault(("source", key), f"{key!r} describes records, but the source holds cells.")
+
+
+def _for_every_cell(job: Job) -> bool:
+    """Whether the method changes cells whether or not a rule calls them sensitive."""
+    return bool(getattr(job.method, "for_every_cell", False))
 
 
 def _cells(job: Job) -> Iterator[Fault]:

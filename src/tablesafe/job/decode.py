@@ -211,8 +211,9 @@ def options(kind: type[Any]) -> dict[str, dataclasses.Field[Any]]:
 
 
 def is_writable(kind: Any) -> bool:
-    """Whether a value of this type can stand in a job file: nothing, and arrays, cannot."""
-    return kind is not type(None) and get_origin(kind) is not np.ndarray
+    """Whether a value of this type can stand in a job file: nothing, arrays, and what has no options cannot."""
+    explained = not dataclasses.is_dataclass(kind) or any("help" in spec.metadata for spec in dataclasses.fields(kind))
+    return kind is not type(None) and get_origin(kind) is not np.ndarray and explained
 
 
 def is_required(spec: dataclasses.Field[Any]) -> bool:

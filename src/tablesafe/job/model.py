@@ -47,7 +47,11 @@ class Source:
         "auto takes a JJ or .tab file for a problem and every other file for records",
         "auto",
     )
-    metadata: str | None = _key("the .rda file that describes an .asc or .tab file", example="firms.rda", file=True)
+    metadata: str | None = _key(
+        "the .rda file that describes an .asc or .tab file, or records of another ending without a header line",
+        example="firms.rda",
+        file=True,
+    )
     delimiter: str | None = _key("what separates the columns of a CSV file; found out when not given", example=";")
     sheet: str | None = _key("sheet of an Excel file, when it has several", example="Sheet1")
     where: str | None = _key("which records to use, as an SQL condition", example="year = 2024")

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import ClassVar, Protocol
 
 from tablesafe.methods.adjust.method import Adjust
+from tablesafe.methods.cell_key.method import CellKey
 from tablesafe.methods.given import Pattern, PublishAll, Withhold
+from tablesafe.methods.impute.method import BlankAndImpute
 from tablesafe.methods.intervals.method import PublishIntervals
+from tablesafe.methods.noise.method import Noise
 from tablesafe.methods.round.method import Round
+from tablesafe.methods.small_counts.method import SmallCounts
 from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.swap.method import Swap
 from tablesafe.methods.views import SuppressViews
 from tablesafe.problem import Problem
 from tablesafe.release import Release
@@ -16,13 +21,18 @@ from tablesafe.release import Release
 __all__ = [
     "METHODS",
     "Adjust",
+    "BlankAndImpute",
+    "CellKey",
     "Method",
+    "Noise",
     "Pattern",
     "PublishAll",
     "PublishIntervals",
     "Round",
+    "SmallCounts",
     "Suppress",
     "SuppressViews",
+    "Swap",
     "Withhold",
     "protect",
 ]
@@ -38,7 +48,21 @@ class Method(Protocol):
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
-    for method in (PublishAll, Withhold, Pattern, Suppress, Adjust, Round, PublishIntervals, SuppressViews)
+    for method in (
+        PublishAll,
+        Withhold,
+        Pattern,
+        Suppress,
+        Adjust,
+        Round,
+        SmallCounts,
+        PublishIntervals,
+        SuppressViews,
+        CellKey,
+        Noise,
+        Swap,
+        BlankAndImpute,
+    )
 }
 """Every method by the name that a job file calls it."""
 

@@ -19,6 +19,7 @@ from tablesafe.job.lines import KeyPath
 from tablesafe.job.load import list_faults
 from tablesafe.job.model import Job
 from tablesafe.linking import RESPONSE
+from tablesafe.methods import CellKey
 from tablesafe.methods.adjust.measures import WORDS
 from tablesafe.rules import PQ, AllOf, AnyOf, Dominance, Levels, LinearSensitivity, PPercent, RequestRule, Waiver
 from tablesafe.rules.sensitivity import Rule
@@ -36,10 +37,11 @@ COST_WORDS = ("problem", "constant", "inverse", "log_over_value", "distance")
 
 
 def extra_columns(job: Job) -> list[str]:
-    """Columns that a rule or an option of the problem names; the request column is read in another way."""
+    """Columns that a rule or an option of the problem names; the request and record keys are read in another way."""
     options = job.problem
     named = [options.lower, options.upper, options.frozen, options.suppressed, options.withheld, options.waived]
-    costs = [cost for cost in (options.cost, *_column_options(job.method)) if cost not in (*COSTS, *COST_WORDS)]
+    asked = () if isinstance(job.method, CellKey) and job.source.holds == "records" else _column_options(job.method)
+    costs = [cost for cost in (options.cost, *asked) if cost not in (*COSTS, *COST_WORDS)]
     columns = [*(name for name in named if isinstance(name, str)), *costs, *_of_rules(job.rules), *_groupings(job)]
     return [name for name in dict.fromkeys(columns) if name != job.source.request]
 
@@ -101,7 +103,8 @@ def require_columns(job: Job) -> None:
     Only the first line of a text file is read here. A file that does not even have two columns is left to its reader,
     which knows more about what is wrong with it.
     """
-    header = _header(job.resolve(job.source.file), job.source.delimiter)
+    described = job.source.metadata is not None  # then the file has no header line
+    header = [] if described else _header(job.resolve(job.source.file), job.source.delimiter)
     if job.source.holds == "problem" or any(table.file for table in job.tables) or len(header) < 2:
         return
     faults = [

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, overload
 
 import polars as pl
 
@@ -22,23 +23,50 @@ from tablesafe.attack.suite import estimate_by
 from tablesafe.attack.view import View
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
-from tablesafe.errors import InvalidFile, InvalidJob
+from tablesafe.errors import InvalidFile
 from tablesafe.io.frames import write_frame, write_release
 from tablesafe.io.patterns import read_pattern
+from tablesafe.io.ptable import read_perturbation
 from tablesafe.job import Job, dump_job, load_job
 from tablesafe.job.checks import input_files, internal_folder
-from tablesafe.methods import Adjust, Method, Pattern, PublishIntervals, Suppress, protect
+from tablesafe.loss import loss
+from tablesafe.methods import (
+    Adjust,
+    BlankAndImpute,
+    CellKey,
+    Method,
+    Noise,
+    Pattern,
+    PublishIntervals,
+    Round,
+    SmallCounts,
+    Suppress,
+    Swap,
+    protect,
+)
 from tablesafe.methods.adjust.measures import statistics
+from tablesafe.methods.cell_key.measures import noise_measures
 from tablesafe.methods.intervals.leaks import check_intervals
 from tablesafe.methods.suppress.stability import Stability, stability
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
+from tablesafe.posterior import posterior
 from tablesafe.problem import Problem
 from tablesafe.quality import quality
 from tablesafe.release import Release
 from tablesafe.report.progress import Event, Listener, ignore, progress_bar
 from tablesafe.report.summary import Origin, render, summarise
+
+
+@overload
+def run(job: Job, *, force: bool | None = None, progress: bool = False, on_event: Listener | None = None) -> Result: ...
+
+
+@overload
+def run(
+    job: str | Path, *, force: bool | None = None, progress: bool = False, on_event: Listener | None = None
+) -> Any: ...
 
 
 def run(
@@ -47,30 +75,27 @@ def run(
     force: bool | None = None,
     progress: bool = False,
     on_event: Listener | None = None,
-) -> Result:
-    """Run a job: read or tabulate, flag, protect, audit, write.
+) -> Any:
+    """Run a job: read or tabulate, flag, protect, audit, write. The answer is a `Result`.
+
+    A file that ends in `.arb` is a batch job of τ-ARGUS: the answer is a `BatchResult`, with a `Result` per table.
 
     A release that fails its audit is not written, unless the job or `force` insists; what the office needs to see why
     is written in any case. All files appear together at the end, or none. `progress` shows a bar on a terminal;
     `on_event` is told of every step.
     """
     if not isinstance(job, Job):
-        job = _load(Path(job))
+        if Path(job).suffix.lower() == ".arb":
+            from tablesafe.pipeline.batch import run_batch  # it uses what is below
+
+            return run_batch(job, force=force, progress=progress, on_event=on_event)
+        job = load_job(Path(job))
     if force is not None:
         job = replace(job, output=replace(job.output, force=force))
     _require_writable(job)
     with ExitStack() as stack:
         bar = stack.enter_context(progress_bar(enabled=progress))
         return _run(job, _both(bar, on_event or ignore))
-
-
-def _load(path: Path) -> Job:
-    if path.suffix.lower() == ".arb":
-        raise InvalidJob(
-            f"{path.name} is a batch file of τ-ARGUS, which cannot be run yet.\n\n"
-            f"Hint: write its table as a job file; 'tablesafe init' helps."
-        )
-    return load_job(path)
 
 
 def _run(job: Job, listen: Listener) -> Result:
@@ -99,6 +124,15 @@ def _run(job: Job, listen: Listener) -> Result:
 
 def _protected(problem: Problem, method: Method) -> tuple[Release, dict[str, pl.DataFrame]]:
     """The release, and tables that help the office to judge it or to choose another."""
+    if isinstance(method, CellKey):
+        release = protect(problem, method)
+        return release, _noise_tables(problem, release)
+    if isinstance(method, Noise | Swap | BlankAndImpute):
+        outcome = method.outcome(problem)
+        return outcome.release, {**outcome.tables, **_quality_tables(problem, outcome.release)}
+    if isinstance(method, Round | SmallCounts):
+        release = protect(problem, method)
+        return release, _rounding_tables(problem, release)
     if not isinstance(method, Adjust):
         return protect(problem, method), {}
     tables = {}
@@ -110,15 +144,42 @@ def _protected(problem: Problem, method: Method) -> tuple[Release, dict[str, pl.
     over = next((part.over for part in (method.keep, method.tabu, method.relaxed) if part is not None), "sensitive")
     responses = () if method.keep is None else method.keep.responses
     tables["statistics.csv"] = statistics(problem, release, over=over, responses=responses)
-    found = quality(problem, release)
-    totals = found.totals()
-    tables["quality.csv"] = pl.DataFrame({"measure": list(totals), "value": [float(v) for v in totals.values()]})
-    tables["percent_changes.csv"] = found.distribution()
-    tables["accuracy_by_size.csv"] = found.by_size()
-    tables["quality_flags.csv"] = found.cells()
+    tables.update(_quality_tables(problem, release))
     if method.relax_capacity:
         tables["raised_capacities.csv"] = method.relaxation(problem).frame()
     return release, tables
+
+
+def _quality_tables(problem: Problem, release: Release) -> dict[str, pl.DataFrame]:
+    """How far the published values are from the true ones, and which of them users should rely on."""
+    found = quality(problem, release)
+    totals = found.totals()
+    return {
+        "quality.csv": pl.DataFrame({"measure": list(totals), "value": [float(v) for v in totals.values()]}),
+        "percent_changes.csv": found.distribution(),
+        "accuracy_by_size.csv": found.by_size(),
+        "quality_flags.csv": found.cells(),
+    }
+
+
+def _rounding_tables(problem: Problem, release: Release) -> dict[str, pl.DataFrame]:
+    """How far rounded counts are from the true ones by level, and what chance leaves to believe about them."""
+    tables = {"changes_by_level.csv": loss(problem, release).frame()}
+    if release.mechanism is not None:
+        tables["posterior.csv"] = posterior(problem, release).frame()
+    return tables
+
+
+def _noise_tables(problem: Problem, release: Release) -> dict[str, pl.DataFrame]:
+    """What noise did to the values, for the office."""
+    found = noise_measures(problem, release)
+    totals = found.totals()
+    tables = {"noise.csv": pl.DataFrame({"measure": list(totals), "value": list(totals.values())})}
+    tables["noise_distances.csv"] = found.distances()
+    if release.mechanism is not None:
+        tables["noise_changes.csv"] = found.distribution()
+        tables["posterior.csv"] = posterior(problem, release).frame()
+    return tables
 
 
 def _stability(problem: Problem, release: Release, method: Method) -> Stability | None:
@@ -176,8 +237,25 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
                 pattern = read_pattern(job.resolve(pattern), problem)
             assert isinstance(suppress, Suppress)
             return replace(job.method, suppress=suppress, pattern=pattern)
+        case CellKey():
+            return _with_perturbations(job, job.method)
         case _:
             return job.method
+
+
+def _with_perturbations(job: Job, method: CellKey) -> CellKey:
+    """The cell key method with the perturbation tables that its job names."""
+    options = method.magnitude
+    parity = options is not None and options.odd is not None
+    if isinstance(method.perturbation, str):
+        kind = "even" if parity else "all"
+        method = replace(method, perturbation=read_perturbation(job.resolve(method.perturbation), kind=kind))
+    if options is not None and isinstance(options.odd, str):
+        options = replace(options, odd=read_perturbation(job.resolve(options.odd), kind="odd"))
+    if options is not None and isinstance(options.small_cells, str):
+        found = read_perturbation(job.resolve(options.small_cells), kind="small_cells")
+        options = replace(options, small_cells=found)
+    return replace(method, magnitude=options)
 
 
 def _audited(job: Job, problem: Problem, release: Release, listen: Listener) -> Findings:
@@ -247,11 +325,11 @@ def _write(
             if job.output.report is not None:
                 page = render(summarise(problem, release, findings, origin=origin, internal=False))
                 outputs.place(job.resolve(job.output.report)).write_text(page, encoding="utf-8")
-        _write_internal(job, outputs, problem, release, findings, scores, tables, origin)
+        write_internal(job, outputs, problem, release, findings, scores, tables, origin)
         return tuple(outputs.written)
 
 
-def _write_internal(
+def write_internal(
     job: Job, outputs: Outputs, problem: Problem, release: Release, findings: Findings, scores: Scores | None,
     tables: Mapping[str, pl.DataFrame], origin: Origin,
 ) -> None:  # fmt: skip

@@ -40,7 +40,7 @@ def _from_records(job: Job, listen: Listener) -> Table:
     path, source = job.resolve(job.source.file), job.source
     described: Microdata | None = None
     records: Any = path
-    if path.suffix.lower() == ".asc":
+    if path.suffix.lower() == ".asc" or source.metadata is not None:
         described = read_microdata(path, None if source.metadata is None else job.resolve(source.metadata))
         records = described.frame
     elif path.suffix.lower() in EXCEL_ENDINGS:

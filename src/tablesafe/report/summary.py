@@ -20,6 +20,7 @@ import numpy as np
 import tablesafe
 from tablesafe.equations import Mask
 from tablesafe.linking import RESPONSE
+from tablesafe.posterior import posterior
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
 from tablesafe.rules.sensitivity import Rule
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from tablesafe.audit.findings import Findings
 
 LIBRARIES = ("numpy", "scipy", "polars", "duckdb", "highspy", "numba")
+ROUNDING = 1e-9
+"""Relative rounding error of a sum of published values."""
 OPEN_SHOWN = 50
 """How many open cells the internal page lists; the findings file has them all."""
 
@@ -104,6 +107,8 @@ class Summary:
     cells: int
     equations: int
     method: str
+    additive: bool
+    """Whether every published total is the sum of its published parts: as the public can see for itself."""
     solution: str
     rules: tuple[RuleLine, ...]
     reasons: tuple[tuple[str, int], ...]
@@ -114,6 +119,8 @@ class Summary:
     audit: tuple[tuple[str, str], ...]
     open: tuple[Mapping[str, str], ...]
     more_open: int
+    chance: str
+    """What is believed about counts that were changed by chance: a secret."""
     attack: str
     """What the nearest guess of an intruder comes to: a secret."""
     attacks: tuple[AttackLine, ...]
@@ -136,7 +143,8 @@ def summarise(
         response=_responses(table),
         cells=len(table),
         equations=table.equations.shape[0],
-        method=release.method,
+        method=_method(release.method),
+        additive=_adds_up(release),
         solution=""
         if solution is None or not internal
         else f"{solution.status}, {_gap(solution)}, {solution.seconds:.1f} s",
@@ -148,15 +156,34 @@ def summarise(
         audit=tuple(_audit(problem, findings, internal)),
         open=tuple(opened),
         more_open=0 if findings is None or not internal else max(0, len(findings.open) - OPEN_SHOWN),
+        chance=str(posterior(problem, release)) if internal and release.mechanism is not None else "",
         attack=scores.headline if internal and scores is not None else "",
         attacks=tuple(_attacks(scores)) if internal and scores is not None else (),
         versions=tuple(_versions()),
     )
 
 
+def _method(name: str) -> str:
+    """The method by its name, with what it does in a sentence."""
+    from tablesafe.methods import METHODS  # solvers and compilers come with it: only for pages of releases made here
+
+    what = (METHODS[name].__doc__ or "").splitlines()[0].replace("`", "") if name in METHODS else ""
+    return f"{name}: {what[:1].lower()}{what[1:].removesuffix('.')}" if what else name
+
+
+def _adds_up(release: Release) -> bool:
+    """Whether the published values keep every sum of which no cell is withheld."""
+    equations, hidden = release.table.equations, release.suppressed
+    whole = abs(equations).astype(np.int64) @ hidden.astype(np.int64) == 0
+    gaps = np.abs((equations.astype(np.float64) @ np.nan_to_num(release.values))[whole])
+    return not bool((gaps > ROUNDING * (1 + np.nanmax(np.abs(release.values), initial=0.0))).any())
+
+
 def _headline(problem: Problem, findings: Findings | None, internal: bool) -> str:
     if findings is None:
         return "This release was not audited."
+    if findings.safe and not problem.rules and not len(problem.sensitive):
+        return "No rule was applied, so no cell was called sensitive: there was nothing to come too close to."
     if findings.safe:
         proved = "" if findings.certificate is None else " Exact tables prove it."
         return f"Nobody who sees this release can come closer to a sensitive cell than the rules allow.{proved}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from tablesafe.rules.combined import AllOf, AnyOf, Levels, Manual, RequestRule, Waiver
 from tablesafe.rules.counts import Threshold, ZeroCells
+from tablesafe.rules.groups import GroupDisclosure
 from tablesafe.rules.linear import PQ, Dominance, LinearSensitivity, PPercent
 from tablesafe.rules.sensitivity import Rule, Sensitivity
 
@@ -21,6 +22,7 @@ RULES: dict[str, type[Any]] = {
     "dominance": Dominance,
     "linear": LinearSensitivity,
     "zero_cells": ZeroCells,
+    "group": GroupDisclosure,
     "manual": Manual,
     "any_of": AnyOf,
     "all_of": AllOf,
@@ -36,6 +38,7 @@ __all__ = [
     "AllOf",
     "AnyOf",
     "Dominance",
+    "GroupDisclosure",
     "Levels",
     "LinearSensitivity",
     "Manual",

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import SolverFailure
+from tablesafe.errors import OutOfTime, SolverFailure
 from tablesafe.solve.elimination import echelon
 from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.stopping import Stoppable
 
 TIGHT = 1e-10
 """The smallest tolerance that HiGHS takes: costs five orders below the middle one still count."""
@@ -99,12 +100,12 @@ class LeastChange:
         self._scale, self._cells = scale, matrix.shape[1]
         self._matrix = matrix
         self._cost = np.concatenate([rise_cost, fall_cost])
-        self._columns = np.arange(2 * self._cells, dtype=np.int32)
-        self._solver = _solver(solver="simplex", simplex_strategy=1, **_TOLERANCES)
+        self._running = _solver(solver="simplex", simplex_strategy=1, **_TOLERANCES)
+        self._solver = self._running.solver
         self._least = self._most = np.zeros(0)
 
-    def solve(self, box: Box, *, better_than: float | None = None) -> Change | None:
-        """The least change, or None when there is none, or none `better_than` a cost."""
+    def solve(self, box: Box, *, better_than: float | None = None, seconds: float = np.inf) -> Change | None:
+        """The least change, or None when there is none, or none `better_than` a cost; OutOfTime after so long."""
         least, most = box.least / self._scale.step, box.most / self._scale.step
         if self._least.size:
             changed = np.flatnonzero((least != self._least) | (most != self._most)).astype(np.int32)
@@ -114,35 +115,36 @@ class LeastChange:
             rows = np.zeros(both.shape[0])
             self._solver.passModel(program_of(both, self._cost * self._scale.price, least, most, rows, rows))
         self._least, self._most = least, most
-        _set(self._solver, objective_bound=self._worth(better_than))
-        return self._answer()
+        self._running.set(objective_bound=self._worth(better_than))
+        return self._answer(seconds)
 
     def _worth(self, cost: float | None) -> float:
         return np.inf if cost is None else cost * self._scale.price / self._scale.step
 
-    def _answer(self) -> Change | None:
-        self._solver.run()
-        _set(self._solver, presolve="off")
-        status = self._solver.getModelStatus()
+    def _answer(self, seconds: float) -> Change | None:
+        status = self._status(seconds)
+        if status not in _ANSWER:
+            self._solver.clearSolver()
+            self._running.set(presolve="on", objective_bound=np.inf)
+            status = self._status(seconds)
         if status in _NO_ANSWER:
             return None
         if status != highspy.HighsModelStatus.kOptimal:
-            self._solver.clearSolver()
-            _set(self._solver, presolve="on", objective_bound=np.inf)
-            self._solver.run()
-            _set(self._solver, presolve="off")
-            status = self._solver.getModelStatus()
-            if status in _NO_ANSWER:
-                return None
-            if status != highspy.HighsModelStatus.kOptimal:
-                raise SolverFailure(
-                    f"The solver stopped without an answer ({self._solver.modelStatusToString(status)})."
-                )
+            raise SolverFailure(f"The solver stopped without an answer ({self._solver.modelStatusToString(status)}).")
         solution = self._solver.getSolution()
         amounts = np.array(solution.col_value) * self._scale.step
         prices = np.array(solution.row_dual) / self._scale.price
         moves = amounts[: self._cells] - amounts[self._cells :]
         return Change(moves, float(self._cost @ amounts), prices)
+
+    def _status(self, seconds: float) -> Any:
+        """Run, from the last answer where there is one."""
+        self._running.run_or_stop(seconds)
+        self._running.set(presolve="off")
+        status = self._solver.getModelStatus()
+        if status in _STOPPED:
+            raise OutOfTime("The time given was too short for an answer.\n\nHint: raise time_limit_s.")
+        return status
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +165,8 @@ class Choice:
     moves: Floats | None = None
     rise: Mask | None = None
     """Per switch, whether the cell rises."""
+    interrupted: bool = False
+    """Whether the user stopped it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,12 +185,13 @@ class Directions:
     sums: Floats | None = field(default=None, repr=False)
     """What the moves add up to in each equation, where that is not 0: other cells, not part of this, have moved."""
 
-    def relaxed(self) -> tuple[float, Floats]:
+    def relaxed(self, *, time_limit_s: float = np.inf) -> tuple[float, Floats]:
         """A proven bound on the cost of every choice, and how much each switch leans to rising (0 to 1)."""
         model = self._model()
-        solver = _solver(solver="simplex", **_TOLERANCES)
+        running = _solver(solver="simplex", **_TOLERANCES)
+        solver = running.solver
         solver.passModel(program_of(*model))
-        solver.run()
+        running.run_or_stop(time_limit_s)
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return 0.0, np.full(len(self.switches.cells), 0.5)
         solution = solver.getSolution()
@@ -210,10 +215,11 @@ class Directions:
         program = self if not whole else replace(self, scale=replace(self.scale, step=1.0))
         cells, switched = len(self.cost), len(self.switches.cells)
         model = program._model()
-        solver = _solver(
-            time_limit=max(time_limit_s, 0.1), mip_rel_gap=gap, mip_abs_gap=0.0, mip_feasibility_tolerance=1e-9,
+        running = _solver(
+            mip_rel_gap=gap, mip_abs_gap=0.0, mip_feasibility_tolerance=1e-9,
             mip_max_improving_sols=1 if first else highspy.kHighsIInf,
         )  # fmt: skip
+        solver = running.solver
         kinds = np.zeros(2 * cells + switched, dtype=np.uint8)
         kinds[2 * cells :] = 1
         kinds[: 2 * cells] = int(whole)
@@ -221,8 +227,8 @@ class Directions:
         solver.changeColsIntegrality(len(kinds), np.arange(len(kinds), dtype=np.int32), kinds)
         if start is not None:
             begin_at(solver, np.concatenate([_sides(start[0]) / program.scale.step, start[1].astype(np.float64)]))
-        solver.run()
-        return program._choice(solver)
+        interrupted = running.run(time_limit_s)
+        return replace(program._choice(solver), interrupted=interrupted)
 
     def _choice(self, solver: Any) -> Choice:
         cells, status, info = len(self.cost), solver.getModelStatus(), solver.getInfo()
@@ -284,11 +290,12 @@ def whole_moves(
     """Whole numbers x of little cost with `matrix @ x = target` and `lower ≤ x ≤ upper`, checked; None without any."""
     largest = float(np.abs(cost).max(initial=0.0))
     scaled = cost / largest * WORTH if largest > 0 else cost
-    solver = _solver(time_limit=max(time_limit_s, 0.1), mip_rel_gap=1e-4, mip_feasibility_tolerance=1e-9)
+    running = _solver(mip_rel_gap=1e-4, mip_feasibility_tolerance=1e-9)
+    solver = running.solver
     rows, columns = target.astype(np.float64), matrix.shape[1]
     solver.passModel(program_of(matrix, scaled, lower, upper, rows, rows))
     solver.changeColsIntegrality(columns, np.arange(columns, dtype=np.int32), np.ones(columns, dtype=np.uint8))
-    solver.run()
+    running.run_or_stop(time_limit_s)
     if solver.getInfo().primal_solution_status != HAS_POINT:
         return None
     x = np.rint(np.array(solver.getSolution().col_value)).astype(np.int64)
@@ -301,11 +308,13 @@ Model = tuple[sparse.csc_array, Floats, Floats, Floats, Floats, Floats]
 
 _TOLERANCES = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": TIGHT}
 
+_STOPPED = {highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kInterrupt}
 _NO_ANSWER = {
     highspy.HighsModelStatus.kInfeasible,
     highspy.HighsModelStatus.kUnboundedOrInfeasible,
     highspy.HighsModelStatus.kObjectiveBound,
 }
+_ANSWER = _NO_ANSWER | {highspy.HighsModelStatus.kOptimal}
 
 
 def _power_of_two(number: float) -> float:
@@ -313,16 +322,10 @@ def _power_of_two(number: float) -> float:
     return math.ldexp(1.0, round(math.log2(number)))
 
 
-def _solver(**options: Any) -> Any:
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    _set(solver, output_flag=False, threads=1, random_seed=0, **options)
-    return solver
-
-
-def _set(model: Any, /, **options: Any) -> None:
-    for option, value in options.items():
-        if model.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
+def _solver(**options: Any) -> Stoppable:
+    running = Stoppable(highspy.Highs())  # type: ignore[no-untyped-call]
+    running.set(output_flag=False, threads=1, random_seed=0, **options)
+    return running
 
 
 def program_of(

@@ -29,6 +29,18 @@ def propagate(matrix: sparse.csr_array, lower: Floats, upper: Floats) -> tuple[F
     return lower, upper
 
 
+def are_points(matrix: sparse.csr_array, lower: Floats, upper: Floats) -> bool:
+    """Whether all lower bounds together solve `matrix @ x = 0`, and all upper ones: then every bound is reached.
+
+    So it is where values were changed one by one and added up: nothing but their own bounds ties them.
+    """
+    if not bool(np.isfinite(lower).all() and np.isfinite(upper).all()):
+        return False
+    if bool((np.abs(matrix) @ np.maximum(np.abs(lower), np.abs(upper)) >= EXACT).any()):
+        return False
+    return not bool((matrix @ lower).any() or (matrix @ upper).any())
+
+
 @njit(cache=True)
 def _settle(
     row_start: Integers, row_column: Integers, row_value: Floats, column_start: Integers, column_row: Integers,

@@ -1,12 +1,16 @@
-"""Whole steps at least cost that repair every sum: first as a linear program, and only if that is fractional as MILP.
+"""Whole steps at least cost that repair every sum: a linear program, and where that is fractional an integer one.
 
 For two-dimensional tables, also with one hierarchy, every vertex of the linear program is whole (it is a network flow).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from time import monotonic
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import highspy
@@ -15,79 +19,109 @@ from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import SolverFailure
+from tablesafe.solve.clock import Clock
 from tablesafe.solve.program import SolveStatus
 
 WHOLE = 1e-6
 """How near to a whole number the solver's answer must be; the sums are then checked in whole numbers."""
-LEAST_S = 0.2
+EXACT = 1e-6
+LEAST_S = 0.05
+LARGE_COST = 1e5
+CLOSE = 1e-9
+"""Prices this far beyond what bounds allow are taken for rounding errors of the solver."""
+
+_ENDED = {
+    highspy.HighsModelStatus.kOptimal: SolveStatus.OPTIMAL,
+    highspy.HighsModelStatus.kInfeasible: SolveStatus.INFEASIBLE,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """How many steps each column takes, if there is an answer, and a cost that no answer is below."""
+class Answer:
+    """How a program ended: a point, if there is one, and a cost that no answer is below."""
 
     status: SolveStatus
-    taken: Integers | None
+    point: Floats | None = field(repr=False)
     bound: float
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class StepProgram:
     """Minimise `cost @ z + offset` over `matrix @ z = rhs`, `0 <= z <= most`, z whole where `whole` says so."""
 
-    matrix: sparse.csr_array
-    rhs: Integers
-    cost: Floats
-    most: Floats
-    whole: Mask
+    matrix: sparse.csr_array = field(repr=False)
+    rhs: Integers = field(repr=False)
+    cost: Floats = field(repr=False)
+    most: Floats = field(repr=False)
+    whole: Mask = field(repr=False)
     offset: float = 0.0
 
-    def solve(self, *, time_limit_s: float) -> Steps:
-        """The best steps within the time limit: proven, merely found, or none."""
-        if not len(self.cost):  # nothing can move: all sums hold already, or never will
-            possible = not self.rhs.any()
-            status = SolveStatus.OPTIMAL if possible else SolveStatus.INFEASIBLE
-            return Steps(status, np.zeros(0, np.int64) if possible else None, self.offset)
-        begin = monotonic()
-        scale = float(np.mean(np.abs(self.cost[self.cost != 0]))) if self.cost.any() else 1.0
-        solver = self._solver(scale)
-        solver.setOptionValue("time_limit", max(time_limit_s, LEAST_S))
-        solver.run()
-        relaxed = solver.getModelStatus()
-        if relaxed == highspy.HighsModelStatus.kInfeasible:
-            return Steps(SolveStatus.INFEASIBLE, None, np.inf)
-        bound = -np.inf
-        if relaxed == highspy.HighsModelStatus.kOptimal:
-            bound = float(solver.getInfo().objective_function_value) * scale
-            taken = self._checked(solver)
-            if taken is not None:
-                return Steps(SolveStatus.OPTIMAL, taken, bound)
-        whole = np.flatnonzero(self.whole).astype(np.int32)
-        solver = self._solver(scale)
-        solver.changeColsIntegrality(len(whole), whole, np.ones(len(whole), dtype=np.uint8))
-        solver.setOptionValue("time_limit", max(time_limit_s - (monotonic() - begin), LEAST_S))
-        solver.run()
-        status = solver.getModelStatus()
-        if status == highspy.HighsModelStatus.kInfeasible:
-            return Steps(SolveStatus.INFEASIBLE, None, np.inf)
-        bound = max(bound, float(solver.getInfo().mip_dual_bound) * scale)
-        taken = self._checked(solver)
-        if taken is None:
-            return Steps(SolveStatus.FAILED, None, bound)
-        optimal = status == highspy.HighsModelStatus.kOptimal
-        return Steps(SolveStatus.OPTIMAL if optimal else SolveStatus.FEASIBLE, taken, bound)
+    @cached_property
+    def _scale(self) -> float:
+        """Costs are divided by this: the solver's tolerances are absolute. Whole costs prune best as they are."""
+        if bool((self.cost == np.rint(self.cost)).all()) and float(np.abs(self.cost).max(initial=0.0)) < LARGE_COST:
+            return 1.0
+        return float(np.mean(np.abs(self.cost[self.cost != 0]))) if self.cost.any() else 1.0
 
-    def _solver(self, scale: float) -> Any:
+    def relax(self, clock: Clock) -> Answer:
+        """The linear program: its vertex, and a bound from the prices of its rows."""
+        if not len(self.cost):
+            return self._empty()
+        solver = self._solver(clock)
+        interrupted = _run(solver, clock)
+        status = _ENDED.get(solver.getModelStatus(), SolveStatus.FAILED)
+        if status == SolveStatus.INFEASIBLE:
+            return Answer(status, None, np.inf, interrupted)
+        prices = np.array(solver.getSolution().row_dual)
+        bound = self.bound(prices * self._scale) if len(prices) == len(self.rhs) else -np.inf
+        return Answer(status, self._point(solver) if status == SolveStatus.OPTIMAL else None, bound, interrupted)
+
+    def solve(self, clock: Clock, start: Floats | None = None, *, gap: float = EXACT) -> Answer:
+        """The integer program: the best point within the time, or one within `gap` of the best, or none."""
+        if not len(self.cost):
+            return self._empty()
+        solver = self._solver(clock)
+        solver.setOptionValue("mip_rel_gap", gap)
+        whole = np.flatnonzero(self.whole).astype(np.int32)
+        solver.changeColsIntegrality(len(whole), whole, np.ones(len(whole), dtype=np.uint8))
+        if start is not None:
+            solver.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
+        interrupted = _run(solver, clock)
+        status = _ENDED.get(solver.getModelStatus(), SolveStatus.FAILED)
+        if status == SolveStatus.INFEASIBLE:
+            return Answer(status, None, np.inf, interrupted)
+        bound = float(solver.getInfo().mip_dual_bound) * self._scale
+        point = self._point(solver) if solver.getInfo().primal_solution_status == 2 else None
+        if status == SolveStatus.FAILED and point is not None:
+            status = SolveStatus.FEASIBLE
+        return Answer(status, point, bound if np.isfinite(bound) else -np.inf, interrupted)
+
+    def bound(self, prices: Floats) -> float:
+        """What no answer costs less than, by prices of the rows: right for any prices, best for the solver's."""
+        reduced = self.cost - np.asarray(self.matrix.T @ prices)
+        reduced = np.where(np.isinf(self.most) & (reduced > -CLOSE * self._scale), np.maximum(reduced, 0.0), reduced)
+        with np.errstate(invalid="ignore"):
+            saved = np.where(reduced < 0, reduced * self.most, 0.0)
+        return self.offset + float(prices @ self.rhs) + float(saved.sum())
+
+    def _empty(self) -> Answer:
+        """Nothing can move: all sums hold already, or never will."""
+        if self.rhs.any():
+            return Answer(SolveStatus.INFEASIBLE, None, np.inf)
+        return Answer(SolveStatus.OPTIMAL, np.zeros(0), self.offset)
+
+    def _solver(self, clock: Clock) -> Any:
         solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in (
             ("output_flag", False), ("threads", 1), ("random_seed", 0), ("solver", "simplex"),
-            ("mip_rel_gap", 1e-6), ("mip_feasibility_tolerance", WHOLE),
+            ("mip_feasibility_tolerance", WHOLE), ("time_limit", max(clock.left, LEAST_S)),
         ):  # fmt: skip
             if solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
                 raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
         model: Any = highspy.HighsLp()
         model.num_row_, model.num_col_ = self.matrix.shape
-        model.col_cost_, model.offset_ = self.cost / scale, self.offset / scale
+        model.col_cost_, model.offset_ = self.cost / self._scale, self.offset / self._scale
         model.col_lower_, model.col_upper_ = np.zeros(len(self.cost)), self.most
         model.row_lower_ = model.row_upper_ = self.rhs.astype(np.float64)
         model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
@@ -96,16 +130,55 @@ class StepProgram:
         solver.passModel(model)
         return solver
 
-    def _checked(self, solver: Any) -> Integers | None:
-        """The solver's point, if it is whole where it must be, within bounds, and every sum holds."""
-        z = np.array(solver.getSolution().col_value)
-        if len(z) != len(self.cost) or not solver.getSolution().value_valid:
-            return None
-        taken: Floats = np.rint(z)
-        if (np.abs(z - taken) > WHOLE)[self.whole].any() or ((taken < 0) | (taken > self.most))[self.whole].any():
-            return None
-        missing = self.rhs - np.asarray(self.matrix @ np.where(self.whole, taken, z))
-        exactly = np.asarray(abs(self.matrix)[:, ~self.whole].sum(axis=1)) == 0
-        if missing[exactly].any() or (np.abs(missing) > WHOLE * (1 + np.abs(self.rhs))).any():
-            return None
-        return taken.astype(np.int64)
+    def _point(self, solver: Any) -> Floats | None:
+        point = np.array(solver.getSolution().col_value)
+        return point if len(point) == len(self.cost) else None
+
+
+def deciding(matrix: sparse.csr_array, totals: Integers) -> Mask:
+    """The cells that, once whole, make all others whole: those that no sum of decided cells gives.
+
+    Asking the solver for fewer whole columns spares it hours of modular arithmetic on structures that are no trees.
+    """
+    given = np.ones(matrix.shape[1], dtype=np.bool_)
+    given[totals] = False
+    chosen = given.copy()
+    present = sparse.csr_array(matrix).astype(bool).astype(np.int32)
+    own = np.abs(matrix.data) == 1
+    while not given.all():
+        open_rows = np.asarray(present @ (~given).astype(np.int32)) == 1
+        row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        new = np.unique(matrix.indices[open_rows[row] & own & ~given[matrix.indices]])
+        if not new.size:
+            chosen |= ~given
+            break
+        given[new] = True
+    return chosen
+
+
+def _run(solver: Any, clock: Clock) -> bool:
+    """Solve until the time is up or the user interrupts; whether the user did.
+
+    The solver alone would go on past its time in places, and would hear of Ctrl-C only at its end.
+    """
+    with _caught() as caught:
+        solver.cbMipInterrupt += lambda event: event.interrupt() if caught or clock.up else None
+        solver.cbSimplexInterrupt += lambda event: event.interrupt() if caught or clock.up else None
+        solver.run()
+        return bool(caught)
+
+
+@contextmanager
+def _caught() -> Iterator[list[int]]:
+    """Signals that arrive meanwhile; other threads than the first hear of none."""
+    caught: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield caught
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda got, _: caught.append(got)) for number in numbers}
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)

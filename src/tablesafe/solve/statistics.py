@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Floats, Mask
-from tablesafe.errors import SolverFailure
 from tablesafe.solve.adjustment import Box, Scale, Switches, begin_at, program_of
 from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.stopping import Stoppable
 
 TOLERANCE = 1e-9
 GAP = 1e-6
@@ -79,7 +79,8 @@ class KeptChange:
     def solve(self, *, time_limit_s: float, start: tuple[Floats, Mask] | None = None, whole: bool = False) -> Kept:
         """The best found in the time; `start` is an answer known already, as moves and rises of the switches."""
         step = 1.0 if whole else self.scale.step
-        solver = _solver(time_limit=max(time_limit_s, 0.1))
+        running = _solver()
+        solver = running.solver
         columns, lower, upper = self._columns(step)
         rows, row_lower, row_upper = self._rows(step)
         solver.passModel(program_of(rows, columns, lower, upper, row_lower, row_upper))
@@ -91,7 +92,7 @@ class KeptChange:
             solver.changeColsIntegrality(len(kinds), np.arange(len(kinds), dtype=np.int32), kinds)
         if start is not None and (switched or whole):
             begin_at(solver, self._point(start, step, lower, upper))
-        solver.run()
+        running.run_or_stop(time_limit_s)
         return self._kept(solver, step, mixed=bool(switched or whole))
 
     def _kept(self, solver: Any, step: float, *, mixed: bool) -> Kept:
@@ -194,13 +195,10 @@ class KeptChange:
         return np.asarray(np.clip(np.concatenate([sides, rise.astype(np.float64), excess]), lower, upper))
 
 
-def _solver(*, time_limit: float) -> Any:
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, value in (
-        ("output_flag", False), ("threads", 1), ("random_seed", 0), ("time_limit", time_limit), ("mip_rel_gap", GAP),
-        ("primal_feasibility_tolerance", TOLERANCE), ("dual_feasibility_tolerance", TOLERANCE),
-        ("mip_feasibility_tolerance", TOLERANCE),
-    ):  # fmt: skip
-        if solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
-    return solver
+def _solver() -> Stoppable:
+    running = Stoppable(highspy.Highs())  # type: ignore[no-untyped-call]
+    running.set(
+        output_flag=False, threads=1, random_seed=0, mip_rel_gap=GAP, primal_feasibility_tolerance=TOLERANCE,
+        dual_feasibility_tolerance=TOLERANCE, mip_feasibility_tolerance=TOLERANCE,
+    )  # fmt: skip
+    return running

@@ -85,6 +85,17 @@ class WholeProgram:
         bound = min(float(np.floor(bound + 1e-6)), limit) if np.isfinite(bound) and abs(bound) < _LARGEST else limit
         return Furthest(self._checked(), bound)
 
+    def together(self, columns: NDArray[np.intp], sign: int, time_limit_s: float) -> Integers | None:
+        """A point that takes many columns as far as they can go together; no single one need be at its end."""
+        self._solver.changeColCost(self._asked, 0.0)
+        where, cost = columns.astype(np.int32), np.full(len(columns), -float(sign))
+        self._solver.changeColsCost(len(columns), where, cost)
+        self._set("time_limit", float(self._solver.getRunTime()) + max(time_limit_s, 0.01))
+        self._solver.run()
+        point = self._checked()
+        self._solver.changeColsCost(len(columns), where, np.zeros(len(columns)))
+        return point
+
     def _checked(self) -> Integers | None:
         """The solver's point, if it is one."""
         values = np.array(self._solver.getSolution().col_value)

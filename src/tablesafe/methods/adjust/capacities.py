@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Floats
-from tablesafe.methods.adjust.directions import alternating
-from tablesafe.methods.adjust.instance import Instance, Limits, capacity, whole_up
-from tablesafe.methods.adjust.repair import NoChange, repaired
+from tablesafe.methods.adjust.instance import Instance, Limits, Way, capacity, whole_up
+from tablesafe.methods.adjust.repair import NoChange
+from tablesafe.methods.adjust.search import Search
+from tablesafe.methods.adjust.strategy import DirectionsName, first
 from tablesafe.problem import Problem
 from tablesafe.solve.adjustment import Box, LeastChange, Scale
 
-STEPS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, np.inf)
-"""By how much all capacities are multiplied, in turn, until something is feasible; then only those needed are."""
+FLIPS = 100
+"""Directions that are turned round, at most, so that less has to be raised."""
 LITTLE = 1e-6
 
 
@@ -26,11 +27,11 @@ class Relaxation:
     """The capacities that had to be raised, in whole units of the table; empty when all hold."""
 
     problem: Problem = field(repr=False)
-    step: float
-    """The first multiple of all capacities at which directions were found."""
     cells: NDArray[np.intp] = field(repr=False)
     before: Floats = field(repr=False)
     after: Floats = field(repr=False)
+    way: Way = field(repr=False)
+    """Directions that are feasible with these capacities."""
 
     def frame(self) -> pl.DataFrame:
         """A row per raised capacity: the cell, its value, what it was allowed to move, and what it is now. Secret."""
@@ -55,50 +56,70 @@ class Relaxation:
 
 
 def relaxed_capacities(
-    problem: Problem, cost: Floats, limits: Limits, random: np.random.Generator, *, deadline: float
-) -> Relaxation:
-    """Raise all capacities in steps until directions are found; of these, keep raised what must be, as little as can.
+    problem: Problem, cost: Floats, limits: Limits, directions: DirectionsName, random: np.random.Generator, *,
+    deadline: float,
+) -> Relaxation:  # fmt: skip
+    """Raise as few capacities, and as little, as the directions found allow; none where all can hold.
 
-    Raises NoChange when no capacities at all would not be enough.
+    What a cell moves beyond its capacity is a column of its own that costs; directions are turned round while that
+    makes it less. Raises NoChange when no capacities at all would not be enough.
     """
-    most = capacity(problem, limits)
-    for step in STEPS:
-        wide = replace(limits, raised=np.where(np.isfinite(most), np.maximum(most, 1.0) * step, np.inf))
-        instance = Instance.of(problem, cost, limits if step == 1 else wide)
-        try:
-            if not (instance.can_rise | instance.can_fall).all():
-                raise NoChange(np.arange(0), proved=True)
-            way = repaired(instance, alternating(problem, instance), random, deadline=deadline)
-        except NoChange:
-            if np.isinf(step):
-                raise
-            continue
-        if step == 1:
-            return Relaxation(problem, step, np.zeros(0, np.intp), np.zeros(0), np.zeros(0))
-        box, cells = instance.box(way), instance.cells
-        moves = np.abs(_least_excess(instance, most[cells], box))
-        own = np.maximum(most[cells], np.maximum(box.rise_least, box.fall_least))
-        over = np.flatnonzero(moves > own + LITTLE)
-        return Relaxation(problem, step, cells[over], own[over], whole_up(moves[over]) + 1.0)
-    raise AssertionError("the last step has no capacities")
+    wide = Instance.of(problem, cost, replace(limits, raised=np.full(len(problem.table), np.inf)))
+    if not (wide.can_rise | wide.can_fall).all():
+        raise NoChange(np.flatnonzero(~(wide.can_rise | wide.can_fall)), proved=True)
+    share = capacity(problem, limits)[wide.cells]
+    rise, fall = share.copy(), share.copy()
+    rise[wide.targets] = np.maximum(share[wide.targets], wide.above)
+    fall[wide.targets] = np.maximum(share[wide.targets], wide.below)
+    search = Search(_with_excess(wide, rise, fall), deadline, random)
+    search.offer(first(problem, wide, directions, random))
+    search.flip(time_limit_s=search.left, most=FLIPS, enough=LITTLE)
+    assert search.best is not None
+    way = search.best.way
+    moves = _least_excess(wide, way, rise, fall)
+    own = np.where(moves > 0, rise, fall)
+    over = np.flatnonzero(np.abs(moves) > own + LITTLE)
+    return Relaxation(problem, wide.cells[over], own[over], whole_up(np.abs(moves[over])) + 1.0, way)
 
 
-def _least_excess(instance: Instance, most: Floats, box: Box) -> Floats:
-    """Moves in these directions that exceed the capacities by as little as can be, each beside its own size."""
-    i, n = instance, len(instance.cells)
-    inside = Box(
-        box.rise_least, np.maximum(np.minimum(box.rise_most, most), box.rise_least),
-        box.fall_least, np.maximum(np.minimum(box.fall_most, most), box.fall_least),
+def _with_excess(instance: Instance, rise: Floats, fall: Floats) -> Instance:
+    """The same problem with two columns a cell: up to its capacity next to nothing, beyond it dear for its size.
+
+    Targets have one column only, without a capacity: a second one could move against the first.
+    """
+    i = instance
+    up, down, dear = np.minimum(i.up, rise), np.minimum(i.down, fall), _dear(rise)
+    up[i.targets], down[i.targets] = i.up[i.targets], i.down[i.targets]
+    return Instance(
+        np.concatenate([i.cells, i.cells]),
+        sparse.csc_array(sparse.hstack([i.matrix, i.matrix])),
+        np.concatenate([np.full(len(dear), LITTLE * float(dear.min(initial=1.0))), dear]),
+        np.concatenate([up, _rest(i.up, up)]),
+        np.concatenate([down, _rest(i.down, down)]),
+        i.targets, i.above, i.below,
     )  # fmt: skip
+
+
+def _least_excess(instance: Instance, way: Way, rise: Floats, fall: Floats) -> Floats:
+    """Moves in these directions that exceed the capacities by as little as can be, each beside its own size."""
+    i, n, box, dear = instance, len(instance.cells), instance.box(way), _dear(rise)
+    up, down = np.minimum(box.rise_most, rise), np.minimum(box.fall_most, fall)
     pair = Box(
-        np.concatenate([inside.rise_least, np.zeros(n)]),
-        np.concatenate([inside.rise_most, np.maximum(box.rise_most - inside.rise_most, 0.0)]),
-        np.concatenate([inside.fall_least, np.zeros(n)]),
-        np.concatenate([inside.fall_most, np.maximum(box.fall_most - inside.fall_most, 0.0)]),
-    )
-    cost = np.concatenate([np.full(n, LITTLE), 1.0 / np.maximum(np.where(np.isfinite(most), most, 1.0), 1.0)])
+        np.concatenate([box.rise_least, np.zeros(n)]), np.concatenate([up, _rest(box.rise_most, up)]),
+        np.concatenate([box.fall_least, np.zeros(n)]), np.concatenate([down, _rest(box.fall_most, down)]),
+    )  # fmt: skip
+    cost = np.concatenate([np.full(n, LITTLE * float(dear.min(initial=1.0))), dear])
     columns = sparse.csc_array(sparse.hstack([i.rows, i.rows]))
-    change = LeastChange(columns, cost, cost, Scale.of(cost, np.concatenate([i.above, i.below]))).solve(pair)
+    change = LeastChange(columns, cost, cost, Scale.of(dear, np.concatenate([i.above, i.below]))).solve(pair)
     if change is None:
         raise NoChange(np.arange(len(i.targets)), proved=False)
     return np.asarray(change.moves[:n] + change.moves[n:])
+
+
+def _dear(capacity: Floats) -> Floats:
+    """What a unit beyond its capacity costs in each cell."""
+    return np.asarray(1.0 / np.maximum(np.where(np.isfinite(capacity), capacity, 1.0), 1.0))
+
+
+def _rest(all: Floats, part: Floats) -> Floats:
+    return np.where(np.isinf(all), np.where(np.isinf(part), 0.0, np.inf), all - np.where(np.isinf(all), 0.0, part))

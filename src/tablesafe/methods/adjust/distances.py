@@ -130,7 +130,7 @@ def least_squared(search: Search, *, flip: bool) -> Measured | None:
             tried[:] = False
             tried[target] = True
     steep = replace(i, cost=i.cost * (2 * np.abs(found.moves) + 1))
-    moves = rounded(steep, way, found.moves, left=lambda: max(search.left, 5.0))
+    moves = rounded(steep, way, found.moves, left=search.last_seconds())
     if moves is None:
         return None
     objective = _worth(i, moves)

@@ -89,14 +89,14 @@ class Column:
 
 
 @dataclass(eq=False)
-class Variance:
-    """The variance of the published values: two-sided, above by convex forms, below by the form at the last point."""
+class Curved:
+    """The `variance` or the `correlation` of one group: curved, so its forms are exact only at the points seen."""
 
     column: Column
     within: float | None
-    name: str = "variance"
+    name: str
     price: float = 2.0
-    """The forms are about standard deviations: half as far from 1."""
+    """Forms of the variance are about standard deviations, half as far from 1; 1 − ρ² falls twice as fast as 1 − ρ."""
     seen: list[Floats] = field(default_factory=list, repr=False)
 
     @property
@@ -109,15 +109,25 @@ class Variance:
         """What rounding may do to it."""
         return self.column.unit
 
+    @property
+    def two_sided(self) -> bool:
+        """Whether it may miss in either direction, so that some forms hold near one point only."""
+        return self.name == "variance"
+
     def deviation(self, moves: Floats) -> float:
-        """How far the ratio of variances is from 1."""
-        return abs(Relation.of(self.column.values, self.column.published(moves)).variance_ratio - 1.0)
+        """How far the ratio of variances is from 1, or the correlation of published and true values below it."""
+        relation = Relation.of(self.column.values, self.column.published(moves))
+        return abs(relation.variance_ratio - 1.0) if self.two_sided else 1.0 - relation.correlation
 
     def note(self, moves: Floats) -> None:
         """Remember a point: its form is exact there."""
         self.seen.append(_along(self.column, moves))
 
     def rows(self, moves: Floats | None) -> list[Row]:
+        """The forms of all points so far, and those of this point."""
+        return self._variance_rows(moves) if self.two_sided else self._correlation_rows(moves)
+
+    def _variance_rows(self, moves: Floats | None) -> list[Row]:
         """The upper forms of all points so far, and the lower one of this point: it can only err on the safe side."""
         room = self.within or 0.0
         top, bottom = np.sqrt(1.0 + room), np.sqrt(max(1.0 - room, 0.0))
@@ -126,37 +136,7 @@ class Variance:
             return rows
         return [*rows, _spread(self.column, _along(self.column, moves), lower=bottom)]
 
-
-@dataclass(eq=False)
-class Correlation:
-    """The correlation of published and true values: `ρ N ≤ 1 + L`, convex."""
-
-    column: Column
-    within: float | None
-    name: str = "correlation"
-    price: float = 2.0
-    """1 − ρ² falls twice as fast as 1 − ρ."""
-    seen: list[Floats] = field(default_factory=list, repr=False)
-
-    @property
-    def group(self) -> str:
-        """The cells it is about."""
-        return self.column.name
-
-    @property
-    def unit(self) -> float:
-        """What rounding may do to it."""
-        return self.column.unit
-
-    def deviation(self, moves: Floats) -> float:
-        """How far the correlation is below 1."""
-        return 1.0 - Relation.of(self.column.values, self.column.published(moves)).correlation
-
-    def note(self, moves: Floats) -> None:
-        """Remember a point: its form is exact there."""
-        self.seen.append(_along(self.column, moves))
-
-    def rows(self, moves: Floats | None) -> list[Row]:
+    def _correlation_rows(self, moves: Floats | None) -> list[Row]:
         """`ρ g·u / |d| − (1 + L) ≤ 0` for all points so far; without a limit, ρ is what this point reaches.
 
         Then making the form as small as possible is a step of Dinkelbach's method for the ratio of the two.

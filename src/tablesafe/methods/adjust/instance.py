@@ -19,8 +19,8 @@ from tablesafe.solve.propagate import propagate
 
 Way = NDArray[np.int8]
 """Per target +1 where it rises, −1 where it falls."""
-LARGE = 8_000
-"""Cells from which on the shape of the equations decides how linear programs are solved."""
+LARGE, HUGE = 8_000, 400_000
+"""Cells from which on the shape of the equations decides how linear programs are solved; from which on none are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +115,11 @@ class Instance:
 
     @property
     def deep(self) -> bool:
-        """Whether the simplex method would take long: many cells, each in three equations or more, much freedom."""
-        cells, rows = len(self.cells), self.rows.shape[0]
-        return cells > 5 * LARGE and self.matrix.nnz > 2.9 * cells and cells - rows > cells // 4
+        """Whether the simplex method would take long: very many cells, or many, in three equations or more each."""
+        cells = len(self.cells)
+        if cells <= 2 * LARGE or cells > HUGE:
+            return cells > HUGE
+        return bool(self.matrix.nnz > 2.9 * cells and cells - self.rows.shape[0] > cells // 4)
 
     @property
     def can_rise(self) -> Mask:

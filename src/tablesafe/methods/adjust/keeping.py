@@ -13,7 +13,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import InvalidProblem
-from tablesafe.methods.adjust.forms import FREE, Between, Correlation, Linear, Row, Statistic, Variance
+from tablesafe.methods.adjust.forms import FREE, Between, Curved, Linear, Row, Statistic
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.statistics import Keep, missed
@@ -38,6 +38,8 @@ SETTLED = 3
 REACH = 8.0
 """How far a cell without bounds may move, beside its level."""
 LONGEST_S = 10.0
+LAST_S = 5.0
+"""How long it may take to make the changes whole when the time is up."""
 LITTLE = 1e-5
 
 
@@ -119,7 +121,7 @@ class Keeping:
     @property
     def _bent(self) -> bool:
         """Whether some statistic has forms that hold near one point only."""
-        return any(isinstance(s, (Variance, Between)) for s in self.statistics)
+        return any(isinstance(s, Between) or (isinstance(s, Curved) and s.two_sided) for s in self.statistics)
 
     def _converge(self, budget: float | None) -> None:
         """From the best point to better ones, while there are any."""
@@ -245,14 +247,18 @@ class Keeping:
 
     def whole(self, start: Integers) -> Integers:
         """The best point in whole numbers, as good up to what rounding does; else what a program over them finds."""
-        near = self.means.rounded(self.best.way, self.best.moves, left=lambda: max(self.left, 5.0))
+        until = monotonic() + max(self.left, LAST_S)
+        near = self.means.rounded(self.best.way, self.best.moves, left=lambda: until - monotonic())
         if near is not None and self._good(near):
             return near
-        exact = [self._whole_program(start if near is None else near, hard=hard) for hard in (True, False)]
-        found = [moves for moves in (*exact, near, start) if moves is not None and self.instance.holds(moves)]
-        good = [moves for moves in found if self._good(moves)]
-        if good:
-            return min(good, key=self.instance.price)
+        found = [moves for moves in (near, start) if moves is not None and self.instance.holds(moves)]
+        for hard in (True, False):
+            exact = self._whole_program(start if near is None else near, hard=hard)
+            if exact is not None and self.instance.holds(exact):
+                found.append(exact)
+            good = [moves for moves in found if self._good(moves)]
+            if good:
+                return min(good, key=self.instance.price)
         return min(found, key=lambda moves: (self.merit(moves.astype(np.float64)), self.instance.price(moves)))
 
     def _good(self, moves: Integers) -> bool:
@@ -367,6 +373,7 @@ def _excess(statistics: Sequence[Statistic], *, hard: bool) -> Excess:
         return Excess(np.zeros(count), np.zeros(count), np.zeros(count))
     price = np.array([s.price * (1.0 if s.within is None else OUTSIDE) for s in statistics])
     below = [
-        s.within is None and (isinstance(s, Correlation) or (isinstance(s, Linear) and s.largest)) for s in statistics
+        s.within is None and ((isinstance(s, Curved) and not s.two_sided) or (isinstance(s, Linear) and s.largest))
+        for s in statistics
     ]
     return Excess(np.where(below, FREE, 0.0), np.full(count, np.inf), price)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import ClassVar, Literal, get_args
@@ -14,7 +15,7 @@ from tablesafe.methods.adjust.capacities import Relaxation, relaxed_capacities
 from tablesafe.methods.adjust.costs import column_of, cost_of
 from tablesafe.methods.adjust.distances import Measured, least_largest, least_squared
 from tablesafe.methods.adjust.infeasible import explanation
-from tablesafe.methods.adjust.instance import Instance, Limits, finer
+from tablesafe.methods.adjust.instance import Instance, Limits, Way, finer
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.publish import published
 from tablesafe.methods.adjust.refine import refined
@@ -169,8 +170,9 @@ class Adjust:
         limits, random = self.limits(problem), np.random.default_rng(self.seed)
         try:
             return relaxed_capacities(
-                problem, cost_of(problem, self.cost), limits, random, deadline=monotonic() + self.time_limit_s / 3
-            )
+                problem, cost_of(problem, self.cost), limits, self.directions, random,
+                deadline=monotonic() + self.time_limit_s / 3,
+            )  # fmt: skip
         except NoChange as failure:
             raise explanation(problem, limits, problem.sensitive[failure.targets], proved=failure.proved) from None
 
@@ -187,9 +189,10 @@ class Adjust:
     def _release(self, problem: Problem, draw: np.random.Generator | None = None) -> Release:
         begin = monotonic()
         problem = finer(problem, self.decimals)
-        limits = self.limits(problem)
+        limits, start = self.limits(problem), None
         if self.relax_capacity and limits.capped:
-            limits = replace(limits, raised=self.relaxation(problem).raised())
+            relaxation = self.relaxation(problem)
+            limits, start = replace(limits, raised=relaxation.raised()), relaxation.way
         instance = Instance.of(problem, cost_of(problem, self.cost), limits)
         if draw is not None and self.relaxed is not None:
             instance = self.relaxed.loosened(instance, draw)
@@ -206,7 +209,7 @@ class Adjust:
         search = Search(instance, begin + share * self.time_limit_s, draw or np.random.default_rng(self.seed))
         moves = np.zeros(len(instance.cells), np.int64)
         if instance.targets.size:
-            moves = self._moves(problem, search, means)
+            moves = self._moves(problem, search, means, start)
         if instance.targets.size and (self.keep is not None or self.tabu is not None):
             seconds = begin + self.time_limit_s - monotonic()
             moves = refined(problem, means, moves, keep=self.keep, tabu=self.tabu, seed=self.seed, seconds=seconds)
@@ -222,9 +225,14 @@ class Adjust:
                 raise SolverFailure("The answer failed our own check.\n\nHint: try other directions or another seed.")
         return published(problem, instance, moves, limits, method=self.name, solution=solution)
 
-    def _moves(self, problem: Problem, search: Search, means: Means) -> Integers:
+    def _moves(self, problem: Problem, search: Search, means: Means, start: Way | None) -> Integers:
         try:
-            find(problem, search, self.directions, tries=self.tries)
+            find(problem, search, self.directions, tries=self.tries, start=start)
+        except KeyboardInterrupt:
+            if search.best is None:
+                raise
+            warnings.warn("Interrupted: the best change so far is kept. Interrupt again to stop.", stacklevel=4)
+            search.deadline = monotonic()
         except NoChange as failure:
             cells = search.instance.cells[search.instance.targets[failure.targets]]
             if self.keep is not None and self.keep.mean:
@@ -247,10 +255,12 @@ class Adjust:
         """The best answer in whole numbers; `optimal` also looks for a better whole one while there is time."""
         assert search.best is not None
         best = search.best
-        moves = means.rounded(best.way, best.change.moves, left=lambda: max(search.left, 5.0))
+        moves = means.rounded(best.way, best.change.moves, left=search.last_seconds())
         exact = self.directions == "optimal"
         if moves is None or (exact and search.instance.price(moves) > search.bound * (1 + TOLERANCE)):
             moves = search.whole(moves)
+        if moves is None:
+            moves = search.whole_by_regions()
         if moves is None:
             raise SolverFailure(_NOT_WHOLE)
         return moves
@@ -267,7 +277,7 @@ def _whole_again(search: Search) -> Integers | None:
     search.flip(time_limit_s=search.left / 3)
     assert search.best is not None
     best = search.best
-    return rounded(search.instance, best.way, best.change.moves, left=lambda: max(search.left, 5.0))
+    return rounded(search.instance, best.way, best.change.moves, left=search.last_seconds())
 
 
 def _solution(search: Search, moves: Integers, seconds: float) -> Solution:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from time import monotonic
 
 import numpy as np
@@ -10,22 +13,26 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.methods.adjust.blocks import Neighbourhood, improved
+from tablesafe.errors import OutOfTime
+from tablesafe.methods.adjust.blocks import Pace, Regions
 from tablesafe.methods.adjust.instance import LARGE, Instance, Way
-from tablesafe.methods.adjust.repair import NoChange, elastic, repaired
-from tablesafe.solve.adjustment import Box, Change, Directions, LeastChange, Scale
+from tablesafe.methods.adjust.repair import NoChange, repaired
+from tablesafe.methods.adjust.start import any_change, settled
+from tablesafe.solve.adjustment import Box, Change, Directions, LeastChange
 
 TOLERANCE = 1e-6
 BLOCK = 24
 """Targets whose directions are chosen together, at first: more when that is quick, fewer when it is not."""
 SMALLEST = 8
 BLOCK_SECONDS = 4.0
-REGION = 900
-"""Cells of a region, at first."""
-REGION_CELLS = (150, 4_000)
-REGION_SECONDS = 3.0
-AGAIN_SECONDS = 20.0
-"""How long regions are adjusted one after the other before the whole table is, once more."""
+TOGETHER = 300
+"""Regions that are adjusted one after the other before the whole table is, once more."""
+WORTHWHILE = 1e-3
+"""A round that saves less, in the largest regions, is the last."""
+AT_LEAST_S, LAST_S = 2.0, 5.0
+"""How long a program may take when the time is up; how long it may take to make the changes whole."""
+PATIENCE = 1 / 3
+"""The share of the time that one linear program over the whole table may take; then it is given up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +53,13 @@ class Search:
     best: Found | None = None
     bound: float = 0.0
     lean: Floats | None = None
+    deep: bool = field(init=False)
+    """Whether one linear program over the whole table would take too long: then only regions are solved."""
     _program: LeastChange = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         i = self.instance
+        self.deep = i.deep
         self._program = LeastChange(i.rows, i.cost, i.cost, i.scale())
 
     @property
@@ -62,53 +72,69 @@ class Search:
         """Seconds that are left."""
         return self.deadline - monotonic()
 
+    def last_seconds(self) -> Callable[[], float]:
+        """A clock for the last steps: what is left of the time, or a little when it is up."""
+        until = monotonic() + max(self.left, LAST_S)
+        return lambda: until - monotonic()
+
     def closed(self) -> bool:
         """Whether the best answer is proved to be the best there is."""
         return self.cost <= self.bound * (1 + TOLERANCE) + 1e-12
 
-    def offer(self, way: Way) -> None:
-        """Solve for these directions, repaired if need be, and keep them if they are better."""
-        change = self._program.solve(self.instance.box(way))
+    def offer(self, way: Way, *, repair: bool = True) -> None:
+        """Solve for these directions, repaired if need be, and keep them if they are better.
+
+        Of a table too deep for one program the first directions are followed region by region, and no others.
+        """
+        if not self.deep:
+            try:
+                self._solve(way, repair=repair)
+            except OutOfTime:
+                self.deep = self.best is None
+        if self.deep and self.best is None:
+            self._begin(way)
+
+    def _solve(self, way: Way, *, repair: bool) -> None:
+        seconds = self.left if self.best is not None else PATIENCE * self.left
+        change = self._program.solve(self.instance.box(way), seconds=seconds)
+        if change is None and not repair:
+            return
         if change is None:
             way = repaired(self.instance, way, self.random, deadline=self.deadline)
-            change = self._program.solve(self.instance.box(way))
+            change = self._program.solve(self.instance.box(way), seconds=seconds)
             if change is None:  # feasible only within the solver's tolerance
                 raise NoChange(np.arange(len(way)), proved=False)
         self._take(way, change)
 
-    def begin(self, way: Way) -> None:
-        """Any change that follows these directions, repaired if need be: for tables too deep for one program.
-
-        Then region after region is adjusted at least cost, the directions kept.
-        """
-        i = self.instance
-        way = repaired(i, way, self.random, deadline=self.deadline)
-        box, rise, fall = elastic(i, way)
-        change = LeastChange(i.rows, rise, fall, Scale.of(np.ones(1), np.concatenate([i.above, i.below]))).solve(box)
-        if change is None:
-            raise NoChange(np.arange(len(way)), proved=False)
-        self.best = Found(way, Change(change.moves, i.price(change.moves), np.zeros(i.rows.shape[0])))
+    def _begin(self, way: Way) -> None:
+        """Any whole change that follows these directions, then region after region at least cost."""
+        i, begin = self.instance, monotonic()
+        way, moves = any_change(i, way, self.random, deadline=self.deadline)
+        self.best = Found(way, Change(moves, i.price(moves), np.zeros(i.rows.shape[0])))
+        deadline, self.deadline = self.deadline, min(self.deadline, monotonic() + 0.3 * (monotonic() - begin) + 1.0)
         self.regions(turn=False, rounds=1)
+        self.deadline = deadline
 
-    def _take(self, way: Way, change: Change) -> bool:
-        better = change.cost < self.cost * (1 - 1e-12)
-        if better:
+    def _take(self, way: Way, change: Change) -> None:
+        if change.cost < self.cost * (1 - 1e-12):
             self.best = Found(way, change)
-        return better
 
     # -- local search ----------------------------------------------------------------------------------------------
 
-    def flip(self, *, time_limit_s: float) -> None:
+    def flip(self, *, time_limit_s: float, most: int | None = None, enough: float = 0.0) -> None:
         """Turn targets round one at a time, each by a linear program that starts from the last answer.
 
         The least cost is convex in how far a target must move, so its price bounds what turning it round can save:
-        most need not be tried at all.
+        most need not be tried at all. Ends after `most` tries, or at a cost that is low enough.
         """
         assert self.best is not None
         i, both = self.instance, self.instance.can_rise & self.instance.can_fall
         tried, until = np.zeros(len(both), np.bool_), monotonic() + min(time_limit_s, self.left)
-        while monotonic() < until:
+        tries = count() if most is None else range(most)
+        for _ in tries:
             way, change = self.best.way, self.best.change
+            if monotonic() > until or change.cost <= enough:
+                return
             saving = np.where(both & ~tried, self._saving(way, change), 0.0)
             target = int(np.argmax(saving)) if saving.size else 0
             if not saving.size or saving[target] <= TOLERANCE * change.cost:
@@ -116,7 +142,10 @@ class Search:
             tried[target] = True
             other = way.copy()
             other[target] = -other[target]
-            better = self._program.solve(i.box(other), better_than=change.cost)
+            try:
+                better = self._program.solve(i.box(other), better_than=change.cost, seconds=until - monotonic())
+            except OutOfTime:
+                return
             if better is not None and better.cost < change.cost * (1 - TOLERANCE):
                 self.best = Found(other, better)
                 tried[:] = False
@@ -147,39 +176,59 @@ class Search:
             quick = monotonic() - begin < limit / 2
             size = min(size * 1.5, both.size) if quick else max(size / 1.5, SMALLEST)
 
-    def regions(self, *, turn: bool = True, rounds: int = 3) -> None:
-        """Adjust region after region of a large table, first around the targets that promise most, while it helps."""
+    def regions(self, *, turn: bool = True, rounds: int = 100) -> None:
+        """Adjust region after region of a large table while it helps, each round in larger ones.
+
+        First around the targets that promise most. Tables too deep for one program keep whole moves throughout.
+        """
         assert self.best is not None
-        i, near = self.instance, Neighbourhood.of(self.instance)
-        size, least, most = float(REGION), *REGION_CELLS
+        near, pace = Regions.of(self.instance), Pace()
+        self.best = Found(self.best.way.copy(), replace(self.best.change, moves=self.best.change.moves.copy()))
         for _ in range(rounds):
-            before, seen, again = self.cost, np.zeros(len(i.targets), np.bool_), monotonic() + AGAIN_SECONDS
-            promise = self._saving(self.best.way, self.best.change)
-            promise = np.where(promise > 0, promise, 0.0) + 1e-12 * self.random.random(len(seen))
+            before, seen = self.cost, np.zeros(len(self.instance.targets), np.bool_)
             while self.left > 0.5 and not seen.all():
-                begin = monotonic()
-                target = int(np.argmax(np.where(seen, -1.0, promise)))
-                cells = near.region(int(i.targets[target]), int(size), self.random)
-                seen[target] = True
-                seen |= np.isin(i.targets, cells) & (promise < promise[target])
-                limit = min(REGION_SECONDS, self.left)
-                found = self.best.change.moves, self.best.way
-                step = improved(i, cells, *found, seconds=limit, turn=turn)
-                if step is not None:
-                    change = replace(self.best.change, moves=step.moves, cost=i.price(step.moves))
-                    self.best = Found(step.way, change)
-                quick = monotonic() - begin < limit / 3
-                size = min(size * 1.2, most) if quick else max(size / 1.5, least)
-                if monotonic() > again and not i.deep:
-                    break
-            self._polish()
-            if self.left < 0.5 or self.cost > before * (1 - 1e-4):
+                self._sweep(near, pace, seen, turn=turn)
+                self._polish()
+            if self.left < 0.5 or (self.cost > before * (1 - WORTHWHILE) and pace.slowest):
                 return
+            pace.slower()
+
+    def _sweep(self, near: Regions, pace: Pace, seen: Mask, *, turn: bool) -> None:
+        """Adjust some regions around targets that were in none before; `seen` is filled."""
+        done = 0
+        for target in np.argsort(-self._promise()).tolist():
+            if done >= TOGETHER or self.left < 0.5:
+                return
+            if seen[target]:
+                continue
+            with pace.measured():
+                cells = near.around(int(self.instance.targets[target]), pace.cells, self.random)
+                inside = near.target[cells]
+                seen[inside[inside >= 0]] = True
+                self._adjust(near, cells, seconds=min(pace.limit, self.left), turn=turn)
+            done += 1
+
+    def _promise(self) -> Floats:
+        """What turning each target round may save; equal ones in a random order."""
+        assert self.best is not None
+        saving = self._saving(self.best.way, self.best.change)
+        return np.asarray(np.maximum(saving, 0.0) + 1e-12 * self.random.random(len(saving)))
+
+    def _adjust(self, near: Regions, cells: NDArray[np.intp], *, seconds: float, turn: bool) -> None:
+        """Adjust one region; moves and directions of the best answer, which are the search's own, change in place."""
+        assert self.best is not None
+        change = self.best.change
+        step = near.improved(cells, change.moves, self.best.way, seconds=seconds, turn=turn, whole=self.deep)
+        if step is not None:
+            step.take(change.moves, self.best.way)
+            self.best = Found(self.best.way, replace(change, cost=change.cost - step.saved))
 
     def _polish(self) -> None:
         """The least change of the whole table for the directions found region by region."""
-        if self.best is not None and not self.instance.deep:
-            change = self._program.solve(self.instance.box(self.best.way))
+        if self.best is None or self.deep:
+            return
+        with suppress(OutOfTime):
+            change = self._program.solve(self.instance.box(self.best.way), seconds=max(self.left, AT_LEAST_S))
             if change is not None:
                 self.best = Found(self.best.way, change)
 
@@ -195,30 +244,26 @@ class Search:
         return chosen
 
     def _improve(self, open: Mask, *, time_limit_s: float) -> bool:
-        assert self.best is not None
-        choice = self._choose(open, time_limit_s=time_limit_s)
-        if choice is None or (choice == self.best.way).all():
-            return False
-        before = self.cost
-        change = self._program.solve(self.instance.box(choice))
-        if change is not None and change.cost < before * (1 - TOLERANCE):
-            self.best = Found(choice, change)
-            return True
-        return False
+        """Choose the best directions of the open targets when the others keep theirs; whether that is better.
 
-    def _choose(self, open: Mask, *, time_limit_s: float) -> Way | None:
-        """The best directions of the open targets when the others keep theirs."""
+        What is found until the user interrupts is kept.
+        """
         assert self.best is not None
-        program = self._directions(open)
+        program, before = self._directions(open), self.cost
         start = (self.best.change.moves, self.best.way[open] > 0)
         choice = program.choose(time_limit_s=time_limit_s, start=start)
         if open.all() or (open | ~(self.instance.can_rise & self.instance.can_fall)).all():
             self.bound = max(self.bound, min(choice.bound, self.cost))
-        if choice.rise is None:
-            return None
-        way = self.best.way.copy()
-        way[open] = np.where(choice.rise, 1, -1)
-        return way
+        if choice.rise is not None and (choice.rise != start[1]).any():
+            way = self.best.way.copy()
+            way[open] = np.where(choice.rise, 1, -1)
+            with suppress(OutOfTime):
+                change = self._program.solve(self.instance.box(way), seconds=max(self.left, AT_LEAST_S))
+                if change is not None:
+                    self._take(way, change)
+        if choice.interrupted:
+            raise KeyboardInterrupt
+        return self.cost < before * (1 - TOLERANCE)
 
     def _directions(self, open: Mask, cost: float | None = None) -> Directions:
         """The program over the open targets, without what cannot be cheaper than `cost`, by default the best so far."""
@@ -235,23 +280,18 @@ class Search:
     def relax(self) -> None:
         """Prove a bound by the relaxation, and see where each target leans; of large tables the levels alone."""
         i = self.instance
-        if len(i.cells) > 2 * LARGE:
+        if self.deep or len(i.cells) > 2 * LARGE:
             self.bound = max(self.bound, i.price(i.base))
             return
         open = i.can_rise & i.can_fall
-        bound, lean = self._directions(open).relaxed()
+        bound, lean = self._directions(open).relaxed(time_limit_s=max(self.left / 2, AT_LEAST_S))
         self.bound = max(self.bound, min(bound, self.cost))
         self.lean = np.where(i.can_rise, 1.0, 0.0)
         self.lean[open] = lean
 
     def optimise(self) -> None:
         """Choose all directions together, from the best known, with what time is left."""
-        open = self.instance.can_rise & self.instance.can_fall
-        way = self._choose(open, time_limit_s=self.left)
-        if way is not None:
-            change = self._program.solve(self.instance.box(way))
-            if change is not None and change.cost < self.cost:
-                self.best = Found(way, change)
+        self._improve(self.instance.can_rise & self.instance.can_fall, time_limit_s=self.left)
 
     def whole(self, start: Integers | None) -> Integers | None:
         """The least change in whole numbers, directions included, with what time is left; `start` if none is better."""
@@ -261,10 +301,16 @@ class Search:
         open = i.can_rise & i.can_fall
         program = self._directions(open, 2 * self.cost if start is None else i.price(start))
         begin = None if start is None else (start.astype(np.float64), start[i.targets][open] > 0)
-        choice = program.choose(time_limit_s=max(self.left, 5.0), start=begin, whole=True)
+        choice = program.choose(time_limit_s=max(self.left, AT_LEAST_S), start=begin, whole=True)
         if choice.moves is None:
             return start
         moves = np.rint(choice.moves).astype(np.int64)
         self.bound = max(self.bound, choice.bound)
         better = i.holds(moves) and (start is None or i.price(moves) < i.price(start))
         return moves if better else start
+
+    def whole_by_regions(self) -> Integers | None:
+        """Whole moves in the best directions, box by box: not the least, but soon found."""
+        assert self.best is not None
+        moves = settled(Regions.of(self.instance), self.best.way, self.random, left=self.last_seconds())
+        return None if moves is None else np.rint(moves).astype(np.int64)

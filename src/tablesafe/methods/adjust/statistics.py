@@ -12,7 +12,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats
 from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.methods.adjust.forms import Between, Column, Correlation, Linear, Statistic, Variance
+from tablesafe.methods.adjust.forms import Between, Column, Curved, Linear, Statistic
 from tablesafe.methods.adjust.instance import Instance
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.measures import Group, Over, Pair, groups_of, pairs_of
@@ -177,11 +177,11 @@ class Keep:
             return [*either, Linear(column, largest=True, name="L")] if self.correlation is not None else either
         found: list[Statistic] = []
         if self.variance is not None:
-            found.append(Variance(column, _number(self.variance)))
+            found.append(Curved(column, _number(self.variance), "variance"))
         if self.slope is not None:
             found.append(Linear(column, _number(self.slope)))
         if self.correlation is not None:
-            found.append(Correlation(column, _number(self.correlation)))
+            found.append(Curved(column, _number(self.correlation), "correlation"))
         return found
 
     def _of_pair(self, problem: Problem, instance: Instance, pair: Pair) -> list[Statistic]:
@@ -191,7 +191,7 @@ class Keep:
             return []
         found: list[Statistic] = []
         if self.variance is not None:
-            found += [Variance(column, _number(self.variance)) for column in (first, second)]
+            found += [Curved(column, _number(self.variance), "variance") for column in (first, second)]
         if self.slope is not None:
             found.append(Between(first, second, "slope", _number(self.slope), pair.name))
         if self.correlation is not None:

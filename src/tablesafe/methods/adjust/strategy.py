@@ -5,8 +5,10 @@ from __future__ import annotations
 from time import monotonic
 from typing import Literal
 
+import numpy as np
+
 from tablesafe.methods.adjust.directions import alternating, drawn, leaning, uniform
-from tablesafe.methods.adjust.instance import LARGE
+from tablesafe.methods.adjust.instance import LARGE, Instance, Way
 from tablesafe.methods.adjust.search import Search
 from tablesafe.problem import Problem
 
@@ -16,25 +18,29 @@ FEW = 160
 """Targets up to which one program over all directions deserves most of the time."""
 
 
-def find(problem: Problem, search: Search, directions: DirectionsName, *, tries: int) -> None:
-    """Fill the search with the best directions that were asked for."""
-    whole = not search.instance.deep
-    start = search.offer if whole else search.begin
+def first(problem: Problem, instance: Instance, directions: DirectionsName, random: np.random.Generator) -> Way:
+    """The directions to begin with."""
+    if directions == "random":
+        return drawn(instance, random)
     if directions in {"up", "down"}:
-        start(uniform(search.instance, 1 if directions == "up" else -1))
-    elif directions != "random":
-        start(alternating(problem, search.instance))
-    else:
-        for _ in range(tries if whole else 1):
-            start(drawn(search.instance, search.random))
-            if search.left <= 0:
+        return uniform(instance, 1 if directions == "up" else -1)
+    return alternating(problem, instance)
+
+
+def find(problem: Problem, search: Search, directions: DirectionsName, *, tries: int, start: Way | None = None) -> None:
+    """Fill the search with the best directions that were asked for; `start` is feasible, where that is known."""
+    search.offer(first(problem, search.instance, directions, search.random) if start is None else start)
+    if directions == "random":
+        for _ in range(tries - 1):
+            if search.left <= 0 or search.deep:
                 break
+            search.offer(drawn(search.instance, search.random), repair=start is None)
     search.relax()
     if directions in {"search", "blocks", "optimal"}:
-        if whole and len(search.instance.cells) <= 2 * LARGE:
-            _improve(search, directions)
+        if search.deep or len(search.instance.cells) > 2 * LARGE:
+            search.regions()
         else:
-            _improve_large(search, directions)
+            _improve(search, directions)
 
 
 def _improve(search: Search, directions: DirectionsName) -> None:
@@ -43,7 +49,7 @@ def _improve(search: Search, directions: DirectionsName) -> None:
     assert search.lean is not None
     for way in (leaning(instance, search.lean), uniform(instance, 1), uniform(instance, -1)):
         if search.left > 0:
-            search.offer(way)
+            search.offer(way, repair=False)
     share = 1.0 if not optimal else 0.2 if targets <= FEW else 0.6
     deadline, search.deadline = search.deadline, monotonic() + search.left * share
     if directions != "blocks":
@@ -52,10 +58,3 @@ def _improve(search: Search, directions: DirectionsName) -> None:
     search.deadline = deadline
     if optimal and search.left > 0 and not search.closed():
         search.optimise()
-
-
-def _improve_large(search: Search, directions: DirectionsName) -> None:
-    """Flip what promises most, then adjust region after region."""
-    if directions != "blocks" and not search.instance.deep:
-        search.flip(time_limit_s=search.left / 8)
-    search.regions(rounds=100)

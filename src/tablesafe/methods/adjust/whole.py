@@ -14,23 +14,32 @@ from tablesafe.solve.adjustment import whole_moves
 FRACTIONAL = 1e-5
 WINDOWS = (1.0, 2.0, 8.0, 64.0)
 """How far whole moves may be from the fractional ones; wider when nothing adds up within."""
+PART = 2.0
+"""Each stage may take the time left, divided by this."""
 
 
-def rounded(instance: Instance, way: Way, moves: Floats, *, left: Callable[[], float]) -> Integers | None:
+def rounded(
+    instance: Instance, way: Way, moves: Floats, *, left: Callable[[], float], sums: Floats | None = None
+) -> Integers | None:
     """Whole moves in the same directions, within all bounds, that add up exactly; None when none were found.
 
     In two dimensions the solver's answer is whole already. Beyond, a few cells are not: first only those are set to
-    the whole number below or above, then their neighbours may give way, then all.
+    the whole number below or above, then their neighbours may give way, then all. `sums` is what the moves add up to
+    in each equation, where that is not 0.
     """
     box = instance.box(way)
     lower, upper = box.rise_least - box.fall_most, box.rise_most - box.fall_least
     near = np.clip(np.rint(moves), lower, upper).astype(np.int64)
     exact = instance.matrix.astype(np.int64)
-    residual = np.asarray(exact @ near)
+    residual: Integers = np.asarray(exact @ near)
+    if sums is not None:
+        residual = residual - np.rint(sums).astype(np.int64)
     if not residual.any():
         return near
     for cells, window in _stages(instance, np.abs(moves - near) > FRACTIONAL, residual):
-        found = _nearby(instance, near, cells, lower, upper, window, residual, left())
+        if left() <= 0:
+            break
+        found = _nearby(instance, near, cells, lower, upper, window, residual, left() / PART)
         if found is not None:
             return found
     return None

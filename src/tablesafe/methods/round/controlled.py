@@ -2,28 +2,40 @@
 
 A zero-restricted rounding leaves multiples of the base unchanged. In two dimensions there always is one (Cox & Ernst,
 "Controlled Rounding", INFOR 20, 1982); in three there may be none (Causey, Cox & Ernst, "Applications of
-Transportation Theory to Statistical Problems", JASA 80, 1985): then as few steps beyond the neighbours as possible.
+Transportation Theory to Statistical Problems", JASA 80, 1985): then no cell goes further beyond its neighbours than
+must be, as few steps as possible in all, and the distance comes third.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from time import monotonic
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
 from tablesafe.equations import Floats, Integers
 from tablesafe.errors import SolverFailure
-from tablesafe.methods.round.counts import Counts, summed_up
+from tablesafe.methods.round.anytime import added_up
+from tablesafe.methods.round.grid import Grid
+from tablesafe.methods.round.models import Model, whole_cells
+from tablesafe.methods.round.partition import improved
+from tablesafe.solve.ascent import raised_prices
+from tablesafe.solve.clock import Clock
 from tablesafe.solve.program import Solution, SolveStatus
-from tablesafe.solve.rounding import StepProgram
+from tablesafe.solve.rounding import Answer
 
-NEIGHBOURS = 0.8
-"""Share of the time for roundings to the neighbours; the rest is for going beyond them."""
-FURTHEST = 4
-"""Steps beyond the neighbours that are tried before the inner cells are rounded and added up."""
+FURTHEST = 6
+"""Steps beyond the neighbours up to which the least is looked for."""
+LARGE = 20_000
+"""Cells from which on an answer this near to the bound is enough, and nothing is asked of the whole table at once."""
+NEAR = 1e-3
+CROWDED = 40_000
+"""Cells in three and more dimensions from which on the linear program takes too long: prices bound it instead."""
+WHOLE_TABLE = 0.5
+"""The part of the time for the integer program of the whole table; the rest is for improving it part by part."""
+RINGS = 3
+"""How far around what is fractional the program is opened, ring by ring."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,162 +44,210 @@ class Rounded:
 
     values: Integers = field(repr=False)
     beyond: Integers = field(repr=False)
-    solution: Solution
+    solution: Solution | None
+    proven: bool
+    """Whether the steps beyond the neighbours are proven to be needed."""
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Steps that a cell may take, each once: the cell, the direction, and whether it leaves the neighbours."""
-
-    cell: NDArray[np.intp]
-    direction: Integers
-    beyond: Integers
-    """0 between the two neighbours, then 1, 2, … for each step further."""
-
-
-def round_controlled(counts: Counts, distance: str, time_limit_s: float) -> Rounded:
-    """Round to neighbours; where that is impossible, find the fewest steps beyond them first, then the distance."""
+def round_controlled(grid: Grid, time_limit_s: float) -> Rounded:
+    """Round to neighbours; where that is impossible, find the least widening first, then the distance."""
     begin = monotonic()
-    counts.require_multiples_where_frozen()
-    search = _Search(counts, distance, begin + time_limit_s)
-    near = _neighbours(counts)
-    found = search.nearest(near)
-    furthest = 0
-    while found is None and furthest < FURTHEST and search.left() > 0:
-        furthest += 1
-        found = search.fewest_beyond(_wider(counts, near, furthest))
-    if found is None:
-        found = search.added_up()
-    values, status, bound = found
-    objective = float(search.distances(values).sum())
-    closed = search.proven and status == SolveStatus.OPTIMAL
-    solution = Solution(
-        status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
-        objective=objective,
-        bound=objective if closed else max(min(bound, objective), 0.0),
-        seconds=monotonic() - begin,
-    )
-    return Rounded(values, _beyond(counts, values), solution)
-
-
-Found = tuple[Integers, SolveStatus, float]
-"""Rounded values, how the search for them ended, and a bound on the distance."""
+    grid.counts.require_multiples_where_frozen()
+    search = _Search(grid, Clock.start(time_limit_s))
+    try:
+        search.run()
+    except KeyboardInterrupt:
+        if search.best is None:
+            raise
+        warnings.warn("Interrupted: the best rounding so far is kept.", stacklevel=3)
+    return search.rounded(monotonic() - begin)
 
 
 class _Search:
-    """The programs of one rounding, and the clock they share."""
+    """The best rounding so far, what is proven about it, and the clock."""
 
-    def __init__(self, counts: Counts, distance: str, deadline: float) -> None:
-        self.counts, self._distance, self._deadline = counts, distance, deadline
-        self._start = np.where(counts.hidden, 0, counts.floor // counts.base)
-        self._rhs = -np.asarray(counts.table.equations.astype(np.int64) @ self._start)
-        self.proven = True
-        """Whether every program so far was solved to its end."""
+    def __init__(self, grid: Grid, clock: Clock) -> None:
+        self.grid, self.clock = grid, clock
+        self.best: Integers | None = None
+        self.bound = grid.least
+        """A distance that no rounding is below that goes no further than the best one."""
+        self.optimal = self.impossible = False
+        """Whether nothing is better; whether no rounding to the neighbours adds up."""
+        table = grid.counts.table
+        self.whole = whole_cells(grid)
+        inner = np.diff(table.equations.tocsc().indptr) - np.bincount(table.totals, minlength=len(table))
+        self.crowded = int((grid.high > grid.low).sum()) > CROWDED and int(inner.max(initial=0)) > 2
 
-    def left(self) -> float:
-        """Seconds until the deadline."""
-        return self._deadline - monotonic()
-
-    def distances(self, values: Integers) -> Floats:
-        """How far each published cell is from its count, in the chosen measure."""
-        return np.where(self.counts.hidden, 0.0, self._measured(np.arange(len(values)), values))
-
-    def nearest(self, columns: Columns) -> Found | None:
-        """The least distance with these steps allowed."""
-        cost, offset = self._costs(columns)
-        return self._solved(columns, cost, offset, NEIGHBOURS * self.left())
-
-    def fewest_beyond(self, columns: Columns) -> Found | None:
-        """The least distance among the roundings with the fewest steps beyond the neighbours."""
-        found = self._solved(columns, (columns.beyond > 0).astype(np.float64), 0.0, self.left() / 2)
-        if found is None:
-            return None
-        cost, offset = self._costs(columns)
-        spent = int(_beyond(self.counts, found[0]).sum())
-        nearest = self._solved(columns, cost, offset, self.left(), most_beyond=spent)
-        return nearest or (found[0], SolveStatus.FEASIBLE, -np.inf)
-
-    def added_up(self) -> Found:
-        """Round the inner cells alone and add them up: always additive, but totals may drift."""
-        counts, half = self.counts, self.counts.base // 2
-        nearest = (counts.value + half) // counts.base * counts.base
-        sums = summed_up(counts.table, np.where(counts.frozen, counts.value, nearest))
-        if sums is None or (counts.frozen & (sums != counts.value)).any():
+    def rounded(self, seconds: float) -> Rounded:
+        """What was found."""
+        if self.best is None:
             raise SolverFailure(
                 "No rounding that adds up was found in time.\n\nHint: raise time_limit_s, or unfreeze some cells."
             )
-        return sums, SolveStatus.FEASIBLE, -np.inf
+        beyond = self.grid.beyond(self.best)
+        objective = float(self.grid.distances(self.best).sum())
+        bound = objective if self.optimal else min(self._raised(self.bound), objective)
+        closed = self.optimal or (bound >= objective and not beyond.any())
+        status = SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE
+        solution = Solution(status=status, objective=objective, bound=bound, seconds=seconds)
+        return Rounded(self.best * self.grid.step, beyond, solution, self.impossible)
 
-    def _costs(self, columns: Columns) -> tuple[Floats, float]:
-        """What each step adds to the distance: less than the next one in its direction, so they are taken in order."""
-        counts = self.counts
-        near, upward = columns.beyond == 0, columns.direction > 0
-        top = counts.floor + counts.base * (counts.above > 0)
-        last = np.where(upward, top[columns.cell], counts.floor[columns.cell])
-        here = np.where(near, counts.floor[columns.cell], last + columns.direction * (columns.beyond - 1) * counts.base)
-        there = here + columns.direction * counts.base
-        cost = self._measured(columns.cell, there) - self._measured(columns.cell, here)
-        return cost, float(self.distances(counts.floor).sum())
+    def run(self) -> None:
+        """The neighbours by the linear program; then what is fractional; then beyond the neighbours."""
+        if self.crowded:
+            self._by_prices()
+        else:
+            self._by_program()
+        if not self.optimal and self._open():
+            self._improve()
 
-    def _measured(self, cell: NDArray[np.intp], value: Integers) -> Floats:
-        count = self.counts.value[cell]
-        off: Floats = np.abs(value - count).astype(np.float64)
-        if self._distance == "squared":
-            return off**2
-        return off / np.maximum(count, 1) if self._distance == "relative" else off
+    def _open(self) -> bool:
+        """Whether there is something left to gain, and time for it."""
+        if self.clock.up:
+            return False
+        return self.best is None or bool(self.grid.beyond(self.best).any()) or self._gap() > NEAR
 
-    def _solved(
-        self, columns: Columns, cost: Floats, offset: float, time_limit_s: float, most_beyond: int | None = None
-    ) -> Found | None:
-        """Run the program; hidden cells take whatever value makes the sums right."""
-        counts, steps = self.counts, len(columns.cell)
-        hidden = np.flatnonzero(counts.hidden)
-        cell = np.concatenate([columns.cell, hidden])
-        direction = np.concatenate([columns.direction, np.ones(len(hidden), np.int64)])
-        matrix = sparse.csr_array(counts.table.equations.tocsc()[:, cell].astype(np.int64))
-        matrix = sparse.csr_array(matrix.multiply(direction))
-        cost = np.concatenate([cost, np.zeros(len(hidden))])
-        most = np.concatenate([np.ones(steps), np.full(len(hidden), np.inf)])
-        rhs = self._rhs
-        if most_beyond is not None:  # one row more, and a column for the steps that are not needed
-            row = np.concatenate([columns.beyond > 0, np.zeros(len(hidden), np.bool_)]).astype(np.int64)
-            unused = sparse.csr_array(([1], ([0], [0])), shape=(1, 1))
-            matrix = sparse.csr_array(sparse.block_array([[matrix, None], [sparse.csr_array(row[None]), unused]]))
-            cost, most, rhs = np.append(cost, 0.0), np.append(most, most_beyond), np.append(rhs, most_beyond)
-        whole = np.ones(len(cost), dtype=np.bool_)
-        whole[steps : steps + len(hidden)] = False
-        found = StepProgram(matrix, rhs, cost, most, whole, offset).solve(time_limit_s=time_limit_s)
-        self.proven &= found.status in {SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE}
-        if found.taken is None:
-            return None
-        moved = np.zeros(len(counts.value), dtype=np.int64)
-        np.add.at(moved, cell, found.taken[: len(cell)] * direction)
-        return (self._start + moved) * counts.base, found.status, found.bound
+    def _gap(self) -> float:
+        if self.best is None:
+            return np.inf
+        objective = float(self.grid.distances(self.best).sum())
+        return (objective - self._raised(self.bound)) / max(objective, 1e-12)
 
+    def _raised(self, bound: float) -> float:
+        """Distances that are whole numbers bound each other by whole numbers."""
+        return float(np.ceil(bound - 1e-6)) if self.grid.whole_costs else bound
 
-def _neighbours(counts: Counts) -> Columns:
-    """One step up for every count that is no multiple."""
-    cell = np.flatnonzero((counts.above > 0) & ~counts.hidden)
-    return Columns(cell, np.ones(len(cell), np.int64), np.zeros(len(cell), np.int64))
+    def offer(self, steps: Integers | None) -> bool:
+        """Keep what goes less far, with fewer steps beyond, or is nearer."""
+        if steps is None:
+            return False
+        if self.best is not None and self._rank(steps) >= self._rank(self.best):
+            return False
+        self.best = steps
+        return True
 
+    def _rank(self, steps: Integers) -> tuple[int, int, float]:
+        beyond = self.grid.beyond(steps)
+        return int(beyond.max(initial=0)), int(beyond.sum()), float(self.grid.distances(steps).sum())
 
-def _wider(counts: Counts, near: Columns, furthest: int) -> Columns:
-    """Further steps in both directions for every cell that may change; none below zero."""
-    free = np.flatnonzero(~counts.hidden & ~counts.frozen)
-    columns = [near]
-    for step in range(1, furthest + 1):
-        down = free[counts.floor[free] >= step * counts.base]
-        for cell, direction in ((free, 1), (down, -1)):
-            columns.append(Columns(cell, np.full(len(cell), direction), np.full(len(cell), step)))
-    return Columns(
-        np.concatenate([c.cell for c in columns]),
-        np.concatenate([c.direction for c in columns]),
-        np.concatenate([c.beyond for c in columns]),
-    )
+    # -- within the neighbours -------------------------------------------------------------------------------------
 
+    def _by_program(self) -> None:
+        """Solve the linear program; open the cells around what is fractional until that is whole."""
+        model = Model.of(self.grid, self.whole)
+        relaxed = self._heard(model.program.relax(self.clock))
+        self.bound = max(self.bound, relaxed.bound)
+        if relaxed.status == SolveStatus.INFEASIBLE:  # hidden cells cannot make up for what is frozen
+            self._widened()
+            return
+        if relaxed.point is None:
+            self._fall_back()
+            return
+        steps = model.steps(relaxed.point)
+        if steps is not None:
+            self.best, self.optimal = steps, True
+            return
+        self._around(model, relaxed.point)
+        if self._open() or (not self.optimal and self._small() and not self.clock.up):
+            self._exactly()
 
-def _beyond(counts: Counts, values: Integers) -> Integers:
-    """How many steps each value lies beyond the two neighbours of its count."""
-    below = (counts.floor - values) // counts.base
-    above = (values - counts.floor) // counts.base - (counts.above > 0)
-    return np.where(counts.hidden, 0, np.maximum(np.maximum(below, above), 0))
+    def _small(self) -> bool:
+        return int((self.grid.high > self.grid.low).sum()) <= LARGE
+
+    def _around(self, model: Model, point: Floats) -> None:
+        """Whole columns stay, those around fractional ones are free: ring by ring, until there is an answer."""
+        if self._small():
+            return
+        taken = np.rint(point[: len(model.columns.cell)]).astype(np.int64)
+        stay = model.start.copy()
+        np.add.at(stay, model.columns.cell, taken * model.columns.direction)
+        stay[model.hidden] = model.start[model.hidden] + np.rint(point[len(taken) :]).astype(np.int64)
+        loose = np.zeros(len(stay), dtype=np.bool_)
+        cell = np.concatenate([model.columns.cell, model.hidden])
+        loose[cell[model.fractional(point)]] = True
+        pattern = abs(self.grid.matrix)
+        wrong = np.asarray(self.grid.matrix @ stay) != 0
+        loose |= np.asarray(pattern.T @ wrong.astype(np.int64)) > 0
+        for _ in range(RINGS):
+            loose = np.asarray(pattern.T @ (np.asarray(pattern @ loose.astype(np.int64)) > 0).astype(np.int64)) > 0
+            part = Model.of(self.grid, self.whole, cells=loose, stay=stay)
+            found = self._heard(part.program.solve(self.clock.share(0.1), gap=NEAR / 10))
+            if self.offer(part.steps(found.point)) or self.clock.up:
+                return
+
+    def _exactly(self) -> None:
+        """The integer program of the whole table; if it has no answer, there is none, and the windows widen."""
+        model = Model.of(self.grid, self.whole)
+        start = None if self.best is None or self.grid.beyond(self.best).any() else model.taken(self.best)
+        part = WHOLE_TABLE if self._small() else WHOLE_TABLE / 2
+        found = self._heard(model.program.solve(Clock.start(part * self.clock.left), start))
+        if found.status == SolveStatus.INFEASIBLE:
+            self._widened()
+            return
+        self.bound = max(self.bound, found.bound)
+        self.offer(model.steps(found.point))
+        self.optimal = found.status == SolveStatus.OPTIMAL and self.best is not None
+        if self.best is None:
+            self._fall_back()
+
+    # -- beyond the neighbours -------------------------------------------------------------------------------------
+
+    def _widened(self) -> None:
+        """It is proven that the neighbours do not do: what bounded them does not bound what goes further."""
+        self.impossible, self.bound = True, self.grid.least
+        self._fall_back()
+        self._widen()
+
+    def _widen(self) -> None:
+        """Step by step: as little as must be, in as few steps as possible, and then as near as can be."""
+        proven = True
+        for furthest in range(1, FURTHEST + 1):
+            if self.clock.up:
+                return
+            model = Model.of(self.grid, self.whole, furthest=furthest, fewest=True)
+            begin = None
+            if self.best is not None and self.grid.beyond(self.best).max(initial=0) <= furthest:
+                begin = model.taken(self.best)
+            found = self._heard(model.program.solve(Clock.start(0.6 * self.clock.left), begin))
+            if found.status == SolveStatus.INFEASIBLE:
+                continue
+            self.offer(model.steps(found.point))
+            if found.point is None:
+                return
+            proven &= found.status == SolveStatus.OPTIMAL
+            self._nearest_beyond(furthest, proven)
+            return
+
+    def _nearest_beyond(self, furthest: int, proven: bool) -> None:
+        """The least distance with no more steps beyond the neighbours than the best rounding has."""
+        assert self.best is not None
+        spent = int(self.grid.beyond(self.best).sum())
+        model = Model.of(self.grid, self.whole, furthest=furthest, most_beyond=spent)
+        found = self._heard(model.program.solve(self.clock, model.taken(self.best)))
+        self.offer(model.steps(found.point))
+        self.bound = max(self.bound, found.bound)
+        self.optimal = proven and found.status == SolveStatus.OPTIMAL
+
+    def _by_prices(self) -> None:
+        """Too much for one program: a bound by prices, and a rounding that is improved part by part."""
+        program = Model.of(self.grid, self.whole).program
+        near = program.bound(raised_prices(program, self.clock.share(0.05)))
+        self._fall_back()
+        if self.best is not None and not self.grid.beyond(self.best).any():
+            self.bound = max(self.bound, near)
+
+    def _fall_back(self) -> None:
+        """Any rounding that adds up."""
+        if self.best is None:
+            self.offer(added_up(self.grid, Clock.start(0.4 * self.clock.left)))
+
+    def _improve(self) -> None:
+        """Part by part, until the time is up."""
+        if self.best is not None:
+            improved(self.grid, self.whole, self.best, self.offer, self.clock, self._heard)
+
+    def _heard(self, answer: Answer) -> Answer:
+        """An answer, unless the user interrupted; the best rounding is kept then."""
+        if answer.interrupted:
+            raise KeyboardInterrupt
+        return answer

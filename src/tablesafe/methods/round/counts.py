@@ -19,7 +19,8 @@ class Counts:
     """Counts to be rounded to a base: the multiple at or below each, and how far above it the count lies."""
 
     table: Table = field(repr=False)
-    base: int
+    base: Integers = field(repr=False)
+    """What each cell becomes a multiple of."""
     value: Integers = field(repr=False)
     frozen: Mask = field(repr=False)
     """Cells that are published as they are."""
@@ -27,7 +28,7 @@ class Counts:
     """Cells that are not published at all."""
 
     @classmethod
-    def of(cls, problem: Problem, base: int) -> Self:
+    def of(cls, problem: Problem, base: int | Integers) -> Self:
         """The counts of a problem; refuses negative numbers and fractions."""
         table, value = problem.table, problem.table.integers
         negative = np.flatnonzero(value < 0)
@@ -42,7 +43,8 @@ class Counts:
                 f"Rounding is for counts, but cell {table.describe(int(parts[0]))} is not a whole number"
                 f"{_more(parts.size)}.\n\nHint: take the unweighted counts, or express the values in a smaller unit."
             )
-        return cls(table, base, value, problem.frozen, problem.suppressed | problem.withheld)
+        bases = np.broadcast_to(np.asarray(base, dtype=np.int64), len(table))
+        return cls(table, bases, value, problem.frozen, problem.suppressed | problem.withheld)
 
     @property
     def floor(self) -> Integers:
@@ -54,13 +56,22 @@ class Counts:
         """How far each count lies above that multiple; 0 for a multiple."""
         return self.value % self.base
 
+    @property
+    def occupied(self) -> bool:
+        """Whether the table leaves out empty cells, so that a cell which is there is known not to be empty."""
+        table, zero = self.table, self.value == 0
+        if table.structural_zero is not None:
+            zero &= ~table.structural_zero
+        every = float(np.prod([float(len(hierarchy)) for hierarchy in table.dimensions.values()]))
+        return bool(table.dimensions) and not zero.any() and len(table) < every
+
     def require_multiples_where_frozen(self) -> None:
         """Refuse frozen cells that cannot stand in a rounded table that adds up."""
         wrong = np.flatnonzero(self.frozen & (self.above > 0))
         if wrong.size:
             raise InvalidProblem(
                 f"Cell {self.table.describe(int(wrong[0]))} is frozen to be published as it is, but is no multiple of "
-                f"{self.base}{_more(wrong.size)}: a rounded table could not add up.\n\n"
+                f"{self.base[wrong[0]]}{_more(wrong.size)}: a rounded table could not add up.\n\n"
                 f"Hint: unfreeze it, or choose another base."
             )
 

@@ -9,9 +9,14 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.methods.round.controlled import round_controlled
-from tablesafe.methods.round.counts import Counts, summed_up
+from tablesafe.errors import InvalidOption
+from tablesafe.mechanism import Mechanism
+from tablesafe.methods.round.bases import Bases, bases_of, require_bases
+from tablesafe.methods.round.controlled import Rounded, round_controlled
+from tablesafe.methods.round.counts import Counts
+from tablesafe.methods.round.grid import Grid
+from tablesafe.methods.round.random import round_singly
+from tablesafe.methods.round.unbiased import round_unbiased
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
 from tablesafe.solve.program import Solution
@@ -30,6 +35,10 @@ class Round:
     warning says which. `random` goes up or down by chance so that the expected value is the count itself;
     `conventional` takes the nearest multiple, half upwards. These two do not add up unless `additive` replaces the
     totals by the sums of the rounded inner cells. The release states for each value the window that the public knows.
+
+    `bases` rounds some levels more coarsely: `{"region": (100, 10)}` the total of all regions to 100 and what lies
+    below it to 10, `{"region": {"NO03": 20}}` one code to 20. A cell takes the largest base that its codes ask for.
+    With `unbiased` controlled rounding is drawn by chance, so that the expected value of every cell is its count.
     """
 
     name: ClassVar[str] = "round"
@@ -38,14 +47,26 @@ class Round:
     method: Literal["controlled", "random", "conventional"] = field(
         default="controlled", metadata={"help": "controlled, random or conventional"}
     )
+    bases: Bases | None = field(
+        default=None,
+        metadata={
+            "help": "coarser bases: per dimension, those of its levels from the top, or of some codes",
+            "example": "{ region = [100, 10] }",
+        },
+    )
     distance: Literal["absolute", "squared", "relative"] = field(
         default="absolute", metadata={"help": "what controlled rounding minimises: absolute, squared or relative"}
+    )
+    unbiased: bool = field(
+        default=False, metadata={"help": "controlled: by chance, so that the expected value of each cell is its count"}
     )
     additive: bool = field(
         default=False, metadata={"help": "random and conventional: totals are the sums of the rounded inner cells"}
     )
     time_limit_s: float = field(default=60.0, metadata={"help": "stop improving after this many seconds"})
-    seed: int = field(default=0, metadata={"help": "seed of random rounding; equal seed, equal release"})
+    seed: int = field(
+        default=0, metadata={"help": "seed of random and of unbiased rounding; equal seed, equal release"}
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.base, bool) or not isinstance(self.base, int | np.integer) or self.base <= 1:
@@ -57,57 +78,45 @@ class Round:
             raise InvalidOption(f"Round.method must be one of {', '.join(METHODS)}, got {self.method!r}.")
         if self.distance not in DISTANCES:
             raise InvalidOption(f"Round.distance must be one of {', '.join(DISTANCES)}, got {self.distance!r}.")
+        if self.bases is not None:
+            require_bases(self.bases, int(self.base))
+        if self.unbiased and self.method != "controlled":
+            raise InvalidOption(
+                f"Round.unbiased is for method='controlled', got method={self.method!r}.\n\n"
+                f"Hint: random rounding is unbiased as it is, conventional rounding never."
+            )
         if not self.time_limit_s > 0:
             raise InvalidOption(f"Round.time_limit_s must be more than 0, got {self.time_limit_s!r}.")
 
     def protect(self, problem: Problem) -> Release:
         """Round, and state the window around each published value."""
-        counts = Counts.of(problem, int(self.base))
+        counts = Counts.of(problem, bases_of(problem.table, int(self.base), self.bases))
         if self.method == "controlled":
-            rounded = round_controlled(counts, self.distance, self.time_limit_s)
-            _tell_beyond(counts, rounded.beyond)
-            reach = (rounded.beyond + 1) * counts.base - 1
-            return _release(problem, counts, rounded.values, reach, reach, rounded.solution)
-        values = self._single(counts)
-        below, above = self._reach(counts)
-        if self.additive:
-            values, below, above = _added_up(counts, values, below, above)
-        return _release(problem, counts, values, below, above, None)
+            return self._controlled(problem, counts)
+        single = round_singly(counts, self.method, additive=self.additive, seed=self.seed)
+        return _release(problem, counts, single.values, single.below, single.above, None, single.mechanism)
 
-    def _single(self, counts: Counts) -> Integers:
-        """Each cell on its own: by chance, or to the nearest multiple."""
-        if self.method == "random":
-            up = np.random.default_rng(self.seed).random(len(counts.value)) * counts.base < counts.above
-        else:
-            up = 2 * counts.above >= counts.base
-        return np.where(counts.frozen, counts.value, counts.floor + up * counts.base)
-
-    def _reach(self, counts: Counts) -> tuple[Integers, Integers]:
-        """How far below and above a published multiple the count may lie."""
-        n, base = len(counts.value), counts.base
-        if self.method == "random":
-            return np.full(n, base - 1), np.full(n, base - 1)
-        return np.full(n, base // 2), np.full(n, (base - 1) // 2)
-
-
-def _added_up(
-    counts: Counts, values: Integers, below: Integers, above: Integers
-) -> tuple[Integers, Integers, Integers]:
-    """Totals as sums of the rounded inner cells; the errors of the parts add up too."""
-    sums = summed_up(counts.table, values)
-    if sums is None or (counts.frozen & (sums != counts.value)).any():
-        raise InvalidProblem(
-            "The totals cannot be replaced by sums of rounded inner cells: the inner cells do not determine them, or "
-            "some totals are frozen.\n\nHint: use method='controlled', or additive=False."
+    def _controlled(self, problem: Problem, counts: Counts) -> Release:
+        grid = Grid.of(counts, self.distance)
+        rounded = (
+            round_unbiased(grid, self.time_limit_s, self.seed)
+            if self.unbiased
+            else round_controlled(grid, self.time_limit_s)
         )
-    exact = counts.frozen & ~counts.table.is_total
-    reach = summed_up(counts.table, np.where(exact, 0, np.maximum(below, above)), absolute=True)
-    assert reach is not None
-    return sums, reach, reach
+        _tell_beyond(counts, rounded)
+        reach = (rounded.beyond + 1) * counts.base - 1
+        below = np.minimum(reach, np.maximum(rounded.values - 1, 0)) if counts.occupied else reach
+        return _release(problem, counts, rounded.values, below, reach, rounded.solution)
 
 
 def _release(
-    problem: Problem, counts: Counts, values: Integers, below: Integers, above: Integers, solution: Solution | None
+    problem: Problem,
+    counts: Counts,
+    values: Integers,
+    below: Integers,
+    above: Integers,
+    solution: Solution | None,
+    mechanism: Mechanism | None = None,
 ) -> Release:
     """Publish the rounded values with their windows; frozen cells as they are, hidden ones not at all."""
     hidden, frozen = counts.hidden, counts.frozen
@@ -125,18 +134,21 @@ def _release(
         status,
         Round.name,
         solution,
+        mechanism=mechanism,
     )
 
 
-def _tell_beyond(counts: Counts, beyond: Integers) -> None:
-    """Say which cells had to leave their neighbours."""
-    cells = np.flatnonzero(beyond)
+def _tell_beyond(counts: Counts, rounded: Rounded) -> None:
+    """Say which cells had to leave their neighbours, and whether that is proven."""
+    cells = np.flatnonzero(rounded.beyond)
     if cells.size:
-        names = ", ".join(counts.table.describe(int(cell)) for cell in cells[:MOST_NAMED])
+        names = ", ".join(
+            f"{counts.table.describe(int(cell))} by {rounded.beyond[cell]} × {counts.base[cell]}"
+            for cell in cells[:MOST_NAMED]
+        )
         more = f" and {cells.size - MOST_NAMED:,} more" if cells.size > MOST_NAMED else ""
         warnings.warn(
-            f"No rounding to multiples of {counts.base} was found that adds up with every count on one of its two "
-            f"neighbours: {names}{more} went further, by up to {int(beyond.max())} × {counts.base}; "
-            "their windows are wider.",
-            stacklevel=3,
+            f"No rounding {'exists' if rounded.proven else 'was found'} that adds up with every count on one of its "
+            f"two neighbours: {names}{more} went further; their windows are wider.",
+            stacklevel=4,
         )

@@ -1,0 +1,67 @@
+"""Differencing: what several published tables give away together that none of them gives away alone.
+
+Tables that differ by a few units (persons from 16 and persons from 18; districts and grid squares; with and without a
+branch) tell those few units apart. All tables together are one linked system: its inner cells, the parts, are never
+published, and every published cell is a sum of them. What follows by subtraction is judged like a published cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tablesafe.audit.differencing_cells import from_tables
+from tablesafe.audit.differencing_records import from_records
+from tablesafe.audit.disclosures import Differences, Published
+from tablesafe.errors import InvalidOption
+from tablesafe.hierarchy import Hierarchy
+from tablesafe.release import Release
+from tablesafe.rules.sensitivity import Rule
+from tablesafe.table import Table
+
+
+def difference(
+    source: Any,
+    tables: Sequence[Published] | None = None,
+    *,
+    rules: Sequence[Rule],
+    value: str | None = None,
+    respondent: str | None = None,
+    holding: str | None = None,
+    weight: str | None = None,
+    largest: int = 5,
+    dimensions: Mapping[str, Hierarchy] | None = None,
+    correspondence: Mapping[str, Any] | None = None,
+    integers: bool | None = None,
+) -> Differences:
+    """Find what several tables give away together: what subtracting them from each other leaves, and more.
+
+    With records as `source` (a file or a frame), `tables` lists what is published of them: `Published(name=...,
+    dimensions=..., where=...)`. Every difference is judged by the `rules` with its own contributors; `value`,
+    `respondent`, `holding`, `weight` and `largest` are those of `tabulate`.
+
+    Without records, `source` holds the tables themselves: a mapping from names to tables or releases, all of the same
+    response. `dimensions` gives hierarchies that hold the codes of all of them, with the parts that none shows, such as
+    `16+ = 18+ + 16-17`; `correspondence` does so for overlapping areas: a frame with one row per smallest area and a
+    column for each way to divide the country. Then the rules can count only: nobody knows who the contributors are.
+    With `integers` (by default for counts) the attacker knows that values are whole numbers.
+    """
+    if not rules:
+        raise InvalidOption("difference needs rules to judge what it finds.\n\nHint: rules=[ts.Threshold(n=3)]")
+    if isinstance(source, Mapping) and source and all(isinstance(each, Table | Release) for each in source.values()):
+        if tables is not None or value is not None or respondent is not None:
+            raise InvalidOption("tables=, value= and respondent= go with records, but the source is finished tables.")
+        return from_tables(source, rules, dimensions or {}, correspondence or {}, integers)
+    if not tables:
+        raise InvalidOption(
+            "Which tables are published of these records?\n\n"
+            "Hint: tables=[ts.Published(name='16+', dimensions=['region'], where='age >= 16'), ...]"
+        )
+    if dimensions or correspondence:
+        raise InvalidOption(
+            "dimensions= and correspondence= go with finished tables; records say themselves what they are."
+        )
+    options = {
+        "value": value, "respondent": respondent, "holding": holding, "weight": weight, "largest": largest,
+    }  # fmt: skip
+    return from_records(source, tables, rules, options, integers)

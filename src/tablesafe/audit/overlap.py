@@ -1,0 +1,168 @@
+"""Several published tables over the same units: which units each of their cells counts.
+
+The units fall into *parts*: those that exactly the same cells of all tables count. Every published cell is a sum of
+parts, so one system of equations holds all that the tables say together, however their areas and filters overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tablesafe.equations import Integers, Mask, cell_keys
+from tablesafe.errors import InvalidTable
+from tablesafe.hierarchy import Hierarchy
+from tablesafe.table import Table
+
+MOST_ENTRIES = 30_000_000
+"""Parts listed in cells, over all cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """Published cells as sums of parts."""
+
+    names: tuple[str, ...]
+    """What the tables are called."""
+    tables: tuple[Table, ...] = field(repr=False)
+    owner: NDArray[np.intp] = field(repr=False)
+    """The table of each cell."""
+    number: NDArray[np.intp] = field(repr=False)
+    """The cell's number in its table."""
+    members: sparse.csr_array = field(repr=False)
+    """One row per cell, one column per part: which parts it counts."""
+
+    def describe(self, cell: int) -> str:
+        """Name a cell by its table and codes."""
+        at = int(self.owner[cell])
+        return f"{self.names[at]} {self.tables[at].describe(int(self.number[cell]))}"
+
+    @cached_property
+    def size(self) -> Integers:
+        """How many parts each cell counts."""
+        return np.asarray(np.diff(self.members.indptr), dtype=np.int64)
+
+    @cached_property
+    def _by_part(self) -> sparse.csc_array:
+        return sparse.csc_array(self.members)
+
+    def part(self, part: int) -> str:
+        """Name a part by the smallest cell of each table that counts it."""
+        column = self._by_part.indices[self._by_part.indptr[part] : self._by_part.indptr[part + 1]]
+        words = []
+        for at, name in enumerate(self.names):
+            inside = column[self.owner[column] == at]
+            if inside.size:
+                words.append("in " + self.describe(int(inside[np.argmin(self.size[inside])])))
+            else:
+                words.append(f"not in {name}")
+        return ", ".join(words)
+
+    def families(self, visible: Mask) -> Iterator[NDArray[np.intp]]:
+        """Sets of visible cells of one table that have no part in common: its levels, the coarsest first."""
+        for at, table in enumerate(self.tables):
+            cuts = [_cuts(hierarchy) for hierarchy in table.dimensions.values()]
+            for levels in sorted(product(*(range(len(c)) for c in cuts)), key=sum):
+                inside = (self.owner == at) & visible
+                for d, level in enumerate(levels):
+                    inside[self.owner == at] &= cuts[d][level][table.codes[self.number[self.owner == at], d]]
+                found = np.flatnonzero(inside)
+                if found.size and int(np.asarray(self.members[found].sum(axis=0)).max(initial=0)) <= 1:
+                    yield found
+
+
+def _cuts(hierarchy: Hierarchy) -> list[Mask]:
+    """Ways to cut through a hierarchy, from the total down: codes at a depth, and leaves above it."""
+    depth = hierarchy.depth
+    leaf = ~hierarchy.is_total
+    return [(depth == d) | (leaf & (depth < d)) for d in range(int(depth.max(initial=0)) + 1)]
+
+
+def upwards(leaves: NDArray[np.int32], table: Table) -> sparse.csr_array:
+    """Which cells of a table (rows) count which combinations of leaf codes (columns)."""
+    hierarchies = list(table.dimensions.values())
+    codes, origin = leaves, np.arange(len(leaves))
+    for d, hierarchy in enumerate(hierarchies):
+        up = abs(hierarchy.leaf_matrix).T.tocsr()
+        row = np.full(len(hierarchy), -1, dtype=np.int64)
+        row[~hierarchy.is_total] = np.arange(up.shape[0])
+        codes, origin = _spread(codes, origin, d, up, row[codes[:, d]])
+    return _located(codes, origin, table, len(leaves))
+
+
+def downwards(codes: NDArray[np.int32], hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """The combinations of leaves below each combination of codes, and which combination each belongs to."""
+    origin = np.arange(len(codes))
+    for d, hierarchy in enumerate(hierarchies):
+        below = abs(hierarchy.leaf_matrix)
+        leaf = np.flatnonzero(~hierarchy.is_total)
+        codes, origin = _spread(codes, origin, d, below, codes[:, d].astype(np.int64))
+        codes[:, d] = leaf[codes[:, d]]
+    return codes, origin
+
+
+def _spread(
+    codes: NDArray[np.int32], origin: NDArray[np.intp], d: int, onto: sparse.csr_array, row: Integers
+) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Each combination once for every entry in its row of a matrix, with that entry as its code of one dimension."""
+    times = np.diff(onto.indptr)[row]
+    if int(times.sum()) > MOST_ENTRIES:
+        raise InvalidTable(
+            f"The tables overlap in more than {MOST_ENTRIES:,} ways.\n\nHint: compare fewer tables, or coarser ones."
+        )
+    at = np.repeat(np.arange(len(codes)), times)
+    start = np.repeat(onto.indptr[row] - (np.cumsum(times) - times), times)
+    wide = codes[at]
+    wide[:, d] = onto.indices[start + np.arange(len(at))]
+    return wide, origin[at]
+
+
+def _located(codes: NDArray[np.int32], origin: NDArray[np.intp], table: Table, n: int) -> sparse.csr_array:
+    """Ones where a combination belongs to a cell; combinations that are no cell of the table are left out."""
+    sizes = [len(h) for h in table.dimensions.values()]
+    both = cell_keys(np.concatenate([table.codes, codes]), sizes)
+    have, wanted = both[: len(table)], both[len(table) :]
+    order = np.argsort(have)
+    at = np.minimum(np.searchsorted(have[order], wanted), len(have) - 1)
+    there = have[order][at] == wanted
+    cells = order[at[there]]
+    return sparse.csr_array(
+        (np.ones(len(cells), np.int8), (cells, origin[there])), shape=(len(table), n), dtype=np.int8
+    )
+
+
+def joined(tables: Mapping[str, Table], members: Sequence[sparse.csr_array]) -> tuple[Overlap, Integers]:
+    """The overlap of tables whose cells are sums of given pieces; pieces that the same cells count are one part.
+
+    Returns also the part of each piece, −1 for a piece that no cell counts.
+    """
+    stacked = sparse.csr_array(sparse.vstack(members, format="csr"))
+    hashed = hashes(sparse.csr_array(stacked.T))
+    counted = np.diff(stacked.tocsc().indptr) > 0
+    _, first, inverse = np.unique(hashed[counted], axis=0, return_index=True, return_inverse=True)
+    part = np.full(stacked.shape[1], -1, dtype=np.int64)
+    part[counted] = inverse.ravel()
+    chosen = np.flatnonzero(counted)[first]
+    columns = sparse.csr_array(stacked[:, chosen])
+    columns.sort_indices()
+    sizes = [matrix.shape[0] for matrix in members]
+    overlap = Overlap(
+        tuple(tables), tuple(tables.values()), np.repeat(np.arange(len(sizes)), sizes),
+        np.concatenate([np.arange(size) for size in sizes]), columns,
+    )  # fmt: skip
+    return overlap, part
+
+
+def hashes(sets: sparse.csr_array) -> Integers:
+    """Two numbers per row, equal exactly when the rows are (but for a chance of one in 2^120)."""
+    random = np.random.default_rng(20261115)
+    weights = random.integers(1, 2**62, size=(sets.shape[1], 2), dtype=np.int64)
+    whole = sets.astype(np.int64)
+    with np.errstate(over="ignore"):
+        return np.column_stack([whole @ weights[:, 0], whole @ weights[:, 1]])

@@ -1,0 +1,156 @@
+"""The lines of a τ-ARGUS a-priori file (`.hst`): codes, an instruction, and the numbers that it takes."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.errors import InvalidFile, InvalidOption
+from tablesafe.files import Source
+from tablesafe.io.delimited import count_entries, read_lines, split_lines
+from tablesafe.io.matching import key_columns
+from tablesafe.problem import Problem
+from tablesafe.table import Table
+
+WHAT, FIRST, SECOND = "\x00what", "\x00first", "\x00second"
+INSTRUCTIONS = {"s": 0, "u": 0, "p": 0, "m": 0, "ml": 0, "c": 1, "w": 1, "pl": 2, "ab": 2}
+"""How many numbers follow each instruction."""
+
+
+def read_hst(path: Path, table: Table, separator: str | None, *, ignore: bool) -> tuple[Source, Integers]:
+    """The lines with the codes, the instruction and its numbers in columns; and the number of each line.
+
+    With `ignore`, lines that are not written so are left out, with a warning.
+    """
+    keys = key_columns(table)
+    lines = read_lines(path)
+    separator = separator or _separator(lines, len(keys), path.name)
+    if len(separator) != 1:
+        raise InvalidOption(f"The separator {separator!r} is not one character.")
+    number = np.arange(1, len(lines) + 1, dtype=np.int64)
+    if ignore:
+        good = _well_written(lines, separator, len(keys))
+        _tell_left_out(path.name, number[~good], "cannot be read")
+        lines, number = lines.filter(pl.Series(good)), number[good]
+    found = count_entries(lines, separator)
+    bad = ((found <= len(keys)) | (found > len(keys) + 4)).to_numpy()
+    if bad.any():
+        at = int(np.argmax(bad))
+        example = separator.join([*("code" for _ in keys), "u"])
+        raise InvalidFile(
+            f"{path.name}, line {at + 1} has {found[at]} entries; the table has {len(keys)} dimensions "
+            f"({', '.join(keys)}).\n\nHint: a line is like {example!r}."
+        )
+    columns = [*keys, WHAT, FIRST, SECOND, "\x00rest"]
+    if not len(lines):
+        return Source(pl.DataFrame({name: pl.Series([], dtype=pl.String) for name in columns}), path.name, 1), number
+    padded = lines + pl.Series([separator * k for k in range(5)]).gather((len(keys) + 4 - found).cast(pl.UInt32))
+    source = split_lines(padded, path.name, separator, columns)
+    what = source.text(WHAT).fill_null("").str.to_lowercase()
+    unknown = (~what.is_in(list(INSTRUCTIONS))).to_numpy()
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise InvalidFile(
+            f"{source.where(row)} has the instruction {source.frame[WHAT][row]!r}.\n\n"
+            f"Hint: s safe, u unsafe, p protected, m or ml suppressed, c cost, pl protection levels, ab bounds."
+        )
+    if source.frame["\x00rest"].is_not_null().any():
+        row = int(source.frame["\x00rest"].is_not_null().arg_max() or 0)
+        raise InvalidFile(f"{source.where(row)} goes on after the second number.\n\nHint: remove the rest.")
+    return Source(source.frame.with_columns(what.alias(WHAT)), path.name, first_line=1), number
+
+
+def _well_written(lines: pl.Series, separator: str, dimensions: int) -> Mask:
+    """Lines that are codes, an instruction, and as many numbers as it takes; none is negative but a lower bound."""
+    good = np.zeros(len(lines), np.bool_)
+    for at, line in enumerate(lines.to_list()):
+        entries = next(csv.reader([line], delimiter=separator))
+        what = entries[dimensions].strip().lower() if len(entries) > dimensions else ""
+        numbers = [entry.strip() for entry in entries[dimensions + 1 :]]
+        while numbers and not numbers[-1] and what != "ab":
+            numbers.pop()
+        wanted = INSTRUCTIONS.get(what, -1)
+        plain = all(_is_number(text, what) for text in numbers)
+        good[at] = plain and (len(numbers) == wanted or (what in {"ab", "pl"} and 0 < len(numbers) <= 2))
+    return good
+
+
+def _is_number(text: str, what: str) -> bool:
+    if what == "ab" and not text:
+        return True
+    try:
+        number = float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return bool(np.isfinite(number)) and (what == "ab" or number >= 0)
+
+
+def _separator(lines: pl.Series, dimensions: int, name: str) -> str:
+    for candidate in ";,\t|":
+        if bool((count_entries(lines, candidate) > dimensions).all()):
+            return candidate
+    raise InvalidFile(
+        f"{name} cannot be split into {dimensions} codes and an instruction.\n\n"
+        f"Hint: lines are like {';'.join(['code'] * dimensions + ['u'])!r}; pass separator= if it is another."
+    )
+
+
+def instruction_numbers(source: Source) -> tuple[Floats, Floats]:
+    """The numbers after the instructions; a missing bound is infinite, any other missing number an error."""
+    what = source.frame[WHAT]
+    expected = what.replace_strict(INSTRUCTIONS, return_dtype=pl.Int64).to_numpy()
+    bounds, levels = (what == "ab").to_numpy(), (what == "pl").to_numpy()
+    numbers: list[Floats] = []
+    for place, column in enumerate((FIRST, SECOND), start=1):
+        text = source.text(column)
+        blank = (text.is_null() | (text == "")).to_numpy()
+        alone = levels if place == 2 else np.zeros_like(levels)
+        bad = np.where(expected >= place, blank & ~bounds & ~alone, ~blank)
+        if bad.any():
+            row = int(np.argmax(bad))
+            many = ("no number", "1 number", "2 numbers")[int(expected[row])]
+            raise InvalidFile(
+                f"{source.where(row)}: {what[row]!r} is followed by {many}.\n\n"
+                f"Hint: 'c' needs a cost, 'pl' and 'ab' two numbers, the others none."
+            )
+        named = Source(text.alias("number").to_frame(), source.name, source.first_line)
+        infinite = -np.inf if place == 1 else np.inf
+        found = np.where(blank & bounds, infinite, named.numbers("number", missing=0.0))
+        numbers.append(np.where(blank & alone, numbers[0], found) if place == 2 else found)
+    return numbers[0], numbers[1]
+
+
+def without_contradictions(problem: Problem, source: Source, cells: Integers, line: Integers) -> Integers:
+    """The cells of the rows, −1 for rows that cannot be followed after those before them.
+
+    A sensitive cell cannot be frozen, levels need a sensitive cell, and bounds must contain the true value.
+    """
+    what = source.frame[WHAT].to_list()
+    first, second = instruction_numbers(source)
+    sensitive, value = problem.sensitivity.mask.copy(), problem.table.value
+    bad = np.zeros(len(cells), np.bool_)
+    for row in np.flatnonzero(cells >= 0).tolist():
+        cell = int(cells[row])
+        if what[row] in {"s", "m", "ml"}:
+            sensitive[cell] &= what[row] != "s"
+        elif what[row] == "u":
+            sensitive[cell] = True
+        elif what[row] == "p":
+            bad[row] = sensitive[cell]
+        elif what[row] == "pl":
+            bad[row] = not sensitive[cell] and max(first[row], second[row]) > 0
+        elif what[row] == "ab":
+            bad[row] = not first[row] <= value[cell] <= second[row]
+    _tell_left_out(source.name, line[bad], "contradict the table or lines before them")
+    return np.where(bad, -1, cells)
+
+
+def _tell_left_out(name: str, lines: Integers, why: str) -> None:
+    if lines.size:
+        shown = ", ".join(map(str, lines[:10].tolist())) + (" …" if lines.size > 10 else "")
+        warnings.warn(f"{name}: {lines.size:,} lines {why} and were left out: {shown}.", stacklevel=4)

@@ -1,0 +1,55 @@
+"""What the cell key method takes for counts, and what it refuses."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from tablesafe.equations import Integers
+from tablesafe.errors import InvalidTable
+from tablesafe.methods.cell_key.keys import origin_of
+from tablesafe.methods.cell_key.records import more
+from tablesafe.problem import Problem
+
+
+def whole_counts(problem: Problem, maximum_change: float) -> Integers:
+    """The counts of a problem; refuses negative numbers, fractions and weights, and warns of magnitudes."""
+    table, value = problem.table, problem.table.integers
+    negative = np.flatnonzero(value < 0)
+    if negative.size:
+        raise InvalidTable(
+            f"The cell key method is for counts, but cell {table.describe(int(negative[0]))} is negative"
+            f"{more(negative.size)}.\n\nHint: for magnitudes, set the options of magnitude (ts.Magnitude)."
+        )
+    if table.decimals:
+        parts = np.flatnonzero(value % 10**table.decimals)
+        raise InvalidTable(
+            f"The cell key method is for counts, but cell {table.describe(int(parts[0]))} is not a whole number"
+            f"{more(parts.size)}.\n\nHint: take the unweighted counts; for magnitudes, set the options of magnitude "
+            f"(ts.Magnitude)."
+        )
+    _refuse_weights(problem)
+    _warn_of_magnitudes(problem, maximum_change)
+    return value
+
+
+def _refuse_weights(problem: Problem) -> None:
+    origin = origin_of(problem.table)
+    if origin is not None and origin.plan.weight is not None:
+        raise InvalidTable(
+            f"The cell key method changes counts of records, but these are weighted by {origin.plan.weight!r}.\n\n"
+            f"Hint: tabulate without the weight."
+        )
+
+
+def _warn_of_magnitudes(problem: Problem, maximum_change: float) -> None:
+    """Say so when what looks like counts is made of contributions that such noise cannot hide."""
+    kept, origin = problem.table.contributors, origin_of(problem.table)
+    counts_records = origin is not None and not origin.plan.listed
+    if kept is not None and not counts_records and float(np.abs(kept.amount).max(initial=0.0)) > maximum_change:
+        warnings.warn(
+            f"{problem.table.response!r} is perturbed as a count, but single contributions are larger than the maximum "
+            f"change of {maximum_change:g}: such noise does not hide them. For magnitudes there is ts.Magnitude.",
+            stacklevel=5,
+        )

@@ -1,0 +1,201 @@
+"""Cell keys, in exact whole numbers.
+
+A record keeps its key in every table, and the key of a cell is the sum of the keys of its records, of which only the
+remainder counts: cells of the same records have the same key, wherever they stand. Keys are added up in limbs of six
+digits, so that sums over a billion records stay exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tablesafe.equations import Floats, Integers, Mask, cell_keys
+from tablesafe.errors import InvalidOption, InvalidTable
+from tablesafe.files import Source
+from tablesafe.linking import RESPONSE
+from tablesafe.methods.cell_key.records import WHOLE, more, whole_fraction
+from tablesafe.table import Table
+from tablesafe.tabulate.origin import Origin
+
+LIMB = 10**6
+LIMBS = 3
+MOST = LIMB**2
+"""The largest modulus of whole keys."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellKeys:
+    """The key of each cell: a whole number from 0 to one less than `modulus`."""
+
+    whole: Integers = field(repr=False)
+    modulus: int
+
+    @property
+    def fraction(self) -> Floats:
+        """The keys as numbers in [0, 1)."""
+        return np.minimum(self.whole / float(self.modulus), np.nextafter(1.0, 0.0))
+
+    def turned(self, digits: int) -> CellKeys:
+        """The keys for a further draw of the same cells: the first of `digits` decimals becomes the last.
+
+        Keys with another modulus than a power of ten are multiplied by a number that has no divisor in common with it.
+        Either way every key stays as likely as it was.
+        """
+        if self.modulus == WHOLE:
+            unit = WHOLE // 10**digits
+            leading, rest = np.divmod(self.whole // unit, 10 ** (digits - 1))
+            return CellKeys((rest * 10 + leading) * unit, WHOLE)
+        return CellKeys(self.whole * _coprime(self.modulus) % self.modulus, self.modulus)
+
+
+def _coprime(modulus: int) -> int:
+    """A number near the golden section of the modulus that shares no divisor with it, and small enough to multiply."""
+    found = int(min(modulus, 2**22) * 0.618) | 1
+    while np.gcd(found, modulus) > 1:
+        found += 1
+    return found
+
+
+def cell_keys_from_records(
+    table: Table, key_of: Callable[[Source], Integers], *, modulus: int, include_zeros: bool
+) -> CellKeys:
+    """Add up the keys of each cell's records; of a response, those of the records that contribute to it."""
+    origin = origin_of(table)
+    assert origin is not None, "the caller checks"
+    records = origin.records()
+    source = _named(records, origin)
+    keys = key_of(source)
+    responses = origin.plan.responses
+    columns: dict[str, Integers] = {}
+    for r, response in enumerate(responses):
+        counted = _contributes(source, response.value.terms, include_zeros)
+        own = keys if counted is None else np.where(counted, keys, 0)
+        columns |= {_limb(r, limb): own // LIMB**limb % LIMB for limb in range(LIMBS)}
+    clash = set(columns) & set(records.columns)
+    if clash:
+        raise InvalidTable(f"The records have a column {sorted(clash)[0]!r}.\n\nHint: rename it.")
+    summed = origin.table(
+        records.with_columns(**{name: pl.Series(column) for name, column in columns.items()}),
+        value=None, equations=None, weight=None, respondent=None, holding=None, shadow=None, cost=None, request=None,
+        largest=0, columns=list(columns),
+    )  # fmt: skip
+    at, response_of = _matched(table, summed, [response.name for response in responses])
+    sums = [np.stack([_sums(summed, _limb(r, limb)) for r in range(len(responses))]) for limb in range(LIMBS)]
+    limbs = [both[response_of, at] for both in sums]
+    return CellKeys(_remainder(limbs, modulus), modulus)
+
+
+def origin_of(table: Table) -> Origin | None:
+    """How the table was tabulated here; None for a table that was read or linked."""
+    return table.origin if isinstance(table.origin, Origin) else None
+
+
+def _named(records: pl.DataFrame, origin: Origin) -> Source:
+    """The records under the name of their file, so that an error can say where a key is wrong."""
+    given = origin.source
+    if not isinstance(given, str | Path):
+        return Source(records, "the source")
+    has_lines = Path(given).suffix.lower() in {".csv", ".txt", ".tsv"} and origin.plan.where is None
+    return Source(records, Path(given).name, first_line=2 if has_lines else None)
+
+
+def _limb(response: int, limb: int) -> str:
+    return f"cell key {response}.{limb}"
+
+
+def _sums(table: Table, name: str) -> Integers:
+    return np.asarray(np.rint(table.columns[name]), dtype=np.int64)
+
+
+def _remainder(limbs: Sequence[Integers], modulus: int) -> Integers:
+    """The remainder of sums of limbs, without leaving 64 bits."""
+    low, middle, high = limbs
+    if modulus == WHOLE:
+        return np.asarray(((high % LIMB) * LIMB**2 + (middle % LIMB**2) * LIMB + low) % WHOLE)
+    return np.asarray(((middle % modulus) * LIMB + low) % modulus)
+
+
+def _contributes(source: Source, terms: Sequence[tuple[str, int]], include_zeros: bool) -> Mask | None:
+    """Which records contribute to a response; None for all of them."""
+    if not terms or include_zeros:
+        return None
+    return np.asarray(np.sum([sign * source.numbers(column) for column, sign in terms], axis=0) != 0)
+
+
+def _matched(table: Table, summed: Table, responses: Sequence[str]) -> tuple[Integers, Integers]:
+    """The cell of the summed keys for each cell of the table, and its response."""
+    names = [name for name in table.dimensions if name != RESPONSE or name in summed.dimensions]
+    if names != list(summed.dimensions):
+        raise InvalidTable("The table no longer has the dimensions of its records, so no cell keys can be found.")
+    codes = np.empty((len(table), len(names)), dtype=np.int64)
+    for d, name in enumerate(names):
+        theirs = {code: i for i, code in enumerate(summed.dimensions[name].codes)}
+        place = np.array([theirs.get(code, -1) for code in table.dimensions[name].codes], dtype=np.int64)
+        codes[:, d] = place[table.codes[:, list(table.dimensions).index(name)]]
+    sizes = [len(summed.dimensions[name]) for name in names]
+    theirs_key = cell_keys(summed.codes, sizes)
+    order = np.argsort(theirs_key)
+    ours = cell_keys(np.maximum(codes, 0).astype(np.int32), sizes)
+    place = order[np.minimum(np.searchsorted(theirs_key[order], ours), len(order) - 1)]
+    lost = np.flatnonzero((theirs_key[place] != ours) | (codes < 0).any(axis=1))
+    if lost.size:
+        raise InvalidTable(
+            f"Cell {table.describe(int(lost[0]))} has no records, so it has no cell key{more(lost.size)}.\n\n"
+            f"Hint: was the table changed after it was tabulated?"
+        )
+    if len(responses) < 2 or RESPONSE not in table.dimensions:
+        return place, np.zeros(len(table), dtype=np.int64)
+    number = {name: r for r, name in enumerate(responses)}
+    of_code = np.array([number[code] for code in table.dimensions[RESPONSE].codes], dtype=np.int64)
+    return place, of_code[table.codes[:, list(table.dimensions).index(RESPONSE)]]
+
+
+def given_cell_keys(table: Table, given: Any, modulus: int | None, name: str) -> CellKeys:
+    """Cell keys as given for cells: sums of record keys, of which the remainder counts."""
+    keys = np.asarray(given, dtype=np.float64)
+    if keys.shape != (len(table),):
+        raise InvalidOption(f"There are {keys.size:,} cell keys, but the table has {len(table):,} cells.")
+    bad = np.flatnonzero(~np.isfinite(keys) | (keys < 0) | (keys >= 2.0**53))
+    if bad.size:
+        raise InvalidTable(
+            f"The cell key of {table.describe(int(bad[0]))} ({name}) is missing, negative or too large"
+            f"{more(bad.size)}.\n\nHint: a cell key is the sum of the keys of the cell's records."
+        )
+    if modulus is None:
+        found = CellKeys(whole_fraction(_fractional(keys)), WHOLE)
+    else:
+        parts = np.flatnonzero(keys != np.rint(keys))
+        if parts.size:
+            raise InvalidTable(
+                f"The cell key of {table.describe(int(parts[0]))} ({name}) is no whole number{more(parts.size)}.\n\n"
+                f"Hint: leave the modulus out for keys in [0, 1)."
+            )
+        found = CellKeys(keys.astype(np.int64) % modulus, modulus)
+    _refuse_blanks(table, found, name)
+    return found
+
+
+def _fractional(keys: Floats) -> Floats:
+    """What stands behind the decimal point, to as many decimals as a float of that size holds."""
+    before = np.floor(np.log10(np.maximum(keys, 0.1))) + 1
+    scale = 10.0 ** (15 - before)
+    part = np.rint((keys - np.floor(keys)) * scale) / scale
+    return np.where(part >= 1.0, 0.0, part)
+
+
+def _refuse_blanks(table: Table, keys: CellKeys, name: str) -> None:
+    """A cell with a value and the key 0 had none: by chance that is rare, and empty entries are read as 0."""
+    filled = table.integers != 0
+    blank = np.flatnonzero(filled & (keys.whole == 0))
+    steps = keys.modulus // int(np.gcd.reduce(np.append(keys.whole[filled], keys.modulus)))
+    if blank.size > 10 * int(filled.sum()) / max(steps, 1):
+        raise InvalidTable(
+            f"Cell {table.describe(int(blank[0]))} has no cell key ({name} is empty or 0){more(blank.size)}.\n\n"
+            f"Hint: every cell with records needs the sum of their keys."
+        )

@@ -1,0 +1,212 @@
+"""Cell keys for magnitudes: noise in proportion to the largest contributions of a cell.
+
+The noise of a cell is that of a few contributions: each draws a change from the perturbation table, in units of its own
+size times a share that falls from small to large contributions (the flex function). Enderle, Giessing & Tent (2020),
+Calculation of Risk Probabilities for the Cell Key Method; SGA "Open source tools for perturbative confidentiality
+methods", deliverable 4.2; as in the R package cellKey and in τ-ARGUS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from tablesafe.equations import Floats, Mask
+from tablesafe.errors import InvalidOption, InvalidTable
+from tablesafe.methods.cell_key.keys import CellKeys
+from tablesafe.methods.cell_key.table import PerturbationTable
+from tablesafe.rules.options import is_number, require_choice, require_number, require_whole
+from tablesafe.table import Table
+
+MOST_TOP = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Magnitude:
+    """Noise for magnitudes instead of counts, in proportion to the largest contributions of each cell.
+
+    A contribution below `flex_point` gets noise of `small` times its size per unit of the perturbation table; above it
+    the share falls towards `large`. Without a flex point the share is `small` throughout. The j-th largest contribution
+    counts with the j-th of the `weights`. Zeros stay zero, and no positive value becomes negative.
+    """
+
+    by: Literal["largest", "mean", "value"] = field(
+        default="largest",
+        metadata={"help": "what the noise is in proportion to: the largest contributions, the mean one, or the value"},
+    )
+    top: int = field(default=1, metadata={"help": "how many of the largest contributions each add noise, 1 to 6"})
+    small: float = field(
+        default=0.2, metadata={"help": "share of a small contribution that one unit of the perturbation table is"}
+    )
+    large: float = field(default=0.03, metadata={"help": "the share that large contributions come near to"})
+    flex_point: float | None = field(
+        default=None, metadata={"help": "size from which on the share falls from small to large", "example": 1000.0}
+    )
+    exponent: float = field(default=3.0, metadata={"help": "how fast the share falls, 1 or more"})
+    weights: tuple[float, ...] = field(
+        default=(),
+        metadata={
+            "help": "weight of each of the largest contributions, from 1 down; all 1 when not given",
+            "example": (1.0, 0.5, 0.2),
+        },
+    )
+    separation: bool = field(
+        default=False, metadata={"help": "treat values too small to scale like counts, by a table of their own"}
+    )
+    small_cells: str | PerturbationTable | None = field(
+        default=None,
+        metadata={
+            "help": "file with the perturbation table of such values; designed like one of counts when not given",
+            "example": "ptab_small.txt",
+            "file": True,
+        },
+    )
+    odd: str | PerturbationTable | None = field(
+        default=None,
+        metadata={
+            "help": "file with the perturbation table of cells with an odd number of contributors; the other table is "
+            "then that of even ones; top must be 1",
+            "example": "ptab_odd.txt",
+            "file": True,
+        },
+    )
+    extra: float = field(
+        default=0.0, metadata={"help": "further units added to the first change of sensitive cells, whatever its sign"}
+    )
+    include_zeros: bool = field(
+        default=False, metadata={"help": "add up the keys also of records whose own value is zero"}
+    )
+    turn_first: bool = field(
+        default=False,
+        metadata={"help": "turn the digits of the cell key before the first draw too, so that counts show other noise"},
+    )
+    digits: int = field(
+        default=18, metadata={"help": "decimals of the record keys that are turned for a further draw, 1 to 18"}
+    )
+
+    def __post_init__(self) -> None:
+        require_choice(self, "by", ("largest", "mean", "value"))
+        require_whole(self, "top", at_least=1)
+        require_whole(self, "digits", at_least=1)
+        if self.top > MOST_TOP or (self.top > 1 and self.by != "largest"):
+            raise InvalidOption(f"Magnitude.top must be 1 to {MOST_TOP}, and 1 unless by is 'largest', got {self.top}.")
+        if self.digits > 18:
+            raise InvalidOption(f"Magnitude.digits must be 1 to 18, got {self.digits}.")
+        require_number(self, "small", above=0, at_most=1)
+        require_number(self, "large", at_least=0, at_most=1)
+        require_number(self, "exponent", at_least=1)
+        require_number(self, "extra", at_least=0)
+        if self.flex_point is not None:
+            require_number(self, "flex_point", above=0)
+            require_number(self, "large", above=0, at_most=self.small)
+        self._require_weights()
+        if self.odd is not None and self.top > 1:
+            raise InvalidOption("Magnitude.odd needs top = 1: parity is that of the whole cell.")
+
+    def _require_weights(self) -> None:
+        given = np.array([w if is_number(w) else np.nan for w in self.weights], dtype=np.float64)
+        if not given.size:
+            return
+        falls = given[0] == 1 and bool((np.diff(given) <= 0).all()) and bool((given >= 0).all())
+        if len(given) != self.top or not falls:
+            raise InvalidOption(
+                f"Magnitude.weights must be {self.top} numbers from 1 down to 0 or more, one for each of the largest "
+                f"contributions, got {self.weights!r}."
+            )
+
+    @property
+    def shares(self) -> Floats:
+        """The weight of each contribution that adds noise."""
+        return np.array(self.weights, dtype=np.float64) if self.weights else np.ones(self.top)
+
+    def scale(self, size: Floats) -> Floats:
+        """One unit of the perturbation table for contributions of a size: the size times its share.
+
+        Above the flex point f it is large · (1 + (small·x − large·f) / (large·f) · (2f / (f + x))^exponent) for size x.
+        """
+        if self.flex_point is None:
+            return self.small * size
+        f, low, high = self.flex_point, self.large, self.small
+        beyond = np.maximum(size, f)
+        share = low * (1 + (high * beyond - low * f) / (low * f) * (2 * f / (f + beyond)) ** self.exponent)
+        return np.asarray(size * np.where(size < f, high, share))
+
+    def separation_point(self, table: PerturbationTable) -> float:
+        """Below this size the noise of the table for small cells is larger than noise in proportion would be."""
+        spread = float(table.constraints()["variance"][-1])
+        return float(np.sqrt(spread / (self.shares**2).sum()) / self.small)
+
+
+@dataclass(frozen=True, eq=False)
+class MagnitudeNoise:
+    """The perturbation tables of a magnitude, ready to draw from."""
+
+    options: Magnitude
+    usual: PerturbationTable
+    odd: PerturbationTable | None = None
+    small_cells: PerturbationTable | None = None
+
+    @property
+    def separation_point(self) -> float:
+        """The size below which a contribution is treated like a count; 0 without separation."""
+        return 0.0 if self.small_cells is None else self.options.separation_point(self.small_cells)
+
+    def perturbed(self, table: Table, keys: CellKeys, sensitive: Mask) -> Floats:
+        """Every value with its noise; contribution by contribution, each on what the others before it left."""
+        options, value = self.options, table.value.copy()
+        sizes = contributions(table, options)
+        done = value == 0
+        if options.turn_first:
+            keys = keys.turned(options.digits)
+        for j, weight in enumerate(options.shares):
+            extra = np.where(sensitive, options.extra, 0.0) if j == 0 else np.zeros(len(value))
+            change = self._change(value, sizes[:, j], weight, keys, table, extra, first=j == 0)
+            value = np.where(done, value, value + change)
+            keys = keys.turned(options.digits)
+        return value
+
+    def _change(
+        self, value: Floats, size: Floats, weight: float, keys: CellKeys, table: Table, extra: Floats, *, first: bool
+    ) -> Floats:
+        room, key = np.abs(value), keys.fraction
+        unit = np.minimum(self.options.scale(size) * weight, room)
+        tiny = size < self.separation_point
+        unit = np.where(tiny, 1.0, unit)
+        amount = room / np.where(unit > 0, unit, np.inf)
+        units = self._drawn(self.usual, amount, key)
+        if self.odd is not None:
+            is_odd = _contributor_count(table) % 2 == 1
+            units = np.where(is_odd, self._drawn(self.odd, amount, key), units)
+        if self.small_cells is not None:
+            units = np.where(tiny, self._drawn(self.small_cells, room, key) if first else 0.0, units)
+        units = units + np.where(units < 0, -extra, extra) * (~tiny | first)
+        change = np.maximum(units * unit, -room) * np.where(size > 0, 1.0, 0.0)
+        return np.asarray(np.where(value < 0, -change, change))
+
+    @staticmethod
+    def _drawn(table: PerturbationTable, amount: Floats, key: Floats) -> Floats:
+        return table.interpolated(np.minimum(amount, table.count[-1]), key)
+
+
+def contributions(table: Table, options: Magnitude) -> Floats:
+    """The sizes that the noise is in proportion to, one column per draw."""
+    if options.by == "value":
+        return np.abs(table.value)[:, None]
+    if options.by == "mean":
+        return (np.abs(table.value) / np.maximum(_contributor_count(table), 1))[:, None]
+    largest = table.largest(options.top)
+    kept = table.contributors
+    if kept is not None and kept.weighted is not None:
+        largest = kept.weighted[:, : options.top]
+    return np.abs(largest)
+
+
+def _contributor_count(table: Table) -> Floats:
+    if table.count is None:
+        raise InvalidTable(
+            "This needs the number of contributors of each cell, but the table has none.\n\n"
+            "Hint: tabulate the records, or name the column that holds it (count=...)."
+        )
+    return table.count.astype(np.float64)

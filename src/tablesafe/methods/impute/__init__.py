@@ -1,0 +1,1 @@
+"""Blank and impute: chosen values are taken out and drawn anew."""

@@ -1,0 +1,91 @@
+"""Areas: the levels of a geography, from the coarsest to the finest, for every record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tablesafe.equations import Integers, Mask
+from tablesafe.errors import InvalidOption
+from tablesafe.hierarchy import Hierarchy
+from tablesafe.methods.microdata.numbering import dense
+from tablesafe.methods.microdata.records import Microdata
+
+
+@dataclass(frozen=True, eq=False)
+class Areas:
+    """Every record's area at each level; areas of one level have the numbers 0, 1, …"""
+
+    columns: tuple[str, ...]
+    levels: tuple[Integers, ...] = field(repr=False)
+    """The coarsest first."""
+    missing: Mask = field(repr=False)
+    """Records without an area."""
+
+    @classmethod
+    def of(cls, microdata: Microdata, names: Sequence[str], option: str) -> Areas:
+        """The levels that columns make, or the hierarchy of a dimension of the table.
+
+        Several columns go from the coarsest to the finest. A single one that is a dimension with a tree takes the
+        levels of the tree. No column at all: one area.
+        """
+        columns = microdata.columns(names, option)
+        missing = microdata.missing(columns)
+        tree = _tree(microdata, columns) if len(columns) == 1 else None
+        if tree is not None:
+            name, hierarchy = tree
+            at = microdata.positions(name)
+            paths = ancestors(hierarchy)[:, np.maximum(at, 0)]
+            levels = tuple(dense(path.astype(np.int64)) for path in paths)
+            return cls(columns, levels, missing | (at < 0))
+        levels = tuple(microdata.classes(columns[: n + 1]) for n in range(len(columns)))
+        return cls(columns, levels or (microdata.classes(()),), missing)
+
+    @property
+    def finest(self) -> Integers:
+        """The area of each record at the finest level."""
+        return self.levels[-1]
+
+    def names(self, microdata: Microdata) -> pl.DataFrame:
+        """The finest areas in the user's codes, a row per area, by their numbers."""
+        count = int(self.finest.max(initial=-1)) + 1
+        if not self.columns:
+            return pl.DataFrame({"area": ["all"] * count})
+        first = np.full(count, -1, dtype=np.int64)
+        first[self.finest[::-1]] = np.arange(len(self.finest))[::-1]
+        return pl.DataFrame([microdata.text(column).gather(first).alias(column) for column in self.columns])
+
+
+def _tree(microdata: Microdata, columns: Sequence[str]) -> tuple[str, Hierarchy] | None:
+    """The dimension that a column makes, if it has several levels."""
+    origin, table = microdata.origin, microdata.table
+    if origin is None or table is None:
+        return None
+    for name, column in origin.plan.column_of.items():
+        hierarchy = table.dimensions[name]
+        if column == columns[0] and int(hierarchy.depth.max(initial=0)) > 1:
+            if not hierarchy.is_tree:
+                raise InvalidOption(
+                    f"The hierarchy of {name!r} is no tree: an area may lie in several others.\n\n"
+                    f"Hint: name columns of the records instead, from the coarsest level to the finest."
+                )
+            return name, hierarchy
+    return None
+
+
+def ancestors(hierarchy: Hierarchy) -> NDArray[np.int32]:
+    """Per level below the total (rows) and code: the code at that level above it, or itself where it is no deeper."""
+    parent = np.arange(len(hierarchy), dtype=np.int32)
+    entries = hierarchy.equations.tocoo()
+    parts = entries.col != hierarchy.totals[entries.row]
+    parent[entries.col[parts]] = hierarchy.totals[entries.row[parts]]
+    depth, rows = hierarchy.depth, []
+    above = np.arange(len(hierarchy), dtype=np.int32)
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        above = np.where(depth[above] > level, parent[above], above)
+        rows.append(above)
+    return np.stack(rows[::-1]) if rows else above[None, :]

@@ -1,0 +1,117 @@
+"""Tables of changed records beside the table of the true ones, cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tablesafe.equations import Floats, Integers, Mask, cell_keys
+from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.methods.microdata.records import made_from, origin_of
+from tablesafe.problem import Problem
+from tablesafe.release import Release, Status
+from tablesafe.table import Table
+
+
+def tabulated(table: Table, records: pl.DataFrame, method: str, **changes: Any) -> Integers:
+    """The value of every cell of a table when other records are tabulated, in the table's units.
+
+    A cell that no record falls into is 0. Records that fall into no cell are an error: a release shows the cells of
+    its table, and a table without its empty cells has no place for them.
+    """
+    origin = origin_of(table, method)
+    plain: dict[str, Any] = {"largest": 0, "request": None, "shadow": None, "cost": None, "columns": ()}
+    known = {name: table.dimensions[name] for name in origin.plan.dimensions}
+    made = origin.table(records, **{**plain, "dimensions": known, "zeros": False, **changes})
+    at = matched(table, made)
+    new = np.flatnonzero((at < 0) & (made.integers != 0))
+    if new.size:
+        raise InvalidOption(
+            f"{method} put records into {new.size:,} combinations that are no cells of this table, such as "
+            f"{made.describe(int(new[0]))}.\n\n"
+            f"Hint: tabulate with zeros=True (in a job: zeros = true in [source]), so that empty combinations are "
+            f"cells, or let the method keep out of them: new_cells='avoid'."
+        )
+    out = np.zeros(len(table), dtype=np.int64)
+    out[at[at >= 0]] = _in_units(made, table.decimals)[at >= 0]
+    if np.asarray(table.equations.astype(np.int64) @ out).any():
+        raise InvalidOption(f"The records that {method} changed have more decimals than the table can add exactly.")
+    return out
+
+
+def matched(table: Table, other: Table) -> NDArray[np.intp]:
+    """The cell of `table` that has the codes of each cell of `other`; −1 where there is none."""
+    codes = np.empty_like(other.codes)
+    for d, (name, hierarchy) in enumerate(other.dimensions.items()):
+        place = table.dimensions[name].positions(pl.Series(hierarchy.codes, dtype=pl.String))
+        codes[:, list(table.dimensions).index(name)] = place[other.codes[:, d]]
+    sizes = [len(hierarchy) for hierarchy in table.dimensions.values()]
+    keys = cell_keys(np.concatenate([table.codes, np.maximum(codes, 0)]), sizes)
+    order = np.argsort(keys[: len(table)])
+    sorted_keys, wanted = keys[: len(table)][order], keys[len(table) :]
+    at = np.minimum(np.searchsorted(sorted_keys, wanted), len(table) - 1)
+    return np.where((sorted_keys[at] == wanted) & (codes >= 0).all(axis=1), order[at], -1)
+
+
+def _in_units(made: Table, decimals: int) -> Integers:
+    if made.decimals <= decimals:
+        return np.asarray(made.integers * 10 ** (decimals - made.decimals))
+    return np.rint(made.integers / 10.0 ** (made.decimals - decimals)).astype(np.int64)
+
+
+def at_total(table: Table, columns: Sequence[str], column_of: Any) -> Mask:
+    """The cells that lie at the total of every dimension that is made from one of the columns."""
+    out = np.ones(len(table), dtype=np.bool_)
+    for d, (name, hierarchy) in enumerate(table.dimensions.items()):
+        if column_of.get(name) in columns:
+            out &= False if hierarchy.total is None else table.codes[:, d] == hierarchy.position(hierarchy.total)
+    return out
+
+
+def is_count(table: Table) -> bool:
+    """Whether every cell holds the number of its records."""
+    origin = made_from(table)
+    return origin is not None and not origin.plan.listed and origin.plan.weight is None
+
+
+def listed_only(table: Table) -> bool:
+    """Whether the table shows only cells that hold a record: to be shown is then to be told that somebody is there."""
+    origin = made_from(table)
+    return origin is not None and is_count(table) and not origin.plan.zeros
+
+
+def published(
+    problem: Problem, integers: Integers, lower: Floats, upper: Floats, known: Mask, *, method: str
+) -> Release:
+    """Publish the changed values; `known` cells are the truth, and everyone may know that they are.
+
+    The interval never leaves out the truth: rounding of the last bit is undone.
+    """
+    table = problem.table
+    changed = integers != table.integers
+    wrong = np.flatnonzero(problem.frozen & changed)
+    if wrong.size:
+        more = f" (and {wrong.size - 1:,} more)" if wrong.size > 1 else ""
+        raise InvalidProblem(
+            f"Cell {table.describe(int(wrong[0]))} is frozen to be published as it is, but {method} changed it{more}."
+            f"\n\nHint: unfreeze it; a method that changes records cannot keep single cells."
+        )
+    hidden = problem.withheld | problem.suppressed
+    status = np.where(changed, Status.CHANGED, Status.PUBLISHED).astype(np.uint8)
+    status[problem.suppressed] = Status.GIVEN
+    status[problem.withheld] = Status.BY_DESIGN
+    known = (known | problem.frozen) & ~hidden
+    low = np.minimum(np.maximum(lower, problem.lower), table.value)
+    high = np.maximum(np.minimum(upper, problem.upper), table.value)
+    return Release(
+        table,
+        np.where(hidden, np.nan, integers / 10.0**table.decimals),
+        np.where(hidden, problem.lower, np.where(known, table.value, low)),
+        np.where(hidden, problem.upper, np.where(known, table.value, high)),
+        status,
+        method,
+    )

@@ -1,0 +1,1 @@
+"""Multiplicative noise on records, and random adjustment of sensitive cells."""

@@ -1,0 +1,161 @@
+"""The units of a table: groups of inner cells that no published count tells apart. They are what is changed.
+
+Where every inner cell is published, each is a unit of its own. Where inner cells are withheld by design, those that are
+part of exactly the same published counts act as one: to change them apart would change more than needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from tablesafe.equations import Integers, Mask
+from tablesafe.errors import InvalidTable
+from tablesafe.table import Table
+
+HASH = 20260229
+"""Seed of the numbers by which sets of cells are told apart; it has no part in the result."""
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """How every cell is a sum of inner cells: one equation per total, from the inner cells up."""
+
+    table: Table = field(repr=False)
+    parts: sparse.csr_array = field(repr=False)
+    """Row by row the parts of each total; inner cells have none."""
+    inner: Mask = field(repr=False)
+
+    @classmethod
+    def of(cls, table: Table) -> Self | None:
+        """The structure of a table; None when its inner cells do not determine all its totals, as in linked tables."""
+        n = len(table)
+        first = np.full(n, -1, dtype=np.int64)
+        rows = np.arange(len(table.totals))[::-1]
+        first[table.totals[rows]] = rows
+        totals = np.flatnonzero(first >= 0)
+        chosen = sparse.coo_array(table.equations[first[totals]])
+        part = chosen.col != totals[chosen.row]
+        row, column, sign = totals[chosen.row[part]], chosen.col[part], chosen.data[part]
+        if (sign < 0).any():
+            total = int(row[np.flatnonzero(sign < 0)[0]])
+            raise InvalidTable(
+                f"Small-count rounding needs totals that are sums of counts, but {table.describe(total)} is a "
+                f"difference.\n\nHint: leave differences out of the table, or use ts.Round."
+            )
+        parts = sparse.csr_array((np.ones(len(row), np.int64), (row, column)), shape=(n, n))
+        loops = connected_components(parts, connection="strong", return_labels=False) < n
+        structure = cls(table, parts, first < 0)
+        return None if loops or not structure._determines_all() else structure
+
+    def up(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Each cell's sum over its inner cells."""
+        own = np.where(self.inner, values, 0)
+        sums = own
+        while True:
+            new = np.where(self.inner, own, self.parts @ sums)
+            if (new == sums).all():
+                return new
+            sums = new
+
+    def down(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Each cell's sum over itself and all the totals that it is part of."""
+        above = sparse.csr_array(self.parts.T)
+        sums = values
+        while True:
+            new = values + above @ sums
+            if (new == sums).all():
+                return np.asarray(new)
+            sums = new
+
+    def _determines_all(self) -> bool:
+        """Whether every equation holds whatever the inner cells are: tried with large random numbers."""
+        random = np.random.default_rng(HASH).integers(0, 2**40, len(self.inner))
+        return not np.asarray(self.table.equations.astype(np.int64) @ self.up(random)).any()
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The units, and which unit each inner cell belongs to; a unit is named by the first of its cells."""
+
+    structure: Structure = field(repr=False)
+    published: Mask = field(repr=False)
+    first: Mask = field(repr=False)
+    """The inner cells that stand for their unit."""
+    representative: Integers = field(repr=False)
+    """Per inner cell the one that stands for its unit; per total itself."""
+
+    @classmethod
+    def of(cls, structure: Structure, published: Mask) -> Self:
+        """Group the inner cells by the published counts that they are part of."""
+        n, inner = len(published), structure.inner
+        own = np.arange(n)
+        if published[inner].all():
+            return cls(structure, published, inner, own)
+        marks = np.random.default_rng(HASH).integers(1, 2**62, size=(n, 2))
+        with np.errstate(over="ignore"):
+            seen = np.column_stack([structure.down(np.where(published, mark, 0)) for mark in marks.T])
+        cells = np.flatnonzero(inner)
+        _, first, group = np.unique(seen[cells], axis=0, return_index=True, return_inverse=True)
+        own[cells] = cells[first[group.ravel()]]
+        return cls(structure, published, inner & (own == np.arange(n)), own)
+
+    def totals(self, values: Integers) -> Integers:
+        """Per representative the sum over its unit; 0 elsewhere."""
+        inner = self.structure.inner
+        sums = np.zeros(len(values), dtype=np.int64)
+        np.add.at(sums, self.representative[inner], values[inner])
+        return sums
+
+    def whole(self) -> Mask:
+        """Which cells consist of whole units: all published ones do."""
+        marks = np.random.default_rng(HASH).integers(1, 2**62, len(self.first))
+        with np.errstate(over="ignore"):
+            return np.asarray(self.structure.up(marks) == self.structure.up(self.totals(marks)))
+
+    def members(self, chosen: Mask) -> tuple[Integers, Integers, NDArray[np.int32]]:
+        """The chosen units (by representative), and for each the published cells with it, in ascending order.
+
+        Four bytes per pair of unit and cell, and nothing larger beside it.
+        """
+        parts, units = self.structure.parts, np.flatnonzero(chosen)
+        number = np.full(len(chosen), -1, dtype=np.int64)
+        number[units] = np.arange(len(units))
+        start, part = parts.indptr.astype(np.int64), parts.indices
+        length = np.zeros(len(units) + 1, dtype=np.int64)
+        _visit(start, part, self.published, number, length[1:], np.zeros(0, np.int32), False)
+        begin = np.cumsum(length)
+        cells = np.empty(begin[-1], dtype=np.int32)
+        _visit(start, part, self.published, number, begin[:-1].copy(), cells, True)
+        return units, begin, cells
+
+
+@njit(cache=True)
+def _visit(
+    start: Integers, part: Integers, published: Mask, number: Integers, place: Integers, cells: Integers, fill: bool
+) -> None:
+    """Go from each published cell down to its inner cells; count the pairs, or write them down."""
+    n = len(published)
+    stack = np.empty(n, np.int64)
+    for cell in range(n):
+        if not published[cell]:
+            continue
+        stack[0] = cell
+        height = 1
+        while height > 0:
+            height -= 1
+            here = stack[height]
+            unit = number[here]
+            if unit >= 0:
+                if fill:
+                    cells[place[unit]] = cell
+                place[unit] += 1
+            for at in range(start[here], start[here + 1]):
+                stack[height] = part[at]
+                height += 1

@@ -1,0 +1,1 @@
+"""Record swapping: like records of different areas change places."""

@@ -1,0 +1,223 @@
+"""SUPPRESS by our methods of the same role, and what is honoured otherwise than τ-ARGUS would.
+
+| τ-ARGUS | here |
+|---|---|
+| `MOD` modular (HiTaS) | `Suppress(algorithm="modular")`; a table of up to 1,500 cells needs no parts: `"auto"` |
+| `OPT` optimal | `Suppress(algorithm="optimal")` |
+| `GH` hypercube | the same, with the a-priori bounds as what the attacker knows |
+| `NET` network | `Suppress(algorithm="network")`, as MOD where the table is no network |
+| `RND` controlled rounding | `Round(method="controlled")` |
+| `CTA` controlled tabular adjustment | `Adjust()` |
+
+The singleton options ask that a single contributor cannot undo the protection of another one (SingleSingle) or of a
+cell with several (SingleMultiple); here the audit attacks as every respondent, alone in a cell or not. The
+minimum-frequency option asks that withheld cells of a row together have enough contributors; here every sum that can be
+derived is judged by all rules. An option that is off is off here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.job.arb.model import (
+    Adjustment,
+    Hypercube,
+    Modular,
+    Network,
+    Optimal,
+    Rounding,
+    SpecifyTable,
+)
+from tablesafe.job.arb.model import (
+    Suppress as SuppressCommand,
+)
+from tablesafe.methods import Adjust, Method, Round, Suppress
+from tablesafe.methods.suppress.method import Algorithm
+from tablesafe.problem import Problem
+from tablesafe.release import Release
+
+SECONDS = 60.0
+WHOLE = 1_500
+"""Up to so many cells a table is protected as a whole: that is cheaper, and soon done."""
+CELLS_PER_SECOND = {"auto": 500, "network": 500, "modular": 200}
+"""How long a search goes on that the batch file does not limit: so much the longer, the larger the table."""
+LEAST_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A method, against whom it protects, and what is done otherwise than τ-ARGUS would."""
+
+    method: Method
+    insiders: bool = True
+    unions: bool = True
+    percent: float | None = None
+    """The attacker knows every value to within so many percent."""
+    remarks: tuple[str, ...] = ()
+    note: str = ""
+    """What is worth a line in the log, but no warning."""
+
+
+def choose_method(command: SuppressCommand, spec: SpecifyTable, cells: int) -> Chosen:
+    """Our method for a SUPPRESS command, for a table of so many cells."""
+    how = command.how
+    match how:
+        case Modular():
+            return _modular(how, spec, cells)
+        case Optimal():
+            return Chosen(_suppress(spec, algorithm="optimal", time_limit_s=how.minutes * SECONDS), note=_GUARDED)
+        case Hypercube():
+            return _hypercube(how, spec, cells)
+        case Network():
+            return Chosen(_by_size(spec, cells, "network"), note=_GUARDED)
+        case Rounding():
+            return _rounding(how)
+        case Adjustment():
+            return Chosen(Adjust())
+
+
+_GUARDED = "Respondents who know their own contributions, and sums that can be derived, are guarded against."
+
+
+def _suppress(spec: SpecifyTable, *, algorithm: Algorithm, time_limit_s: float) -> Suppress:
+    cost = "distance" if spec.cost == "distance" else "problem"
+    return Suppress(algorithm=algorithm, cost=cost, power=spec.power, time_limit_s=time_limit_s)
+
+
+def _by_size(spec: SpecifyTable, cells: int, algorithm: Algorithm | None = None, most: float = np.inf) -> Suppress:
+    """Suppression as a whole, or subtable by subtable; for so long as the table is large."""
+    by = algorithm or ("auto" if cells <= WHOLE else "modular")
+    return _suppress(spec, algorithm=by, time_limit_s=min(most, max(LEAST_SECONDS, cells / CELLS_PER_SECOND[by])))
+
+
+def _modular(how: Modular, spec: SpecifyTable, cells: int) -> Chosen:
+    remarks = []
+    insiders = how.single_single or how.single_multiple
+    if how.single_single != how.single_multiple:
+        on = "SingleSingle" if how.single_single else "SingleMultiple"
+        remarks.append(f"{on} alone is on: every respondent is guarded against, which is more than was asked.")
+    if not insiders:
+        remarks.append("the singleton options are off: a respondent who knows its own contribution may learn more.")
+    if not how.minimum_frequency:
+        remarks.append("the minimum-frequency option is off: sums of withheld cells are not judged by the rules.")
+    if how.scale is not None:
+        remarks.append("the scaling of costs is not needed here and is not used.")
+    method = _by_size(spec, cells, most=how.minutes * SECONDS)
+    note = ""
+    if cells <= WHOLE:
+        note = f"{cells:,} cells are few enough to be protected as a whole, not subtable by subtable."
+    return Chosen(method, insiders, how.minimum_frequency, remarks=tuple(remarks), note=note)
+
+
+def _hypercube(how: Hypercube, spec: SpecifyTable, cells: int) -> Chosen:
+    remarks = [
+        "the hypercube method has no exact counterpart: the pattern is found by linear programs, at least cost "
+        f"(which GH does not minimise), for an attacker who knows every value to within {how.percent:g} percent."
+    ]
+    if how.large:
+        remarks.append("ModelSize 1 (the large model) means nothing here: there is no limit of size.")
+    if not how.singleton:
+        remarks.append("ApplySingleton is 0: a respondent who knows its own contribution may learn more.")
+    method = _by_size(spec, cells)
+    return Chosen(method, how.singleton, how.singleton, how.percent, tuple(remarks))
+
+
+def _rounding(how: Rounding) -> Chosen:
+    remarks = []
+    if how.steps:
+        remarks.append("Steps is not used: a value leaves its two neighbours only where there is no other way.")
+    if how.partitions:
+        remarks.append("Partitions is not used: the table is rounded as a whole.")
+    if how.stop != 3:
+        remarks.append(f"StopRule {how.stop} is not used: the best rounding within the time is taken.")
+    if how.unit_cost is not None:
+        remarks.append("UnitCost is not used: the sum of all changes is made least.")
+    return Chosen(Round(base=how.base, time_limit_s=how.minutes * SECONDS), remarks=tuple(remarks))
+
+
+def known_to_within(problem: Problem, percent: float) -> tuple[Problem, tuple[str, ...]]:
+    """The problem of an attacker who knows every value to within a percentage; of a zero that says nothing.
+
+    Where a protection level asks for more than that leaves, nothing could protect the cell: there it knows less.
+    """
+    value, levels = problem.table.value, problem.sensitivity
+    reach = np.where(value == 0, np.inf, percent / 100 * np.abs(value))
+    below, above = np.maximum(reach, levels.lower), np.maximum(reach, np.maximum(levels.upper, levels.sliding))
+    short = levels.mask & ((below > reach) | (above > reach))
+    told: tuple[str, ...] = ()
+    if short.any():
+        told = (
+            f"{int(short.sum()):,} sensitive cells need more room than {percent:g} percent of their value: the "
+            f"attacker is taken to know less of these.",
+        )
+    lower, upper = np.maximum(problem.lower, value - below), np.minimum(problem.upper, value + above)
+    return problem.replace(lower=lower, upper=upper), told
+
+
+def protect_by(chosen: Chosen, problem: Problem) -> tuple[Problem, Release, tuple[str, ...]]:
+    """The problem as the attacker of the method sees it, the release, and what had to be done otherwise."""
+    method = chosen.method
+    if isinstance(method, Round):
+        return problem, _rounded(method, problem), ()
+    if not isinstance(method, Suppress):
+        return problem, method.protect(problem), ()
+    method = replace(method, insiders=chosen.insiders, unions=chosen.unions)
+    failure: InvalidProblem | None = None
+    for seen, zeros, told in _attempts(chosen, problem):
+        try:
+            release, more = _suppressed(replace(method, zeros=zeros), seen)
+        except InvalidProblem as error:
+            failure = error
+        else:
+            return seen, release, told + more
+    assert failure is not None
+    raise failure
+
+
+def _attempts(chosen: Chosen, problem: Problem) -> Iterator[tuple[Problem, bool, tuple[str, ...]]]:
+    """What to try: as it is asked for; with cells of value zero, as τ-ARGUS does; without a-priori bounds."""
+    lost: tuple[str, ...] = ()
+    zeros = ("cells of value zero that have contributors may be withheld too: there was no other way.",)
+    if chosen.percent is not None:
+        bounded, told = known_to_within(problem, chosen.percent)
+        yield bounded, False, told
+        yield bounded, True, told + zeros
+        lost = (
+            f"nothing can be hidden from an attacker who knows every value to within {chosen.percent:g} percent: it is "
+            f"taken to know no bounds.",
+        )
+    yield problem, False, lost
+    yield problem, True, lost + zeros
+
+
+def _suppressed(method: Suppress, problem: Problem) -> tuple[Release, tuple[str, ...]]:
+    """The release; network flows give way to linear programs where the table is no network."""
+    try:
+        return method.protect(problem), ()
+    except InvalidOption as error:
+        if method.algorithm != "network" or "no network" not in str(error):
+            raise
+    told = ("NET needs a table of two dimensions with at most one hierarchy: linear programs are used instead.",)
+    by: Algorithm = "auto" if len(problem.table) <= WHOLE else "modular"
+    return replace(method, algorithm=by).protect(problem), told
+
+
+def _rounded(method: Round, problem: Problem) -> Release:
+    """Round values with decimals as whole numbers of their smallest unit."""
+    unit = 10**problem.table.decimals
+    if unit == 1:
+        return method.protect(problem)
+    table, levels = replace(problem.table, decimals=0), problem.sensitivity
+    levels = replace(levels, lower=levels.lower * unit, upper=levels.upper * unit, sliding=levels.sliding * unit)
+    small = Problem(
+        table, sensitivity=levels, lower=problem.lower * unit, upper=problem.upper * unit, cost=problem.cost,
+        frozen=problem.frozen, suppressed=problem.suppressed, withheld=problem.withheld,
+    )  # fmt: skip
+    found = replace(method, base=method.base * unit).protect(small)
+    return replace(
+        found, table=problem.table, values=found.values / unit, lower=found.lower / unit, upper=found.upper / unit
+    )

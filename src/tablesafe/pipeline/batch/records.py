@@ -1,0 +1,188 @@
+"""Tables made from records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tablesafe.errors import InvalidJob, InvalidTable
+from tablesafe.hierarchy import Hierarchy
+from tablesafe.io.tauargus_micro import Microdata, read_microdata
+from tablesafe.io.tauargus_recode import Recoding
+from tablesafe.job.arb.model import RuleCall, SpecifyTable
+from tablesafe.pipeline.batch.rules import ASKED, Rules, build_rules, contributors_of, refuse_for_counts
+from tablesafe.pipeline.batch.tables import Made, Specified, cells_with, cost_of
+from tablesafe.problem import Problem
+from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.table import Table
+from tablesafe.tabulate import tabulate
+
+LEAST_LARGEST = 3
+ROOM = 1
+"""Contributors kept beyond those that the rules look at: an insider is one of them."""
+
+
+def read_records(tables: Sequence[Specified]) -> Microdata:
+    """The records, with the hierarchies of all variables that span a table."""
+    wanted = dict.fromkeys(variable.name for table in tables for variable in table.variables())
+    return read_microdata(tables[0].data, tables[0].metadata, dimensions=list(wanted))
+
+
+def tabulated(
+    table: Specified, records: Microdata, recodings: Mapping[str, Recoding] | None = None, *, holdings: bool = False
+) -> Made:
+    """The problem of a table made from records; with `holdings` its contributors are holdings in any case."""
+    recodings = recodings or {}
+    rules, spec = table.rules, table.spec
+    _refuse_impossible(table, records)
+    merged = holdings or bool(rules.holdings)
+    plan = _Plan(table, records, recodings)
+    here, apart = _by_table(rules, merged)
+    own = plan.tabulated((*rules.holdings, *here), holding=merged)
+    missing = plan.missing
+    safe = cells_with(own, missing) if rules.missing_is_safe else None
+    request = records.request if rules.requests else None
+    built = build_rules(
+        rules.holdings if merged else (), here, own, weighted=rules.weighted, request=request, safe=safe
+    )
+    given: Sensitivity | None = None
+    if apart:
+        single = plan.tabulated(apart, holding=False)
+        _refuse_other_cells(own, single)
+        others = build_rules((), apart, single, weighted=rules.weighted, request=request, safe=safe)
+        given = Problem(single, others).sensitivity
+    problem = Problem(own, built, sensitivity=given, cost=cost_of(table, own))
+    remarks = plan.remarks + _shadow_remarks(spec)
+    if not rules.flags:
+        remarks += ("no rule says what is sensitive: no cell is, unless an a-priori file says so.",)
+    return Made(problem, missing, remarks)
+
+
+def _by_table(rules: Rules, merged: bool) -> tuple[tuple[RuleCall, ...], tuple[RuleCall, ...]]:
+    """Which rules about respondents the table itself can answer, and which only one that tells them apart.
+
+    A table by holdings still counts its respondents, but does not know what each of them contributes.
+    """
+    counting = tuple(call for call in rules.respondents if call.name in {"FREQ", "ZERO"})
+    if not merged:
+        return rules.respondents, ()
+    return counting, tuple(call for call in rules.respondents if call not in counting)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """How the records of one table are tabulated."""
+
+    table: Specified
+    records: Microdata
+    recodings: Mapping[str, Recoding]
+
+    @property
+    def missing(self) -> dict[str, tuple[str, ...]]:
+        """The missing codes of each dimension, after recoding."""
+        found = {variable.name: variable.missing for variable in self.table.variables()}
+        for name, recoding in self.recodings.items():
+            left = tuple(code for code in found[name] if recoding.becomes.get(code, code) == code)
+            found[name] = (*left, *recoding.missing)
+        return found
+
+    @property
+    def response(self) -> str | None:
+        """The column that is added up; None where records are counted."""
+        name = self.table.spec.response
+        return None if name is None else self.records.response(name)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was done to the records."""
+        found = [remark for recoding in self.recodings.values() for remark in recoding.remarks]
+        for column in self._numbers():
+            gone = int(self.records.frame[column].null_count())
+            if gone:
+                found.append(f"{gone:,} records of {self.records.name} have no {column}: it counts as 0 there.")
+        return tuple(found)
+
+    def _numbers(self) -> tuple[str, ...]:
+        """The columns that are added up."""
+        spec, records = self.table.spec, self.records
+        named = (spec.response, spec.shadow, spec.cost_variable)
+        return tuple(dict.fromkeys(records.response(name) for name in named if name is not None))
+
+    def tabulated(self, calls: tuple[RuleCall, ...], *, holding: bool) -> Table:
+        spec, records, rules = self.table.spec, self.records, self.table.rules
+        names = [variable.name for variable in self.table.variables()]
+        shadow = None if spec.shadow is None else records.response(spec.shadow)
+        cost = None if spec.cost_variable is None else records.response(spec.cost_variable)
+        return tabulate(
+            self._frame(),
+            dimensions={name: self._tree(name) for name in names},
+            value=self.response,
+            holding=records.holding if holding else None,
+            weight=records.weight if rules.weighted else None,
+            shadow=None if shadow == self.response else shadow,
+            cost=cost,
+            columns=[ASKED] if rules.requests else [],
+            request=records.request if rules.requests else None,
+            largest=max(LEAST_LARGEST, contributors_of(calls) + ROOM),
+        )
+
+    def _tree(self, name: str) -> Hierarchy:
+        return self.recodings[name].tree if name in self.recodings else self.records.dimensions[name]
+
+    def _frame(self) -> pl.DataFrame:
+        """The records with new codes, zeros for numbers that are missing, and requests as numbers."""
+        records = self.records
+        changed = [
+            records.frame[name].replace(list(recoding.becomes), list(recoding.becomes.values()))
+            for name, recoding in self.recodings.items()
+        ]
+        changed += [records.frame[name].fill_null(0.0) for name in self._numbers()]
+        if self.table.rules.requests and records.request is not None:
+            variable = records.metadata.variable(records.request)
+            text = records.frame[records.request].fill_null("").str.strip_chars()
+            codes = [code.strip() for code in variable.request[:2]]
+            asked = text.replace_strict(codes, [1, 2][: len(codes)], default=0, return_dtype=pl.Int64)
+            changed += [asked, (asked > 0).cast(pl.Int64).alias(ASKED)]
+        return records.frame.with_columns(changed)
+
+
+def _refuse_impossible(table: Specified, records: Microdata) -> None:
+    """Fail, with the remedy, where the metadata lack what the rules need."""
+    rules, name = table.rules, table.metadata.path.name
+    if table.spec.response is None:
+        refuse_for_counts(rules)
+    lacking = {
+        "WEIGHT": (rules.weighted and records.weight is None, "WGT(1) uses sampling weights"),
+        "HOLDING": (
+            bool(rules.holdings) and records.holding is None,
+            f"{next(iter(rules.holdings), None)} is about holdings",
+        ),
+        "REQUEST": (rules.requests and records.request is None, "REQ needs to know who asked for protection"),
+    }
+    for keyword, (lacks, what) in lacking.items():
+        if lacks:
+            raise InvalidJob(
+                f"{what}, but {name} marks no variable as <{keyword}>.\n\nHint: mark it, or change the rule."
+            )
+    if rules.weighted and records.weight is not None:
+        weight = records.frame[records.weight]
+        bad = (weight.is_null() | (weight < 0)).fill_null(True)
+        if bad.any():
+            line = int(bad.arg_max() or 0) + 1
+            raise InvalidTable(
+                f"{records.name}, line {line}: the weight {records.weight!r} is missing or negative.\n\n"
+                f"Hint: correct it, or leave the weights out: WGT(0)."
+            )
+
+
+def _shadow_remarks(spec: SpecifyTable) -> tuple[str, ...]:
+    if spec.shadow is None or spec.response is not None:
+        return ()
+    return (f"the shadow variable {spec.shadow!r} has no use in a table of counts.",)
+
+
+def _refuse_other_cells(one: Table, other: Table) -> None:
+    if len(one) != len(other) or bool((one.codes != other.codes).any()):
+        raise InvalidTable("The table by holdings has other cells than the table by respondents: this is a bug.")

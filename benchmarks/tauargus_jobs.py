@@ -178,6 +178,8 @@ def peer(folder: Path, python: str, limit: float) -> tuple[Row, Path | None]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, cwd=folder)
     except subprocess.TimeoutExpired:
         return {"program": "pytauargus", "said": f"no answer in {limit:.0f} s"}, None
+    except OSError as error:
+        return {"program": "pytauargus", "said": f"skipped: {error.strerror}"}, None
     if "No module named 'pytauargus'" in done.stderr:
         return {"program": "pytauargus", "said": "skipped: pytauargus is not installed"}, None
     written = folder / "peer.txt"

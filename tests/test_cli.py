@@ -560,7 +560,7 @@ def test_an_interrupt_leaves_nothing_behind(tablesafe: Run, safe: Path, monkeypa
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tablesafe.pipeline.running._write_internal", interrupted)
+    monkeypatch.setattr("tablesafe.pipeline.running.write_internal", interrupted)
     outcome = tablesafe("run", safe / "job.toml")
     assert outcome.code == 130
     assert "Interrupted" in outcome.err

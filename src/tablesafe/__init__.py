@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         InteriorPoint,
         MaximumEntropy,
         Midpoint,
+        PublishedValue,
         RandomCentroid,
         Scores,
         SimplexVertex,
@@ -108,7 +109,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "tablesafe.attack": (
         "AdditiveMidpoint", "AnalyticCentre", "ChebyshevCentre", "HitAndRun", "InteriorMean", "InteriorPoint",
-        "MaximumEntropy", "Midpoint", "RandomCentroid", "Scores", "SimplexVertex", "VertexMean", "attack",
+        "MaximumEntropy", "Midpoint", "PublishedValue", "RandomCentroid", "Scores", "SimplexVertex", "VertexMean",
+        "attack",
     ),
     "tablesafe.attack.adjustment": ("ReverseAdjustment", "reverse_adjustment"),
     "tablesafe.attack.candidates": ("candidate_tables",),
@@ -200,6 +202,7 @@ __all__ = [
     "PublishAll",
     "PublishIntervals",
     "Published",
+    "PublishedValue",
     "Quality",
     "RandomCentroid",
     "Relaxed",

@@ -277,6 +277,15 @@ def test_what_tau_argus_cannot_find_in_records_goes_out_as_cells_and_it_is_said(
     assert not (office / "no").exists()
 
 
+def test_a_variable_that_is_both_a_dimension_and_the_value_goes_out_as_cells(office: Path) -> None:
+    dimensions = '[dimensions.size]\n[dimensions.region]\n[response]\nvalue = "size"\n'
+    job = job_in(office, dimensions=dimensions)
+    exported = export_tauargus(job, office / "out")
+    assert any("same name" in note for note in exported.notes)
+    (back,) = read_back(exported)
+    assert back.table.value.tolist() == build_problem(load_job(job)).table.value.tolist()
+
+
 def a_problem() -> Problem:
     tree = Hierarchy.from_pairs([("Total", "A"), ("Total", "B"), ("A", "a"), ("A", "b")])
     frame = {

@@ -330,3 +330,36 @@ def test_linked_tables_by_holdings(tmp_path: Path, data: str) -> None:
 
 def test_table_0_of_one_table_is_that_table(tmp_path: Path, data: str) -> None:
     assert run(tmp_path, data, f"{READ}<SUPPRESS> MOD(0)\n").safe
+
+
+# -- tables that are hard to protect -----------------------------------------------------------------------------------
+
+
+def zeros(data: str) -> str:
+    """The records with an activity of two contributors to each cell, who all reported nothing."""
+    return data + "".join(
+        f"D0{n} {region:>2} 1        0 z{n}{region}\n" for n in (1, 2) for region in (1, 2, 3, 4, 5) * 2
+    )
+
+
+def test_zeros_with_contributors_are_withheld_where_there_is_no_other_way(tmp_path: Path, data: str) -> None:
+    text = f"{READ.replace('FREQ(3,20)', 'ZERO(10)')}<SUPPRESS> {{}}\n"
+    for method in ("MOD(1,1,0,0,0)", "GH(1,75,0,0)"):
+        result = run(tmp_path, zeros(data), text.format(method))
+        assert result.safe
+        table = result.problem.table
+        assert result.release.suppressed[table.index(act="D01", region=" 1")]
+
+
+def test_a_table_that_nothing_guards_does_not_stop_the_others(tmp_path: Path, data: str) -> None:
+    """The first table has three records and a total that must be published: one of them can subtract itself."""
+    few = "A01  1 1      100 g01\nA02  3 2      200 g02\nA02  3 2       50 g03\n"
+    text = (
+        f'{READ}<APRIORI> "h.hst", 1, ";", 0\n<SUPPRESS> MOD(1)\n<WRITETABLE> (1,3,,"a.txt")\n<CLEAR>\n'
+        f'{READ.replace("d.asc", "e.asc")}<SUPPRESS> MOD(1)\n<WRITETABLE> (1,3,,"b.txt")\n'
+    )
+    result = run(tmp_path, few, text, e__asc=data, h__hst="Total;Total;p\n")
+    assert [each.safe for each in result.results] == [False, True]
+    assert not (tmp_path / "a.txt").exists()
+    assert (tmp_path / "b.txt").exists()
+    assert any("protected from outsiders alone" in warning for warning in result.warnings)

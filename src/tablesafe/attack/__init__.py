@@ -13,6 +13,7 @@ from tablesafe.attack.points import (
     ChebyshevCentre,
     InteriorPoint,
     Midpoint,
+    PublishedValue,
     SimplexVertex,
 )
 from tablesafe.attack.programs import InteriorMean, VertexMean
@@ -35,6 +36,7 @@ __all__ = [
     "InteriorPoint",
     "MaximumEntropy",
     "Midpoint",
+    "PublishedValue",
     "RandomCentroid",
     "Scores",
     "SimplexVertex",

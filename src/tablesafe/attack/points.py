@@ -52,6 +52,21 @@ class InteriorPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedValue:
+    """Guess what is published, where values were changed and not withheld: the guess that costs no thought."""
+
+    name: ClassVar[str] = "published value"
+
+    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+        """The values of the release; none where it shows none."""
+        shown = np.full(len(view.system), np.nan)
+        if view.source is not None:
+            problem, release = view.source
+            shown = release.values[view.system.cells] * 10.0**problem.table.decimals
+        return Guess(np.where(view.free, shown, view.lower))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Midpoint:
     """Guess the middle of each cell's exact interval; the guesses need not add up.
 

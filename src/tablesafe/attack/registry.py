@@ -16,6 +16,7 @@ from tablesafe.attack.points import (
     ChebyshevCentre,
     InteriorPoint,
     Midpoint,
+    PublishedValue,
     SimplexVertex,
 )
 from tablesafe.attack.programs import InteriorMean, VertexMean
@@ -28,8 +29,8 @@ from tablesafe.files import did_you_mean
 ATTACKS: dict[str, type[Attack]] = {
     attack.name: attack
     for attack in (
-        SimplexVertex, InteriorPoint, AnalyticCentre, ChebyshevCentre, MaximumEntropy, Midpoint, AdditiveMidpoint,
-        VertexMean, InteriorMean, RandomCentroid, HitAndRun, ShrunkMidpoint, ReverseAdjustment,
+        PublishedValue, SimplexVertex, InteriorPoint, AnalyticCentre, ChebyshevCentre, MaximumEntropy, Midpoint,
+        AdditiveMidpoint, VertexMean, InteriorMean, RandomCentroid, HitAndRun, ShrunkMidpoint, ReverseAdjustment,
     )
 }  # fmt: skip
 

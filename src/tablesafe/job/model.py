@@ -195,7 +195,7 @@ class AttackOptions:
 
     attacks: tuple[str, ...] = _key(
         "attacks to try, by name: any of those of 'tablesafe attack', all of them for \"all\", or none",
-        ("interior point", "analytic centre", "midpoint"),
+        ("published value", "interior point", "analytic centre", "midpoint"),
         example=("all",),
     )
     time_limit_s: float = _key("most seconds for each attack", 30.0)

@@ -17,6 +17,7 @@ from typing import Any, overload
 
 import polars as pl
 
+from tablesafe.attack.points import PublishedValue
 from tablesafe.attack.registry import choose
 from tablesafe.attack.scores import Scores
 from tablesafe.attack.suite import estimate_by
@@ -54,7 +55,7 @@ from tablesafe.pipeline.result import Result
 from tablesafe.posterior import posterior
 from tablesafe.problem import Problem
 from tablesafe.quality import quality
-from tablesafe.release import Release
+from tablesafe.release import Release, Status
 from tablesafe.report.progress import Event, Listener, ignore, progress_bar
 from tablesafe.report.summary import Origin, render, summarise
 
@@ -281,11 +282,16 @@ def _audited(job: Job, problem: Problem, release: Release, listen: Listener) -> 
 
 
 def _attacked(job: Job, problem: Problem, release: Release, listen: Listener) -> Scores | None:
-    """What an intruder would guess; None when the job wants no attack or there is nothing to guess."""
+    """What an intruder would guess; None when the job wants no attack or there is nothing to guess.
+
+    What is published is a guess only where it is not the truth.
+    """
     if not job.attack.attacks or not len(problem.sensitive):
         return None
     listen(Event("attack", "Guessing what the release hides"))
-    chosen = choose(job.attack.attacks, seed=job.attack.seed)
+    changed = bool((release.status == Status.CHANGED).any())
+    every = choose(job.attack.attacks, seed=job.attack.seed)
+    chosen = [each for each in every if changed or not isinstance(each, PublishedValue)]
     view = View.of(problem, release)
     return Scores.of(estimate_by(each, problem, view, job.attack.time_limit_s) for each in chosen)
 

@@ -21,6 +21,7 @@ CLOSE = 1e-9
 NEARLY = 0.995
 """How far towards the nearest bound a step goes."""
 TINY = 1e-13
+STILL = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,9 @@ class _Interior:
     prices: Floats
     zl: Floats
     zu: Floats
+    worth: float = np.inf
+    still: int = 0
+    """Steps in a row that changed next to nothing."""
 
     @classmethod
     def of(cls, a: sparse.csc_array, w: Floats, lower: Floats, upper: Floats, b: Floats) -> Self:
@@ -109,9 +113,15 @@ class _Interior:
         return False
 
     def _close(self, gap: float, dual: Floats, primal: Floats) -> bool:
-        steepest = float(np.abs(self.w * self.y).max(initial=1.0))
+        """Whether the point is the best: by its gap, or because steps within the equations change nothing any more.
+
+        Where equations hold a cell at its bound there is no room inside, and the gap never closes.
+        """
+        steepest, worth = float(np.abs(self.w * self.y).max(initial=1.0)), float(self.w @ self.y**2) / 2
         exact = _size(primal) < CLOSE and _size(dual) < CLOSE * steepest
-        return exact and gap < CLOSE * max(1e-6, float(self.w @ self.y**2) / 2)
+        self.still = self.still + 1 if exact and abs(worth - self.worth) <= CLOSE * worth else 0
+        self.worth = worth
+        return exact and (gap < CLOSE * max(1e-6, worth) or self.still >= STILL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +173,8 @@ def _interior(a: sparse.csc_array, weight: Floats, lower: Floats, upper: Floats,
     """Scale to about 1, and step until the best point is reached."""
     if not len(target):
         return Squares(np.clip(0.0, lower, upper), np.zeros(0))
-    scale = max(_size(target), _size(lower[np.isfinite(lower)]), 1.0)
+    forced = np.maximum(np.maximum(lower, -upper), 0.0)  # how far a cell moves at least: rooms may be far larger
+    scale = max(_size(target), _size(forced), 1.0)
     price = float(np.exp(np.mean(np.log(weight))))
     point = _Interior.of(a, weight / price, lower / scale, upper / scale, target / scale)
     for _ in range(STEPS):

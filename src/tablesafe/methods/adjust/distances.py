@@ -9,6 +9,7 @@ from time import monotonic
 import numpy as np
 
 from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.errors import OutOfTime
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.search import Found, Search
 from tablesafe.methods.adjust.whole import rounded
@@ -17,6 +18,7 @@ from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.squared import Squares, least_squares
 
 NEAR = 1e-6
+LEAST_S = 1.0
 SLACK = (1.0, 1.02, 1.1, 1.5, 3.0)
 """When the least largest change cannot be made whole, a little more is allowed."""
 
@@ -33,12 +35,14 @@ class Measured:
 # -- the largest change ------------------------------------------------------------------------------------------------
 
 
-def least_largest(search: Search, *, choose: bool, again: Callable[[Search], Integers | None]) -> Measured | None:
+def least_largest(
+    search: Search, start: Integers, *, choose: bool, again: Callable[[Search], Integers | None]
+) -> Measured:
     """Make the dearest change of all as cheap as can be, then all changes together.
 
     Whether a largest change is possible is a question of bounds, so it is halved in; with `choose` the directions are
     open at every step (a mixed-integer program each), else they are those that the search found. `again` searches
-    the least change, made whole, within what is allowed.
+    the least change, made whole, within what is allowed; where it finds none, `start` is left as it is.
     """
     i, best = search.instance, search.best
     assert best is not None
@@ -54,19 +58,25 @@ def least_largest(search: Search, *, choose: bool, again: Callable[[Search], Int
             break
         else:
             least = middle
+    moves: Integers | None = None
     for slack in SLACK:
         inner = replace_search(search, _at_most(i, most * slack * (1 + NEAR)), way)
         moves = None if inner is None else again(inner)
         if moves is not None:
-            objective = float(np.max(i.cost * np.abs(moves), initial=0.0))
-            return Measured(moves, objective, min(least, objective) if choose else min(_trivial(i), objective))
-    return None
+            break
+    kept = start if moves is None else moves
+    objective = float(np.max(i.cost * np.abs(kept), initial=0.0))
+    return Measured(kept, objective, min(least if choose else _trivial(i), objective))
 
 
 def replace_search(search: Search, instance: Instance, way: Way) -> Search | None:
     """A search of its own within narrower bounds, begun at these directions."""
     inner = Search(instance, search.deadline, search.random)
-    change = LeastChange(instance.rows, instance.cost, instance.cost, instance.scale()).solve(instance.box(way))
+    program = LeastChange(instance.rows, instance.cost, instance.cost, instance.scale())
+    try:
+        change = program.solve(instance.box(way), seconds=max(search.left, LEAST_S))
+    except OutOfTime:
+        return None
     if change is None:
         return None
     inner.best = Found(way, change)
@@ -89,16 +99,21 @@ def _possible(instance: Instance, way: Way, *, choose: bool, seconds: float) -> 
         return False, None
     if (np.where(way > 0, rise, fall)).all():
         zero = np.zeros(len(instance.cells))
-        if LeastChange(instance.rows, zero, zero, instance.scale()).solve(instance.box(way)) is not None:
+        program = LeastChange(instance.rows, zero, zero, instance.scale())
+        try:
+            change = program.solve(instance.box(way), seconds=max(seconds, LEAST_S))
+        except OutOfTime:
+            return None, None
+        if change is not None:
             return True, way
     if not choose:
         return False, None
     open: Mask = rise & fall
     start = instance.allowed(way)
-    program = Directions(
+    chosen = Directions(
         instance.rows, instance.cost, instance.box(start, open=open), instance.switches(open), instance.scale()
     )
-    choice = program.choose(time_limit_s=max(seconds, 1.0), first=True)
+    choice = chosen.choose(time_limit_s=max(seconds, LEAST_S), first=True)
     if choice.rise is None:
         return (False if choice.status == SolveStatus.INFEASIBLE else None), None
     start[open] = np.where(choice.rise, 1, -1)
@@ -108,13 +123,16 @@ def _possible(instance: Instance, way: Way, *, choose: bool, seconds: float) -> 
 # -- squares -----------------------------------------------------------------------------------------------------------
 
 
-def least_squared(search: Search, *, flip: bool) -> Measured | None:
-    """Make the weighted sum of squared changes small: exact for given directions, which are flipped while it helps."""
+def least_squared(search: Search, start: Integers, *, flip: bool) -> Measured:
+    """Make the weighted sum of squared changes small: exact for given directions, which are flipped while it helps.
+
+    Changes that cannot be made whole in the time leave `start`, the least sum of changes, as it is.
+    """
     i, best = search.instance, search.best
     assert best is not None
     way, found = best.way, _squares(i, best.way)
     if found is None:
-        return None
+        return _measured(i, start)
     value, tried = _worth(i, found.moves), np.zeros(len(way), np.bool_)
     while flip and search.left > 0:
         gain = np.where(tried | ~(i.can_rise & i.can_fall), 0.0, _gain(i, way, found))
@@ -131,10 +149,12 @@ def least_squared(search: Search, *, flip: bool) -> Measured | None:
             tried[target] = True
     steep = replace(i, cost=i.cost * (2 * np.abs(found.moves) + 1))
     moves = rounded(steep, way, found.moves, left=search.last_seconds())
-    if moves is None:
-        return None
-    objective = _worth(i, moves)
-    return Measured(moves, objective, min(_worth(i, i.base), objective))
+    return _measured(i, start if moves is None else min(moves, start, key=lambda whole: _worth(i, whole)))
+
+
+def _measured(instance: Instance, moves: Integers) -> Measured:
+    objective = _worth(instance, moves)
+    return Measured(moves, objective, min(_worth(instance, instance.base), objective))
 
 
 def _squares(instance: Instance, way: Way) -> Squares | None:

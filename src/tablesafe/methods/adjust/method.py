@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -10,7 +11,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidOption, SolverFailure
+from tablesafe.errors import InvalidOption, InvalidProblem, SolverFailure
 from tablesafe.methods.adjust.capacities import Relaxation, relaxed_capacities
 from tablesafe.methods.adjust.costs import column_of, cost_of
 from tablesafe.methods.adjust.distances import Measured, least_largest, least_squared
@@ -184,9 +185,16 @@ class Adjust:
         """Draw many releases with relaxed protection, to compare and to choose from."""
         relaxed = Relaxed() if self.relaxed is None else self.relaxed
         each = replace(self, relaxed=relaxed, time_limit_s=self.time_limit_s / relaxed.releases)
-        return simulated(problem, relaxed, lambda random: each._release(problem, random), seed=self.seed)
+        return simulated(problem, relaxed, lambda random: each._drawn(problem, random), seed=self.seed)
 
-    def _release(self, problem: Problem, draw: np.random.Generator | None = None) -> Release:
+    def _drawn(self, problem: Problem, draw: np.random.Generator) -> Release:
+        """A release with relaxed protection; where no cell may go beyond its level and nothing is feasible, all may."""
+        try:
+            return self._release(problem, copy.deepcopy(draw))
+        except InvalidProblem:
+            return self._release(problem, draw, capped=False)
+
+    def _release(self, problem: Problem, draw: np.random.Generator | None = None, *, capped: bool = True) -> Release:
         begin = monotonic()
         problem = finer(problem, self.decimals)
         limits, start = self.limits(problem), None
@@ -195,7 +203,7 @@ class Adjust:
             limits, start = replace(limits, raised=relaxation.raised()), relaxation.way
         instance = Instance.of(problem, cost_of(problem, self.cost), limits)
         if draw is not None and self.relaxed is not None:
-            instance = self.relaxed.loosened(instance, draw)
+            instance = self.relaxed.loosened(instance, draw, capped=capped)
         means = Means.none(instance) if self.keep is None else self.keep.with_means(problem, instance)
         instance = means.instance
         stuck = ~(instance.can_rise | instance.can_fall)
@@ -218,7 +226,7 @@ class Adjust:
         solution = _solution(search, moves, monotonic() - begin)
         if self.distance != "sum" and instance.targets.size:
             search.deadline = begin + self.time_limit_s
-            measured = self._measured(search)
+            measured = self._measured(search, moves)
             moves, unit = measured.moves, 10.0**problem.table.decimals if self.distance == "squares" else 1.0
             solution = _judged(measured.objective / unit, measured.bound / unit, monotonic() - begin)
             if not instance.holds(moves):
@@ -240,16 +248,12 @@ class Adjust:
             raise explanation(problem, self.limits(problem), cells, proved=failure.proved) from None
         return self._whole(search, means)
 
-    def _measured(self, search: Search) -> Measured:
+    def _measured(self, search: Search, moves: Integers) -> Measured:
         """The same by another distance, from the directions of the least sum."""
         choosing = self.directions in {"optimal", "search", "blocks"}
         if self.distance == "squares":
-            found = least_squared(search, flip=choosing)
-        else:
-            found = least_largest(search, choose=self.directions == "optimal", again=_whole_again)
-        if found is None:
-            raise SolverFailure(_NOT_WHOLE)
-        return found
+            return least_squared(search, moves, flip=choosing)
+        return least_largest(search, moves, choose=self.directions == "optimal", again=_whole_again)
 
     def _whole(self, search: Search, means: Means) -> Integers:
         """The best answer in whole numbers; `optimal` also looks for a better whole one while there is time."""

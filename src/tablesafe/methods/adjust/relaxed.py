@@ -64,18 +64,17 @@ class Relaxed:
             if self.number > self.releases:
                 raise InvalidOption(f"Relaxed.number is {self.number}, but only {self.releases} releases are drawn.")
 
-    def loosened(self, instance: Instance, random: np.random.Generator) -> Instance:
-        """The same problem with drawn levels; a cell moves no further than its full level where it may go less far."""
+    def loosened(self, instance: Instance, random: np.random.Generator, *, capped: bool = True) -> Instance:
+        """The same problem with drawn levels; when `capped` no cell moves further than its full level."""
         share = self.share_percent / 100
         part = share + (1 - share) * random.random(len(instance.targets))
         above, below = (np.maximum(whole_up(level * part), 1.0) for level in (instance.above, instance.below))
+        if not capped:
+            return replace(instance, above=above, below=below)
         up, down = instance.up.copy(), instance.down.copy()
         up[instance.targets] = np.minimum(up[instance.targets], instance.above)
         down[instance.targets] = np.minimum(down[instance.targets], instance.below)
-        capped = replace(instance, up=whole_down(up), down=whole_down(down), above=above, below=below).narrowed()
-        if not (capped.can_rise | capped.can_fall).all():
-            return replace(instance, above=above, below=below)
-        return capped
+        return replace(instance, up=whole_down(up), down=whole_down(down), above=above, below=below).narrowed()
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,15 +97,16 @@ class _Row:
 
     def exact(self, stay: float | None, monotone: bool) -> Floats:
         """The row under all its conditions."""
-        for order in (True, False) if monotone else (False,):
-            least, most = self._range(stay, order)
-            if least <= self.variance <= most * (1 + ROUNDING):
-                return self._solved(stay, order)
+        least, most = self._range(stay, monotone)
+        if least <= self.variance <= most * (1 + ROUNDING):
+            return self._solved(stay, monotone)
         fixed = "" if stay is None else f" and a probability of {stay:g} to stay"
+        order = " and no change likelier than a smaller one" if monotone else ""
+        instead = ", monotone=False" if monotone else ""
         raise InvalidOption(
             f"Counts of {self.count} and more cannot have a variance of {self.variance:g}: with changes of at most "
-            f"{self.changes.max():g}{fixed} it is {least:.6g} to {most:.6g}.\n\n"
-            f"Hint: choose a variance in this range, another maximum change, or another probability to stay."
+            f"{self.changes.max():g}{fixed}{order} it is {least:.6g} to {most:.6g}.\n\n"
+            f"Hint: choose a variance in this range, another maximum change, another probability to stay{instead}."
         )
 
     def nearest(self, stay: float | None, monotone: bool) -> Floats:

@@ -166,8 +166,6 @@ class _Search:
         cell = np.concatenate([model.columns.cell, model.hidden])
         loose[cell[model.fractional(point)]] = True
         pattern = abs(self.grid.matrix)
-        wrong = np.asarray(self.grid.matrix @ stay) != 0
-        loose |= np.asarray(pattern.T @ wrong.astype(np.int64)) > 0
         for _ in range(RINGS):
             loose = np.asarray(pattern.T @ (np.asarray(pattern @ loose.astype(np.int64)) > 0).astype(np.int64)) > 0
             part = Model.of(self.grid, self.whole, cells=loose, stay=stay)

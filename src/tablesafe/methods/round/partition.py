@@ -7,6 +7,7 @@ that leave the surrounding sums as they are can be taken, so the table adds up a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from time import process_time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,15 @@ from tablesafe.hierarchy import Hierarchy
 from tablesafe.methods.round.grid import Grid
 from tablesafe.methods.round.models import Model
 from tablesafe.solve.clock import Clock
+from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.rounding import Answer
 
 CELLS = 500
-"""About how many cells one part has."""
+"""About how many cells the first part has; parts that are solved at once make the next ones larger."""
+FEWEST, MOST = 200, 20_000
 PART_S = 1.0
+QUICK_S = 0.1
+GROWTH = 1.3
 
 
 def improved(
@@ -33,17 +38,20 @@ def improved(
     heard: Callable[[Answer], Answer],
 ) -> None:
     """Round parts anew until the time is up, around what lies beyond its neighbours first."""
-    random = np.random.default_rng(0)
+    random, size = np.random.default_rng(0), float(CELLS)
     for part in _parts(grid, random):
         if clock.up:
             return
         seed = _seed(grid, best, random)
         if seed is None:
             return
-        cells = part(seed)
+        cells = part(seed, size)
         furthest = int(grid.beyond(best).max(initial=0))
         model = Model.of(grid, whole, cells=cells, stay=best, furthest=furthest, dear=_dear(grid, cells))
+        begin = process_time()
         found = heard(model.program.solve(Clock.start(min(PART_S, clock.left)), model.taken(best)))
+        quick = found.status == SolveStatus.OPTIMAL and process_time() - begin < QUICK_S
+        size = float(np.clip(size * (GROWTH if quick else 1.0 / GROWTH), FEWEST, MOST))
         steps = model.steps(found.point)
         if steps is not None and offer(steps):
             best = steps
@@ -66,16 +74,16 @@ def _dear(grid: Grid, cells: Mask) -> float:
     return 50.0 * float(slopes.max(initial=1.0))
 
 
-def _parts(grid: Grid, random: np.random.Generator) -> Iterator[Callable[[int], Mask]]:
+def _parts(grid: Grid, random: np.random.Generator) -> Iterator[Callable[[int, float], Mask]]:
     """Ways to draw a part around a cell: by codes where there are dimensions, else by equations."""
     table = grid.counts.table
     if table.names is not None or not table.dimensions:
         pattern = abs(sparse.csr_array(grid.matrix)).astype(bool).astype(np.int32)
         while True:
-            yield lambda seed: _ball(pattern, seed)
+            yield lambda seed, size: _ball(pattern, seed, size)
     families = [_families(hierarchy) for hierarchy in table.dimensions.values()]
     while True:
-        yield lambda seed: _block(table.codes, families, table.codes[seed], random)
+        yield lambda seed, size: _block(table.codes, families, table.codes[seed], size, random)
 
 
 def _families(hierarchy: Hierarchy) -> sparse.csr_array:
@@ -85,11 +93,12 @@ def _families(hierarchy: Hierarchy) -> sparse.csr_array:
 
 
 def _block(
-    codes: NDArray[np.int32], families: list[sparse.csr_array], seed: NDArray[np.int32], random: np.random.Generator
-) -> Mask:
+    codes: NDArray[np.int32], families: list[sparse.csr_array], seed: NDArray[np.int32], size: float,
+    random: np.random.Generator,
+) -> Mask:  # fmt: skip
     """The cells whose codes are all near the seed's: its equations', with everything above."""
     inside = np.ones(len(codes), dtype=np.bool_)
-    each = max(2.0, CELLS ** (1.0 / len(families)))
+    each = max(2.0, size ** (1.0 / len(families)))
     for d, family in enumerate(families):
         near = family.indices[family.indptr[seed[d]] : family.indptr[seed[d] + 1]]
         for _ in range(8):  # upwards and sideways until there are enough
@@ -108,14 +117,14 @@ def _block(
     return inside
 
 
-def _ball(pattern: sparse.csr_array, seed: int) -> Mask:
+def _ball(pattern: sparse.csr_array, seed: int, size: float) -> Mask:
     """The cells within a few equations of a cell."""
     inside = np.zeros(pattern.shape[1], dtype=np.bool_)
     inside[seed] = True
     across = sparse.csr_array(pattern.T)
-    while inside.sum() < CELLS:
+    while inside.sum() < size:
         wider = np.asarray(across @ (np.asarray(pattern @ inside.astype(np.int32)) > 0).astype(np.int32)) > 0
-        if wider.sum() == inside.sum() or (wider.sum() > 4 * CELLS and inside.sum() > 1):
+        if wider.sum() == inside.sum() or (wider.sum() > 4 * size and inside.sum() > 1):
             break
         inside = wider
     return inside

@@ -165,33 +165,55 @@ def protect_by(chosen: Chosen, problem: Problem) -> tuple[Problem, Release, tupl
         return problem, _rounded(method, problem), ()
     if not isinstance(method, Suppress):
         return problem, method.protect(problem), ()
-    method = replace(method, insiders=chosen.insiders, unions=chosen.unions)
     failure: InvalidProblem | None = None
-    for seen, zeros, told in _attempts(chosen, problem):
+    for attempt in _attempts(chosen, problem):
+        by = replace(
+            method,
+            zeros=attempt.zeros,
+            insiders=chosen.insiders and attempt.guarded,
+            unions=chosen.unions and attempt.guarded,
+        )
         try:
-            release, more = _suppressed(replace(method, zeros=zeros), seen)
+            release, more = _suppressed(by, attempt.problem)
         except InvalidProblem as error:
             failure = error
         else:
-            return seen, release, told + more
+            return attempt.problem, release, attempt.told + more
     assert failure is not None
     raise failure
 
 
-def _attempts(chosen: Chosen, problem: Problem) -> Iterator[tuple[Problem, bool, tuple[str, ...]]]:
-    """What to try: as it is asked for; with cells of value zero, as τ-ARGUS does; without a-priori bounds."""
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A way to suppress, and what has to be said about it."""
+
+    problem: Problem
+    zeros: bool = False
+    guarded: bool = True
+    told: tuple[str, ...] = ()
+
+
+def _attempts(chosen: Chosen, problem: Problem) -> Iterator[_Attempt]:
+    """What to try: as it is asked for; with cells of value zero, as τ-ARGUS does; without a-priori bounds.
+
+    At last without a guard against respondents and sums: the audit, which is as strict as before, then says what is
+    open, and nothing is written. So the other tables of the file are still run.
+    """
+    zeros = "cells of value zero that have contributors may be withheld too: there was no other way."
     lost: tuple[str, ...] = ()
-    zeros = ("cells of value zero that have contributors may be withheld too: there was no other way.",)
     if chosen.percent is not None:
         bounded, told = known_to_within(problem, chosen.percent)
-        yield bounded, False, told
-        yield bounded, True, told + zeros
+        yield _Attempt(bounded, told=told)
+        yield _Attempt(bounded, zeros=True, told=(*told, zeros))
         lost = (
             f"nothing can be hidden from an attacker who knows every value to within {chosen.percent:g} percent: it is "
             f"taken to know no bounds.",
         )
-    yield problem, False, lost
-    yield problem, True, lost + zeros
+    yield _Attempt(problem, told=lost)
+    yield _Attempt(problem, zeros=True, told=(*lost, zeros))
+    if chosen.insiders or chosen.unions:
+        open_ = "no pattern guards against every respondent and every sum: the table is protected from outsiders alone."
+        yield _Attempt(problem, zeros=True, guarded=False, told=(*lost, zeros, open_))
 
 
 def _suppressed(method: Suppress, problem: Problem) -> tuple[Release, tuple[str, ...]]:

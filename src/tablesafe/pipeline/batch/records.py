@@ -15,7 +15,7 @@ from tablesafe.job.arb.model import RuleCall, SpecifyTable
 from tablesafe.pipeline.batch.rules import ASKED, Rules, build_rules, contributors_of, refuse_for_counts
 from tablesafe.pipeline.batch.tables import Made, Specified, cells_with, cost_of
 from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.rules.sensitivity import Rule, Sensitivity
 from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
 
@@ -39,20 +39,23 @@ def tabulated(
     _refuse_impossible(table, records)
     merged = holdings or bool(rules.holdings)
     plan = _Plan(table, records, recodings)
-    here, apart = _by_table(rules, merged)
-    own = plan.tabulated((*rules.holdings, *here), holding=merged)
+    shares = _Shares.of(rules, merged, plan.shadow is not None)
+    own = plan.tabulated((*shares.holdings, *shares.respondents), holding=merged, ranked=False)
     missing = plan.missing
     safe = cells_with(own, missing) if rules.missing_is_safe else None
     request = records.request if rules.requests else None
-    built = build_rules(
-        rules.holdings if merged else (), here, own, weighted=rules.weighted, request=request, safe=safe
-    )
-    given: Sensitivity | None = None
-    if apart:
-        single = plan.tabulated(apart, holding=False)
-        _refuse_other_cells(own, single)
-        others = build_rules((), apart, single, weighted=rules.weighted, request=request, safe=safe)
-        given = Problem(single, others).sensitivity
+
+    def build(by_holding: tuple[RuleCall, ...], by_respondent: tuple[RuleCall, ...], made: Table) -> tuple[Rule, ...]:
+        return build_rules(by_holding, by_respondent, made, weighted=rules.weighted, request=request, safe=safe)
+
+    built = build(shares.holdings, shares.respondents, own)
+    given = Sensitivity.none(len(own))
+    for calls, holding in ((shares.apart_holdings, True), (shares.apart_respondents, False)):
+        if calls:
+            other = plan.tabulated(calls, holding=holding, ranked=True)
+            _refuse_other_cells(own, other)
+            found = build(calls, (), other) if holding else build((), calls, other)
+            given = given | Problem(other, found).sensitivity
     problem = Problem(own, built, sensitivity=given, cost=cost_of(table, own))
     remarks = plan.remarks + _shadow_remarks(spec)
     if not rules.flags:
@@ -60,15 +63,31 @@ def tabulated(
     return Made(problem, missing, remarks)
 
 
-def _by_table(rules: Rules, merged: bool) -> tuple[tuple[RuleCall, ...], tuple[RuleCall, ...]]:
-    """Which rules about respondents the table itself can answer, and which only one that tells them apart.
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """Which rules the table itself can answer, and which only one that is made for them.
 
-    A table by holdings still counts its respondents, but does not know what each of them contributes.
+    A table by holdings still counts its respondents, but does not know what each of them contributes. Where a shadow
+    variable ranks the contributors, what they contribute to the value itself, which is what they know, stays in the
+    table, and rules that compare contributions look at another one.
     """
-    counting = tuple(call for call in rules.respondents if call.name in {"FREQ", "ZERO"})
-    if not merged:
-        return rules.respondents, ()
-    return counting, tuple(call for call in rules.respondents if call not in counting)
+
+    holdings: tuple[RuleCall, ...]
+    respondents: tuple[RuleCall, ...]
+    apart_holdings: tuple[RuleCall, ...]
+    apart_respondents: tuple[RuleCall, ...]
+
+    @classmethod
+    def of(cls, rules: Rules, merged: bool, shadow: bool) -> _Shares:
+        """Share the rules out."""
+
+        def shared(calls: tuple[RuleCall, ...], apart: bool) -> tuple[tuple[RuleCall, ...], tuple[RuleCall, ...]]:
+            counting = tuple(call for call in calls if call.name in {"FREQ", "ZERO"} or not apart)
+            return counting, tuple(call for call in calls if call not in counting)
+
+        holdings, apart_holdings = shared(rules.holdings, shadow)
+        respondents, apart_respondents = shared(rules.respondents, shadow or merged)
+        return cls(holdings, respondents, apart_holdings, apart_respondents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +129,19 @@ class _Plan:
         named = (spec.response, spec.shadow, spec.cost_variable)
         return tuple(dict.fromkeys(records.response(name) for name in named if name is not None))
 
-    def tabulated(self, calls: tuple[RuleCall, ...], *, holding: bool) -> Table:
+    @property
+    def shadow(self) -> str | None:
+        """The column that ranks the contributors, where that is not the response."""
+        spec = self.table.spec
+        if spec.shadow is None or spec.response is None:
+            return None
+        column = self.records.response(spec.shadow)
+        return None if column == self.response else column
+
+    def tabulated(self, calls: tuple[RuleCall, ...], *, holding: bool, ranked: bool) -> Table:
+        """Add up the records; contributors are holdings or respondents, `ranked` by the shadow variable if there is."""
         spec, records, rules = self.table.spec, self.records, self.table.rules
         names = [variable.name for variable in self.table.variables()]
-        shadow = None if spec.shadow is None else records.response(spec.shadow)
         cost = None if spec.cost_variable is None else records.response(spec.cost_variable)
         return tabulate(
             self._frame(),
@@ -121,7 +149,7 @@ class _Plan:
             value=self.response,
             holding=records.holding if holding else None,
             weight=records.weight if rules.weighted else None,
-            shadow=None if shadow == self.response else shadow,
+            shadow=self.shadow if ranked else None,
             cost=cost,
             columns=[ASKED] if rules.requests else [],
             request=records.request if rules.requests else None,

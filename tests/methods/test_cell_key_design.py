@@ -25,7 +25,8 @@ def test_every_row_keeps_its_conditions_exactly(
     maximum: int, smallest: int, share: float, stay: float | None, monotone: bool
 ) -> None:
     assume(smallest <= maximum)
-    variance = share * maximum**2 * (1 - (stay or 0)) if stay is None else (1 - stay) * (1 + share * (maximum**2 - 1))
+    most = _largest_variance(maximum, monotone=monotone)
+    variance = share * most if stay is None else (1 - stay) * (1 + share * (most - 1))
     table = ts.design_perturbation(
         maximum_change=maximum, variance=variance, smallest=smallest, stay=stay, monotone=monotone
     )
@@ -41,13 +42,30 @@ def test_every_row_keeps_its_conditions_exactly(
     assert not lines["j"].is_between(1, smallest - 1).any()
     assert lines["j"].min() == 0
     assert lines.filter(pl.col("i") == 0)["v"].to_list() == [0]
+    if monotone:
+        last = table.frame().filter(pl.col("i") == pl.col("i").max())
+        for side in (last.filter(pl.col("v") > 0), last.filter(pl.col("v") < 0).reverse()):
+            assert (side["p"].diff().drop_nulls() <= EXACT).all()
+
+
+def _largest_variance(maximum: int, *, monotone: bool) -> float:
+    """Where larger changes must not be likelier, the largest is that of equally likely ones."""
+    return (maximum + 1) * (2 * maximum + 1) / 6 if monotone else float(maximum**2)
+
+
+def test_order_is_given_up_for_large_counts_only_when_asked() -> None:
+    with pytest.raises(InvalidOption, match=r"no change likelier than a smaller one it is 0 to 2\.5"):
+        ts.design_perturbation(maximum_change=2, variance=3)
+    assert ts.design_perturbation(maximum_change=2, variance=3, monotone=False).constraints()["variance"][
+        -1
+    ] == pytest.approx(3, abs=EXACT)
 
 
 @settings(max_examples=40)
 @given(maximum=st.integers(1, 8), smallest=st.integers(1, 4), variance=st.floats(0.05, 40))
 def test_small_counts_get_the_variance_or_the_nearest_to_it(maximum: int, smallest: int, variance: float) -> None:
     assume(smallest <= maximum)
-    assume(variance < maximum**2)
+    assume(variance < _largest_variance(maximum, monotone=True))
     table = ts.design_perturbation(maximum_change=maximum, variance=variance, smallest=smallest)
     for count, got in table.constraints().select("count", "variance").rows()[1:]:
         points = np.array([v for v in range(-maximum, maximum + 1) if count + v == 0 or count + v >= smallest])
@@ -86,9 +104,13 @@ def test_the_sample_of_tau_argus_is_this_design(instances: Path) -> None:
     [
         ({"maximum_change": 1, "smallest": 3}, "A count of 1 cannot be changed with mean zero"),
         ({"maximum_change": 2, "smallest": 3}, "A count of 3 .* it cannot go both up and down"),
-        ({"variance": 26.0}, "Counts of 5 and more cannot have a variance of 26: .* it is 0 to 25"),
-        ({"stay": 0.9}, "Counts of 5 and more cannot have a variance of 3: .* 0.9 to stay it is 0.1 to 2.5"),
-        ({"variance": 0.01, "stay": 0.5}, "it is 0.5 to 12.5"),
+        ({"variance": 26.0, "monotone": False}, "Counts of 5 and more cannot have a variance of 26: .* it is 0 to 25"),
+        (
+            {"stay": 0.9, "monotone": False},
+            "Counts of 5 and more cannot have a variance of 3: .* 0.9 to stay it is 0.1 to 2.5",
+        ),
+        ({"variance": 0.01, "stay": 0.5, "monotone": False}, "it is 0.5 to 12.5"),
+        ({"variance": 0.01, "stay": 0.5}, "it is 0.5 to 5.5"),
         ({"maximum_change": 0}, "maximum_change of a perturbation table must be a whole number"),
         ({"variance": 0.0}, "must be a number above 0"),
         ({"variance": float("nan")}, "must be a number above 0"),

@@ -301,6 +301,14 @@ def test_structural_zeros_stay_zero() -> None:
     assert not check(Problem(table), release, 5).any()
 
 
+def test_where_empty_cells_are_left_out_a_published_zero_is_no_true_zero() -> None:
+    frame = pl.DataFrame({"r": ["a", "a", "b"], "c": ["x", "y", "x"], "value": [1.0, 6.0, 4.0]})
+    table = Table.from_cells(frame, dimensions=["r", "c"], missing_totals="compute")
+    release, _ = rounded(Problem(table))
+    assert (release.lower >= 1).all()
+    assert (release.lower <= table.value).all()
+
+
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The user presses Ctrl-C during the first integer program."""

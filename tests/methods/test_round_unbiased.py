@@ -100,6 +100,15 @@ def test_both_roundings_of_a_two_by_two_table_come_with_the_exact_chances() -> N
     assert abs((values[:, cell] == 2).mean() - 0.5) <= 4.5 * 0.5 / np.sqrt(DRAWS)
 
 
+def test_the_posterior_of_a_rounded_count_follows_from_its_chances() -> None:
+    table = cube(np.random.default_rng(1).integers(0, 20, (3, 3)))
+    release = Round(base=3, unbiased=True).protect(Problem(table))
+    assert release.mechanism is not None
+    single = Round(base=3, method="random").protect(Problem(table))
+    assert single.mechanism is not None
+    assert (release.mechanism.which == single.mechanism.which).all()
+
+
 def test_equal_seed_equal_release() -> None:
     problem = Problem(cube(np.random.default_rng(1).integers(0, 20, (4, 4))))
     one, other = (Round(unbiased=True, seed=7).protect(problem) for _ in range(2))

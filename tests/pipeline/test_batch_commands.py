@@ -115,6 +115,12 @@ def test_rounding_and_adjustment(tmp_path: Path, data: str) -> None:
     assert np.abs(residual).max() < 1e-6
 
 
+def test_a_type_that_cannot_hold_a_release_names_its_line(tmp_path: Path, data: str) -> None:
+    with pytest.raises(ts.TablesafeError, match=r"(?s)j.arb, line 7, <WRITETABLE>: .*type 4.*types 1, 2 and 3"):
+        run(tmp_path, data, f'{READ}<SUPPRESS> CTA(1)\n<WRITETABLE> (1,4,,"c.sbs")\n')
+    assert not (tmp_path / "internal").exists(), "nothing is written by halves"
+
+
 def test_lambda_and_distance_reach_the_method(tmp_path: Path, data: str) -> None:
     text = READ.replace('"v"||', '"v"||-3,0.5') + "<SUPPRESS> OPT(1,1)\n"
     method = run(tmp_path, data, text).results[0].job.method

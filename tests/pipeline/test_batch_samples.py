@@ -95,6 +95,24 @@ def test_size_by_region(samples: Path, options: str) -> None:
         assert cost(ours) < 1_092_497, "521,926 is the optimum against outsiders alone, with insiders it is twice that"
 
 
+def test_a_job_with_a_shadow_variable_two_tables_and_four_formats(samples: Path) -> None:
+    """Much as the example in τ-ARGUS's manual: names in other cases, paths of another machine."""
+    folder = samples / "testW"
+    text = (
+        '//datafile\n<OPENMICRODATA> "C:\\Program Files\\TauARGUS\\data\\tau_testW.asc"\n'
+        '<OPENMETADATA> "C:\\Program Files\\TauARGUS\\data\\tau_testW.rda"\n'
+        '<SPECIFYTABLE> "Size""region"|"var2"|"var3"|"var3"\n<SAFETYRULE> P(15,3)|FREQ(3,20)|ZERO(10)\n'
+        '<SPECIFYTABLE> "Size""Year"|"var2"|"var3"|"var3"\n<SAFETYRULE> NK(3,70)|FREQ(3,20)|ZERO(20)\n'
+        '<READMICRODATA>\n<SUPPRESS> GH(1,75)\n<WRITETABLE> (1,1,AS+,"D:\\Tau\\x1.csv")\n'
+        '<SUPPRESS> MOD(2)\n<WRITETABLE> (2,4,SE+,"D:\\Tau\\y20.tab")\n'
+        '<WRITETABLE> (2,2,QU+,"y.csv")\n<GOINTERACTIVE>\n'
+    )
+    result = run(folder / "manual.arb", text)
+    assert result.safe
+    assert result.published
+    assert all((folder / name).exists() for name in ("x1.csv", "y20.tab", "y.csv"))
+
+
 def test_activity_by_product_with_holdings(samples: Path) -> None:
     folder = samples / "enterprise"
     result = run(

@@ -244,7 +244,7 @@ class Adjust:
         except NoChange as failure:
             cells = search.instance.cells[search.instance.targets[failure.targets]]
             if self.keep is not None and self.keep.mean:
-                raise self.keep.mean_in_the_way(problem, cells) from None
+                raise self.keep.mean_in_the_way(problem, cells, proved=failure.proved) from None
             raise explanation(problem, self.limits(problem), cells, proved=failure.proved) from None
         return self._whole(search, means)
 

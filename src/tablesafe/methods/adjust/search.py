@@ -31,8 +31,8 @@ WORTHWHILE = 1e-3
 """A round that saves less, in the largest regions, is the last."""
 AT_LEAST_S, LAST_S = 2.0, 5.0
 """How long a program may take when the time is up; how long it may take to make the changes whole."""
-PATIENCE = 1 / 3
-"""The share of the time that one linear program over the whole table may take; then it is given up."""
+PATIENCE, FIRST_S = 1 / 3, 10.0
+"""The share of the time, or the seconds, that the first program over the whole table may take before it is given up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Search:
             self._begin(way)
 
     def _solve(self, way: Way, *, repair: bool) -> None:
-        seconds = self.left if self.best is not None else PATIENCE * self.left
+        seconds = self.left if self.best is not None else max(PATIENCE * self.left, FIRST_S)
         change = self._program.solve(self.instance.box(way), seconds=seconds)
         if change is None and not repair:
             return

@@ -134,9 +134,15 @@ class Keep:
             raise self.mean_in_the_way(problem, instance.cells[instance.targets[stuck]])
         return Means(bound, sums)
 
-    def mean_in_the_way(self, problem: Problem, cells: NDArray[np.intp]) -> InvalidProblem:
-        """The error that says which sensitive cells cannot move while the means stay."""
+    def mean_in_the_way(self, problem: Problem, cells: NDArray[np.intp], *, proved: bool = True) -> InvalidProblem:
+        """The error that says which sensitive cells cannot move while the means stay, or were not seen to."""
         more = f" and {len(cells) - 1:,} more" if len(cells) > 1 else ""
+        if not proved:
+            return InvalidProblem(
+                f"No change was found, in the time given, that moves sensitive cell "
+                f"{problem.table.describe(int(cells[0]))}{more} far enough and keeps the mean of each group.\n\n"
+                f"Hint: raise time_limit_s, keep means over more cells (over='all'), or not at all (mean=False)."
+            )
         return InvalidProblem(
             f"Sensitive cell {problem.table.describe(int(cells[0]))}{more} cannot be moved far enough while the mean "
             f"of each group stays: too few other cells of its group can make up for it.\n\n"

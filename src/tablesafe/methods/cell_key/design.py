@@ -102,11 +102,11 @@ class _Row:
             return self._solved(stay, monotone)
         fixed = "" if stay is None else f" and a probability of {stay:g} to stay"
         order = " and no change likelier than a smaller one" if monotone else ""
-        instead = ", monotone=False" if monotone else ""
+        instead = ", or monotone=False" if monotone else ""
         raise InvalidOption(
             f"Counts of {self.count} and more cannot have a variance of {self.variance:g}: with changes of at most "
             f"{self.changes.max():g}{fixed}{order} it is {least:.6g} to {most:.6g}.\n\n"
-            f"Hint: choose a variance in this range, another maximum change, another probability to stay{instead}."
+            f"Hint: choose a variance in this range, another maximum change or probability to stay{instead}."
         )
 
     def nearest(self, stay: float | None, monotone: bool) -> Floats:

@@ -87,6 +87,10 @@ class CellKey:
     def __post_init__(self) -> None:
         if self.key is not None and (self.identifier is not None or self.seed is not None):
             raise InvalidOption("CellKey takes keys from 'key', or draws them by 'seed' from 'identifier'; not both.")
+        if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer)):
+            raise InvalidOption("CellKey.seed must be a whole number.")  # not repeated here: it is a secret
+        if self.magnitude is not None and not isinstance(self.magnitude, Magnitude):
+            raise InvalidOption(f"CellKey.magnitude must be ts.Magnitude(...), got {self.magnitude!r}.")
         if self.modulus is not None:
             require_whole(self, "modulus", at_least=2)
             if self.modulus > MOST:
@@ -205,6 +209,11 @@ class CellKey:
 def _ready(given: str | PerturbationTable, option: str) -> PerturbationTable:
     if isinstance(given, PerturbationTable):
         return given
+    if not isinstance(given, str):
+        raise InvalidOption(
+            f"CellKey.{option} must be a perturbation table, got {given!r}.\n\n"
+            f"Hint: ts.read_perturbation reads one from a file, ts.design_perturbation makes one."
+        )
     raise InvalidOption(
         f"The perturbation table in {str(given)!r} was not read yet.\n\n"
         f"Hint: from Python, pass {option}=ts.read_perturbation({str(given)!r})."

@@ -105,6 +105,11 @@ def drawn_record_keys(records: Source, column: str, seed: int) -> Integers:
             f"Hint: fill it in, or name another column."
         )
     distinct = pl.DataFrame({"name": text.unique()})
+    if distinct.height == 1 and len(text) >= FEWEST:
+        raise InvalidTable(
+            f"All {len(text):,} records have the same {column!r}, so they would get the same key: such keys hide "
+            f"nothing.\n\nHint: name a column that identifies the records."
+        )
     hashed = f"CAST('0x' || substr(sha256('{int(seed)}:' || name), 1, 15) AS UBIGINT)::HUGEINT"
     with duckdb.connect(":memory:") as database:
         database.register("distinct_names", distinct)

@@ -178,6 +178,8 @@ class PerturbationTable:
 def _require_row(count: float, changes: Floats, chance: Floats) -> None:
     if not len(changes) or len(changes) != len(chance):
         raise InvalidOption(f"The row for a count of {count:g} needs as many probabilities as changes.")
+    if not np.isfinite(changes).all() or not np.isfinite(count):
+        raise InvalidOption(f"In the row for a count of {count:g} a change is no number.")
     if not np.isfinite(chance).all() or (chance < 0).any():
         raise InvalidOption(f"In the row for a count of {count:g} a probability is negative or no number.")
     if abs(chance.sum() - 1) > TOLERANCE:

@@ -22,8 +22,9 @@ from tablesafe.methods.microdata.edited import Edited, Outcome
 from tablesafe.methods.microdata.measures import told
 from tablesafe.methods.microdata.novel import novel
 from tablesafe.methods.microdata.numbering import in_order, rank_within
-from tablesafe.methods.microdata.records import Data, Microdata, origin_of, require_share
-from tablesafe.methods.microdata.strata import Steps, Targets, alike, require_rates, risky_level
+from tablesafe.methods.microdata.options import Steps, require_columns, require_rates, require_seed, require_share
+from tablesafe.methods.microdata.records import Data, Microdata, origin_of
+from tablesafe.methods.microdata.strata import Targets, alike, risky_level
 from tablesafe.methods.microdata.tables import at_total, published, tabulated
 from tablesafe.methods.microdata.windows import Announced, listed_floor, window
 from tablesafe.problem import Problem
@@ -113,7 +114,11 @@ class BlankAndImpute:
     seed: int = field(default=0, metadata={"help": "seed of the draws; equal seed, equal release"})
 
     def __post_init__(self) -> None:
-        require_rates("BlankAndImpute", self.rate, self.rate_by_population)
+        require_rates(self)
+        require_columns(
+            self, "columns", "geography", "key", "classes", "near", "predictors", "amounts", "within"
+        )
+        require_seed(self)
         require_share(self.tolerance, "BlankAndImpute.tolerance")
         if not self.columns:
             raise InvalidOption("BlankAndImpute.columns must name at least one column.")

@@ -153,9 +153,3 @@ def origin_of(table: Table, method: str) -> Origin:
             f"\n\nHint: tabulate it from microdata (ts.tabulate, with margins= for linked tables)."
         )
     return origin
-
-
-def require_share(value: float, name: str) -> None:
-    """Refuse a rate that is no share."""
-    if isinstance(value, bool) or not 0 <= value <= 1:
-        raise InvalidOption(f"{name} must be from 0 to 1 (0.05 is 5 percent), got {value!r}.")

@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidOption
 from tablesafe.methods.microdata.areas import Areas
 from tablesafe.methods.microdata.numbering import paired
-from tablesafe.methods.microdata.records import require_share
+from tablesafe.methods.microdata.options import Steps
 
-Steps = tuple[tuple[int, float], ...]
-"""Areas with fewer units than the first number have the rate that follows."""
 CLOSE = 1e-9
 """Rates times units that are whole up to the noise of floating point are whole."""
 
@@ -42,18 +39,6 @@ class Targets:
         floor = np.floor(wanted).astype(np.int64)
         up = random.random(len(units)) < wanted - floor
         return cls(units, rates, floor, np.ceil(wanted).astype(np.int64), floor + up)
-
-
-def require_rates(method: str, rate: float, steps: Steps) -> None:
-    """Refuse rates outside [0, 1], and limits that are no number of units."""
-    require_share(rate, f"{method}.rate")
-    for limit, higher in steps:
-        if isinstance(limit, bool) or limit != int(limit) or limit < 1:
-            raise InvalidOption(
-                f"{method}.rate_by_population pairs a number of units with a rate, such as (1000, 0.2); the number "
-                f"must be whole and 1 or more, got {limit!r}."
-            )
-        require_share(higher, f"The rates of {method}.rate_by_population")
 
 
 def alike(key: Integers, areas: Areas) -> list[Integers]:

@@ -47,6 +47,8 @@ class Rounded:
     solution: Solution | None
     proven: bool
     """Whether the steps beyond the neighbours are proven to be needed."""
+    by_chance: bool = False
+    """Whether chance alone rounded every cell, up with just the part of a step that its count is above a multiple."""
 
 
 def round_controlled(grid: Grid, time_limit_s: float) -> Rounded:
@@ -228,11 +230,14 @@ class _Search:
 
     def _by_prices(self) -> None:
         """Too much for one program: a bound by prices, and a rounding that is improved part by part."""
-        program = Model.of(self.grid, self.whole).program
-        near = program.bound(raised_prices(program, self.clock.share(0.05)))
+        model = Model.of(self.grid, self.whole)
+        prices = np.zeros(self.grid.matrix.shape[0])
+        prices[model.rows] = raised_prices(model.program, self.clock.share(0.05))
         self._fall_back()
-        if self.best is not None and not self.grid.beyond(self.best).any():
-            self.bound = max(self.bound, near)
+        if self.best is not None:  # any prices bound any program: that of the windows as wide as they had to be
+            furthest = int(self.grid.beyond(self.best).max(initial=0))
+            wide = Model.of(self.grid, self.whole, furthest=furthest)
+            self.bound = max(self.bound, wide.program.bound(prices[wide.rows]))
 
     def _fall_back(self) -> None:
         """Any rounding that adds up."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from tablesafe.equations import Floats, Integers
 from tablesafe.errors import InvalidOption
-from tablesafe.mechanism import Mechanism
+from tablesafe.mechanism import Mechanism, Transition
 from tablesafe.methods.round.bases import Bases, bases_of, require_bases
 from tablesafe.methods.round.controlled import Rounded, round_controlled
 from tablesafe.methods.round.counts import Counts
@@ -105,8 +105,16 @@ class Round:
         )
         _tell_beyond(counts, rounded)
         reach = (rounded.beyond + 1) * counts.base - 1
-        below = np.minimum(reach, np.maximum(rounded.values - 1, 0)) if counts.occupied else reach
-        return _release(problem, counts, rounded.values, below, reach, rounded.solution)
+        below = np.minimum(reach, rounded.values - 1) if counts.occupied else reach  # no true zeros are shown
+        chances = _chances(counts) if rounded.by_chance else None
+        return _release(problem, counts, rounded.values, below, reach, rounded.solution, chances)
+
+
+def _chances(counts: Counts) -> Mechanism:
+    """Unbiased rounding of a cell, seen by itself, has the chances of random rounding."""
+    bases, which = np.unique(counts.base, return_inverse=True)
+    transitions = tuple(Transition.random_rounding(int(base)) for base in bases)
+    return Mechanism(transitions, np.where(counts.frozen | counts.hidden, -1, which))
 
 
 def _release(

@@ -70,6 +70,8 @@ class Model:
     start: Integers = field(repr=False)
     """All steps when no column is taken."""
     hidden: NDArray[np.intp] = field(repr=False)
+    rows: NDArray[np.intp] = field(repr=False)
+    """The equations that the program has a row for."""
     program: StepProgram = field(repr=False)
 
     @classmethod
@@ -101,7 +103,8 @@ class Model:
         matrix.data = matrix.data * direction[matrix.indices]
         rhs = -np.asarray(grid.matrix @ start)
         used = (np.diff(matrix.indptr) > 0) | (rhs != 0)
-        matrix, rhs = sparse.csr_array(matrix[np.flatnonzero(used)]), rhs[used]
+        rows = np.flatnonzero(used)
+        matrix, rhs = sparse.csr_array(matrix[rows]), rhs[rows]
         away = columns.beyond > 0
         cost = away.astype(np.float64) if fewest else columns.costs(grid) + dear * away
         cost = np.concatenate([cost, np.zeros(len(hidden))])
@@ -114,7 +117,7 @@ class Model:
             matrix = sparse.csr_array(sparse.block_array([[matrix, None], [row, unused]], format="csr"))
             rhs, kinds = np.append(rhs, most_beyond), np.append(kinds, False)
             cost, most = np.append(cost, 0.0), np.append(most, float(most_beyond))
-        return cls(grid, columns, start, hidden, StepProgram(matrix, rhs, cost, most, kinds, offset))
+        return cls(grid, columns, start, hidden, rows, StepProgram(matrix, rhs, cost, most, kinds, offset))
 
     def steps(self, point: Floats | None) -> Integers | None:
         """The solver's point as steps of every cell, if they are whole, add up exactly, and stay in their windows."""

@@ -35,7 +35,7 @@ def round_unbiased(grid: Grid, time_limit_s: float, seed: int) -> Rounded:
     steps = np.where(grid.hidden, grid.low, np.floor(drawn + THERE)).astype(np.int64)
     between = (drawn - steps > THERE) & ~grid.hidden
     if not between.any() and not grid.hidden.any() and grid.adds_up(steps):
-        return Rounded(steps * grid.step, grid.beyond(steps), None, False)
+        return Rounded(steps * grid.step, grid.beyond(steps), None, proven=False, by_chance=True)
     if between.any():
         warnings.warn(
             f"{int(between.sum()):,} of {int((grid.high > grid.low).sum()):,} cells could not be rounded one by one "

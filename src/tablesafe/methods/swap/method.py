@@ -18,7 +18,15 @@ from tablesafe.methods.microdata.edited import Edited, Outcome
 from tablesafe.methods.microdata.measures import told
 from tablesafe.methods.microdata.novel import novel
 from tablesafe.methods.microdata.records import Data, Microdata, origin_of
-from tablesafe.methods.microdata.strata import Steps, Targets, alike, require_rates, risky_level
+from tablesafe.methods.microdata.options import (
+    Steps,
+    require_column,
+    require_columns,
+    require_lists,
+    require_rates,
+    require_seed,
+)
+from tablesafe.methods.microdata.strata import Targets, alike, risky_level
 from tablesafe.methods.microdata.tables import at_total, published, tabulated
 from tablesafe.methods.microdata.windows import Announced, listed_floor, window
 from tablesafe.methods.swap.evening import even_out
@@ -100,7 +108,11 @@ class Swap:
     seed: int = field(default=0, metadata={"help": "seed of the draws; equal seed, equal release"})
 
     def __post_init__(self) -> None:
-        require_rates("Swap", self.rate, self.rate_by_population)
+        require_rates(self)
+        require_columns(self, "geography", "match", "key", "carry")
+        require_lists(self, "fallback")
+        require_column(self, "household")
+        require_seed(self)
         if not self.geography:
             raise InvalidOption("Swap.geography must name at least one column of areas.")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:

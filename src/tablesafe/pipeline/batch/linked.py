@@ -13,7 +13,7 @@ from tablesafe.errors import InvalidProblem
 from tablesafe.files import Source
 from tablesafe.io.matching import match_cells
 from tablesafe.linking import RESPONSE, link
-from tablesafe.pipeline.batch.rules import build_rules
+from tablesafe.pipeline.batch.rules import COUNTING, build_rules
 from tablesafe.pipeline.batch.tables import Made, Specified, cells_with
 from tablesafe.problem import Problem
 from tablesafe.release import Release
@@ -115,9 +115,12 @@ def _rules(tables: Sequence[Specified], made: Sequence[Made], joint: Table) -> t
     missing = {name: codes for each in made for name, codes in each.missing.items()}
     for table in tables:
         rules = table.rules
-        respondents = tuple(call for call in rules.respondents if not merged or call.name in {"FREQ", "ZERO"})
+        shadow = table.spec.shadow is not None and table.spec.shadow != table.spec.response
+        respondents = tuple(call for call in rules.respondents if not merged or call.name in COUNTING)
         holdings = rules.holdings if merged else ()
-        known = [call for call in (*holdings, *respondents) if call.name != "REQ"]
+        known = [
+            call for call in (*holdings, *respondents) if call.name in COUNTING or (call.name != "REQ" and not shadow)
+        ]
         key = (tuple(known), rules.weighted, rules.missing_is_safe)
         if key in seen or not known:
             continue

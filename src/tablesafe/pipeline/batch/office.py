@@ -70,7 +70,8 @@ def write_all(
             job = _job(batch, run, own, folders[number])
             before = len(outputs.written)
             for writing in own:
-                _write(writing, outputs, journal, force=force)
+                with journal.at(writing.command.line):
+                    _write(writing, outputs, journal, force=force)
             if folders[number] / REPORT not in outputs.written:
                 seen = run.findings  # of all linked tables, where there are any
                 origin = origin_of(batch, run.table, text)

@@ -12,7 +12,7 @@ from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.tauargus_micro import Microdata, read_microdata
 from tablesafe.io.tauargus_recode import Recoding
 from tablesafe.job.arb.model import RuleCall, SpecifyTable
-from tablesafe.pipeline.batch.rules import ASKED, Rules, build_rules, contributors_of, refuse_for_counts
+from tablesafe.pipeline.batch.rules import ASKED, COUNTING, Rules, build_rules, contributors_of, refuse_for_counts
 from tablesafe.pipeline.batch.tables import Made, Specified, cells_with, cost_of
 from tablesafe.problem import Problem
 from tablesafe.rules.sensitivity import Rule, Sensitivity
@@ -82,7 +82,7 @@ class _Shares:
         """Share the rules out."""
 
         def shared(calls: tuple[RuleCall, ...], apart: bool) -> tuple[tuple[RuleCall, ...], tuple[RuleCall, ...]]:
-            counting = tuple(call for call in calls if call.name in {"FREQ", "ZERO"} or not apart)
+            counting = tuple(call for call in calls if call.name in COUNTING or not apart)
             return counting, tuple(call for call in calls if call not in counting)
 
         holdings, apart_holdings = shared(rules.holdings, shadow)

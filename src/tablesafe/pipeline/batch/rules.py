@@ -42,6 +42,8 @@ from tablesafe.rules import (
 from tablesafe.rules.contributions import SamplingWeights
 from tablesafe.table import Table
 
+COUNTING = frozenset({"FREQ", "ZERO"})
+"""Rules that do not compare contributions."""
 ASKED = "request of anyone"
 """The column that counts the contributors who asked for protection."""
 

@@ -133,6 +133,22 @@ def test_nothing_sensitive_is_an_error(folder: Path) -> None:
     assert "nothing would be sensitive" in errors_of(text, folder)[0][1]
 
 
+@pytest.mark.parametrize(
+    ("method", "enough"),
+    [
+        ('name = "swap"\ngeography = ["nace"]', True), ('name = "impute"\ncolumns = ["nace"]', True),
+        ('name = "noise"', True), ('name = "noise"\nlevel = "cell"', False), ('name = "round"', True),
+        ('name = "small_counts"', True), ('name = "suppress"', False),
+    ],
+)  # fmt: skip
+def test_methods_that_change_every_cell_need_no_rules(folder: Path, method: str, enough: bool) -> None:
+    text = GOOD[: GOOD.index("[[rules]]")] + f"[method]\n{method}\n" + GOOD[GOOD.index("[output]") :]
+    if enough:
+        assert not parse_job(text, folder / "job.toml").rules
+    else:
+        assert "nothing would be sensitive" in errors_of(text, folder)[0][1]
+
+
 def test_syntax_errors_show_the_line(folder: Path) -> None:
     with pytest.raises(InvalidJob, match=r"line 4: .*file = firms.csv"):
         parse_job(GOOD.replace('"firms.csv"', "firms.csv"), folder / "job.toml")

@@ -177,6 +177,29 @@ def test_the_mechanism_never_reaches_what_is_published() -> None:
     assert release.frame().columns == ["a", "b", "value", "status"]
 
 
+def test_what_was_known_before_is_still_known() -> None:
+    """Bounds that the attacker had before the release hold for every true count that it believes in."""
+    problem, release = rounded()
+    truth = problem.table.value
+    known = problem.replace(lower=np.maximum(truth - 1, 0.0), upper=truth + 1)
+    found = ts.posterior(known, release, prior="uniform", level=0.999)
+    cells = found.cells
+    assert (found.lower >= known.lower[cells]).all()
+    assert (found.upper <= known.upper[cells]).all()
+    assert (found.upper > found.lower).any()
+
+
+def test_of_equally_likely_counts_the_nearest_to_the_published_is_guessed() -> None:
+    """Changes of −1, 0 and 1, all alike: under a flat prior nothing but nearness tells the three counts apart."""
+    table = Table.from_cells(pl.DataFrame({"a": ["x", "y"], "n": [40, 60]}), dimensions=["a"], value="n",
+                             missing_totals="compute")  # fmt: skip
+    problem = Problem(table)
+    third = ts.PerturbationTable.of([(1, [-1, 0, 1], [1 / 3, 1 / 3, 1 / 3])])
+    release = ts.protect(problem, ts.CellKey(key=np.array([0.1, 0.1, 0.9]), perturbation=third))
+    found = ts.posterior(problem, release, prior="uniform")
+    assert found.mode.tolist() == found.published.tolist()
+
+
 def test_a_release_without_chance_has_no_posterior() -> None:
     problem, _ = rounded()
     with pytest.raises(InvalidRelease, match="how chance changed"):
@@ -190,7 +213,9 @@ def test_a_release_without_chance_has_no_posterior() -> None:
         ({"prior": [0.5, -0.5]}, "0 or more"),
         ({"prior": []}, "0 or more"),
         ({"prior": [1.0]}, "could not have been published as"),
+        ({"prior": ["many"]}, "0 or more"),
         ({"level": 1.0}, "between 0 and 1"),
+        ({"level": "high"}, "between 0 and 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options: dict[str, Any], message: str) -> None:

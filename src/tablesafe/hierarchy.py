@@ -193,7 +193,9 @@ class Hierarchy:
                 alone[code] = None
             stack.append(code)
         if not first_seen:
-            raise InvalidHierarchy(f"{path.name} holds no codes.")
+            raise InvalidHierarchy(
+                f"{path.name} holds no codes.\n\nHint: it needs a line for each code; is it the right file?"
+            )
         return cls._from_tree(located, total=total, labels=labels, name=path.name, alone=alone)
 
     @classmethod
@@ -253,7 +255,9 @@ class Hierarchy:
             children.setdefault(parent, []).append(child)
         mentioned = list(dict.fromkeys([*(alone or {}), *children, *parent_of]))
         if not mentioned:
-            raise InvalidHierarchy(f"{name} holds no codes.")
+            raise InvalidHierarchy(
+                f"{name} holds no codes.\n\nHint: it needs a line for each code; is it the right file?"
+            )
         roots = [code for code in mentioned if code not in parent_of]
         if not roots:
             raise InvalidHierarchy(f"{name} has no root: {_a_cycle(children, mentioned)}.")
@@ -388,7 +392,7 @@ class Hierarchy:
         hint = did_you_mean(code, list(self._position)) or (
             f"is it the hierarchy of {dimension!r}? It has {', '.join(map(repr, self.codes[:5]))} …"
         )
-        return f"Code {code!r} of {dimension!r} at {where} is not in {self.name}.\n\nHint: {hint}"
+        return f"Code {code.strip()!r} of {dimension!r} at {where} is not in {self.name}.\n\nHint: {hint}"
 
     @cached_property
     def is_total(self) -> NDArray[np.bool_]:

@@ -18,6 +18,7 @@ from tablesafe.errors import InvalidOption, InvalidRelease
 from tablesafe.mechanism import Transition
 from tablesafe.problem import Problem
 from tablesafe.release import Release
+from tablesafe.rules.options import is_number
 
 SINGLE = 20
 """Counts up to which the empirical prior tells every count apart; above it, classes of about equal ratio."""
@@ -102,14 +103,16 @@ class Posterior:
         if not self.cells.size:
             return "No cell was changed by chance."
         words = [
-            f"{self.cells.size:,} cells went through chance. The published count is the true one with probability "
+            f"{_cells(self.cells.size)} went through the method, each on its own. "
+            f"The published count is the true one with probability "
             f"{self.unchanged.mean():.1%} on average; the best guess is right with {self.certainty.mean():.1%} on "
             f"average, {self.certainty.max():.1%} at most."
         ]
         if self.sensitive.any():
             near = self.near[self.sensitive]
             words.append(
-                f"{near.size:,} of them are sensitive: the probability of coming too near is {near.mean():.1%} on "
+                f"{_cells(near.size)} of these {'is' if near.size == 1 else 'are'} sensitive: "
+                f"the probability of coming too near is {near.mean():.1%} on "
                 f"average, {near.max():.1%} at most."
             )
         return "\n".join(words)
@@ -133,7 +136,7 @@ def posterior(problem: Problem, release: Release, *, prior: Prior = "empirical",
     counts 0, 1, 2, … The attacker's prior bounds on each cell hold in any case. `level` is the probability that the
     interval from `lower` to `upper` must have.
     """
-    if not 0 < level < 1:
+    if not is_number(level) or not 0 < level < 1:
         raise InvalidOption(f"posterior's level must be between 0 and 1, got {level!r}.")
     if len(release.values) != len(problem.table):
         raise InvalidRelease(f"The release has {len(release.values):,} cells, the table {len(problem.table):,}.")
@@ -254,7 +257,10 @@ def _prior(prior: Prior, truth: Integers) -> _Density:
         if prior == "empirical":
             return _empirical(truth)
         raise InvalidOption(f"posterior's prior must be 'empirical', 'uniform' or probabilities, got {prior!r}.")
-    given = np.asarray(prior, dtype=np.float64)
+    try:
+        given = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.zeros(0)
     if given.ndim != 1 or not given.size or not np.isfinite(given).all() or (given < 0).any() or not given.sum() > 0:
         raise InvalidOption("posterior's prior must be probabilities of 0 or more for the counts 0, 1, 2, …")
     return _Density(np.arange(len(given) + 1), np.append(given / given.sum(), 0.0))
@@ -279,6 +285,10 @@ def _scattered(parts: list[tuple[NDArray[np.intp], NDArray[Any]]], n: int) -> ND
     for own, found in parts:
         column[own] = found
     return column
+
+
+def _cells(number: int) -> str:
+    return "1 cell" if number == 1 else f"{number:,} cells"
 
 
 def _summed(every: pl.DataFrame, cells: str) -> pl.DataFrame:

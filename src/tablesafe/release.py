@@ -7,7 +7,7 @@ announced deviation for an adjusted one. So one attacker's linear program audits
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Self
 
@@ -62,6 +62,14 @@ class Release:
     """Withheld cells for which the interval is published in the place of the value."""
     mechanism: Mechanism | None = field(default=None, repr=False)
     """How chance turned true counts into the published ones, where a method works so; never written to a file."""
+    judged: tuple[Floats, Floats] | None = field(default=None, repr=False)
+    """Bounds that the audit takes in the place of `lower` and `upper`, where these may be wider than what can be
+    concluded: no wider than that, hence never too safe. Confidential, never written to a file."""
+
+    @property
+    def as_judged(self) -> Self:
+        """The release with the bounds that the audit takes."""
+        return self if self.judged is None else replace(self, lower=self.judged[0], upper=self.judged[1], judged=None)
 
     @property
     def heading(self) -> str:

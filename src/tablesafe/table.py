@@ -296,9 +296,8 @@ class Table:
             )
         if tolerance > 0 and bool((np.abs(residual[bad]) > rounding).any()):
             moved = int((integers != self.integers).sum())
-            warnings.warn(
-                f"{source}: {moved:,} totals were off within the tolerance and were recomputed.", stacklevel=3
-            )
+            off = "not the sums of their parts" if np.isinf(tolerance) else "off within the tolerance"
+            warnings.warn(f"{source}: {moved:,} totals were {off} and were recomputed.", stacklevel=3)
         return table
 
     def _recomputed_totals(self) -> Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -238,6 +239,25 @@ def test_districts_and_grid_squares() -> None:
     assert one.because == "districts (area=d1) − squares (area=s1)"
 
 
+def test_intervals_that_bound_a_part_too_closely_are_told() -> None:
+    """District d1 is known to have 51 or 52 units, of which 50 are in s1: one or two are in s2."""
+    districts = areas("districts", {"d1": 52, "d2": 90}, "all districts")
+    squares = areas("squares", {"s1": 50, "s2": 20, "s3": 40, "s4": 32}, "all squares")
+    exact = ts.Release.from_suppression(ts.Problem(districts), np.zeros(3, dtype=np.bool_))
+    code = districts.code_columns()["area"].to_list()
+    wide = replace(
+        exact,
+        lower=exact.lower - np.array([each == "d1" for each in code]),
+        upper=exact.upper + np.array([each == "d2" for each in code]),
+    )
+    found = ts.difference(
+        {"districts": wide, "squares": squares}, rules=[ts.Threshold(n=3)], correspondence={"area": CORRESPONDENCE}
+    )
+    (one,) = found.found
+    assert (one.kind, one.lower, one.upper) == (Kind.PART, 1, 2)
+    assert one.what == "in districts (area=d1), in squares (area=s2)"
+
+
 def test_small_counts_that_are_published_are_told_as_well() -> None:
     first, second = areas("a", {"x": 2, "y": 48}, "all"), areas("b", {"u": 25, "v": 25}, "every")
     frame = pl.DataFrame({"one": ["x", "y", "y"], "other": ["u", "u", "v"]})
@@ -252,6 +272,38 @@ def test_what_is_outside_a_cover_is_found_too() -> None:
     frame = pl.DataFrame({"district": ["d1", "d1", "d2", "d2"], "square": ["s1", "s2", "s2", "s3"]})
     found = ts.difference({"d": districts, "s": squares}, rules=[ts.Threshold(n=3)], correspondence={"area": frame})
     assert [(each.lower, each.what) for each in found.found] == [(1, "in d (area=d2), in s (area=s2)")]
+
+
+def test_squares_around_a_district_are_enough_when_the_rest_is_withheld() -> None:
+    """Only d1 is published of the districts: the two squares that cover it have one unit more."""
+    districts = areas("districts", {"d1": 60, "d2": 9}, "all")
+    hidden = np.array([code != "d1" for code in districts.code_columns()["area"]])
+    squares = areas("squares", {"s1": 30, "s2": 31, "s3": 8}, "everywhere")
+    total = np.array([code == "everywhere" for code in squares.code_columns()["area"]])
+    frame = pl.DataFrame({"district": ["d1", "d1", "d2", "d2"], "square": ["s1", "s2", "s2", "s3"]})
+    found = ts.difference(
+        {name: ts.Release.from_suppression(ts.Problem(table), mask) for name, table, mask in (
+            ("d", districts, hidden), ("s", squares, total))},
+        rules=[ts.Threshold(n=3)], correspondence={"area": frame},
+    )  # fmt: skip
+    (one,) = found.found
+    assert (one.kind, one.lower, one.what) == (Kind.DIFFERENCE, 1, "in d (area=d2), in s (area=s2)")
+    assert one.because == "s (area=s1) + s (area=s2) − d (area=d1)"
+
+
+def test_sums_that_contradict_each_other_are_refused() -> None:
+    """Values that are no counts: d2 is s3, but has another value."""
+    tables = {
+        name: ts.Table.from_cells(
+            pl.DataFrame({"area": [*values, "T"], "value": [*values.values(), 100], "firms": [5] * len(values) + [20]}),
+            dimensions={"area": ts.Hierarchy.flat(list(values), total="T")}, value="value", count="firms",
+            response="sales",
+        )
+        for name, values in (("d", {"d1": 40, "d2": 60}), ("s", {"s1": 50, "s2": 20, "s3": 30}))
+    }  # fmt: skip
+    frame = pl.DataFrame({"district": ["d1", "d1", "d2"], "square": ["s1", "s2", "s3"], "all": ["T"] * 3})
+    with pytest.raises(InvalidTable, match=r"d \(area=d2\) and s \(area=s3\) count the same units"):
+        ts.difference(tables, rules=[ts.Threshold(n=3)], correspondence={"area": frame})
 
 
 def test_equations_between_filters_and_a_release_with_a_hole() -> None:
@@ -292,6 +344,19 @@ def test_tables_that_contradict_each_other_are_refused() -> None:
         ts.difference(
             {"d": districts, "s": squares}, rules=[ts.Threshold(n=3)], correspondence={"area": CORRESPONDENCE}
         )
+
+
+def test_tables_of_other_records_under_the_same_codes_are_refused() -> None:
+    """With noise or rounding they need not contradict each other, and would look safe."""
+    people = pl.DataFrame({"region": ["N", "N", "S", "S", "S"], "age": [16, 30, 17, 40, 50]})
+    tables = {
+        f"{age}+": ts.protect(
+            ts.Problem(ts.tabulate(people, dimensions=["region"], where=f"age >= {age}")), ts.Round(base=3)
+        )
+        for age in (16, 18)
+    }
+    with pytest.raises(InvalidTable, match=r"count different records \(age >= 16; age >= 18\)"):
+        ts.difference(tables, rules=[ts.Threshold(n=3)])
 
 
 def test_sums_are_judged_by_their_counts() -> None:

@@ -9,7 +9,9 @@ import polars as pl
 import pytest
 from scipy.optimize import linprog
 
+import tablesafe as ts
 from tablesafe.audit.insiders import Insiders, insiders
+from tablesafe.audit.knowledge import Knowledge
 from tablesafe.audit.system import System
 from tablesafe.errors import InvalidOption
 from tablesafe.problem import Problem
@@ -210,6 +212,27 @@ def test_a_shadow_variable_tells_nothing_of_the_value() -> None:
     problem = Problem(table, sensitivity=Sensitivity.of(hidden(table, SQUARE), 5.0))
     system = System.of(problem, Release.from_suppression(problem, hidden(table, SQUARE)))
     assert not insiders(problem, system).found
+
+
+def test_below_what_one_has_alone_in_a_part_nothing_is_asked_with_a_shadow_variable_either() -> None:
+    """A and B are alone in the two parts of a row: for neither can its total fall by 60 percent, shadow or not."""
+    records = [("a", "x", "A", 100.0), ("a", "y", "B", 80.0)]
+    records += [(row, column, f"{row}{column}{i}", 60.0) for row in "bc" for column in "xy" for i in range(3)]
+    frame = pl.DataFrame(records, schema=["row", "column", "firm", "amount"], orient="row").with_columns(size=1.0)
+    for shadow in (None, "size"):
+        table = tabulate(
+            frame, dimensions=["row", "column"], value="amount", respondent="firm", shadow=shadow, largest=3
+        )
+        problem = Problem(table, [Threshold(n=3, range_percent=60)])
+        assert table.index(row="a", column="Total") in problem.sensitive
+        release = ts.protect(problem, ts.Suppress(time_limit_s=1))
+        assert ts.audit(problem, release).safe
+    known = Knowledge.of(System.of(problem, release), 1)
+    assert known is not None
+    (alone,) = {int(who) for who in known.lists.who[table.index(row="a", column="x")] if who >= 0}
+    assert known.least((alone,))[table.index(row="a", column="Total")] == 100
+    assert known.least((alone,))[table.index(row="Total", column="Total")] == 100
+    assert known.least((alone,))[table.index(row="b", column="Total")] == 0
 
 
 class TwentyTwo:

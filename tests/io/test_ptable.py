@@ -65,7 +65,9 @@ def test_a_file_may_hold_several_kinds(tmp_path: Path) -> None:
 def test_what_is_written_reads_back(
     tmp_path_factory: pytest.TempPathFactory, maximum: int, share: float, smallest: int
 ) -> None:
-    table = ts.design_perturbation(maximum_change=maximum, variance=share * maximum**2, smallest=min(smallest, maximum))
+    table = ts.design_perturbation(
+        maximum_change=maximum, variance=share * maximum**2, smallest=min(smallest, maximum), monotone=False
+    )
     path = tmp_path_factory.mktemp("ptable") / "p.txt"
     ts.write_perturbation(table, path)
     again = ts.read_perturbation(path)

@@ -146,6 +146,25 @@ def test_costs_are_the_same_there(office: Path, cost: str) -> None:
     assert_round_trip(job_in(office, rest=RULES + f'[problem]\ncost = "{cost}"\n'), office / "out", "records")
 
 
+def test_contributions_ranked_by_a_shadow_variable_are_read_as_its(tmp_path: Path) -> None:
+    """They may add up to more than the cell, which is an error where they are taken for parts of it."""
+    frame = pl.DataFrame(
+        {
+            "a": list("xxyyzz") * 3,
+            "firm": [f"f{i}" for i in range(18)],
+            "v": [5.0] * 18,
+            "s": [float(i) for i in range(18)],
+        }
+    )
+    table = ts.tabulate(frame, dimensions=["a"], value="v", respondent="firm", shadow="s", largest=3)
+    problem = Problem(table, [ts.Threshold(n=8, range_percent=10)])
+    exported = export_tauargus(problem, tmp_path / "out")
+    assert '"a"|"v"|"v_Shadow"|"v_Cost"' in exported.files[0].read_text(encoding="utf-8")
+    (back,) = read_back(exported)
+    assert_same(problem, back)
+    assert back.table.columns["shadow"].tolist() == pytest.approx(table.columns["shadow"].tolist())
+
+
 def test_a_table_that_counts(office: Path) -> None:
     dimensions = '[dimensions.nace]\nhierarchy = "nace.hrc"\n[dimensions.region]\n'
     rules = '[[rules]]\nrule = "threshold"\nn = 5\nrange_percent = 10\n'

@@ -6,6 +6,7 @@ import csv
 import hashlib
 from collections import defaultdict
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import tablesafe as ts
 from tablesafe.errors import InvalidFile, InvalidOption, InvalidTable
 from tablesafe.methods.cell_key.keys import CellKeys
 from tablesafe.methods.cell_key.records import WHOLE, drawn_record_keys
+from tablesafe.release import Status
 
 DIMENSIONS = ["region", "age", "sex"]
 
@@ -220,15 +222,32 @@ def test_the_audit_and_the_posterior_judge_it() -> None:
     assert ((believed.lower <= believed.mode) & (believed.mode <= believed.upper)).all()
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_quick_audit_of_whole_numbers_says_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes of at most one leave little room, so that some cells are open."""
+    table = ts.tabulate(people(25 + seed), dimensions=["region", "sex"], zeros=True)
+    problem = ts.Problem(table, rules=[ts.Threshold(n=6, range_absolute=1.0)])
+    release = ts.protect(problem, ts.CellKey(identifier="person", seed=seed, maximum_change=1, variance=0.3))
+    full = ts.audit(problem, release, insiders=False, unions=False)
+    monkeypatch.setattr(import_module("tablesafe.audit.audit"), "MANY_WHOLE", -1)
+    quick = ts.audit(problem, release, insiders=False, unions=False)
+    assert (full.exact, quick.exact) == (True, False)
+    assert quick.cells.tolist() == full.cells.tolist()
+    assert quick.protected.tolist() == full.protected.tolist()
+
+
 def test_frozen_and_hidden_cells_are_left_alone() -> None:
     table = ts.tabulate(people(300), dimensions=["region", "sex"])
-    frozen, hidden = table.codes[:, 1] == 0, np.arange(len(table)) == 5
-    problem = ts.Problem(table, frozen=frozen & ~hidden, suppressed=hidden)
+    frozen, hidden, never = table.codes[:, 1] == 0, np.arange(len(table)) == 5, np.arange(len(table)) == 7
+    problem = ts.Problem(table, frozen=frozen & ~hidden & ~never, suppressed=hidden, withheld=never)
     release = ts.protect(problem, ts.CellKey(key="rkey"))
     assert (release.values[problem.frozen] == table.value[problem.frozen]).all()
-    assert np.flatnonzero(release.suppressed).tolist() == [5]
+    for side in (release.lower, release.upper):
+        assert (side[problem.frozen] == table.value[problem.frozen]).all()
+    assert np.flatnonzero(release.suppressed).tolist() == [5, 7]
+    assert release.status[[5, 7]].tolist() == [Status.GIVEN, Status.BY_DESIGN]
     assert release.mechanism is not None
-    assert not release.mechanism.cells[problem.frozen | hidden].any()
+    assert not release.mechanism.cells[problem.frozen | hidden | never].any()
 
 
 def test_the_sample_of_tau_argus_is_what_its_table_defines(instances: Path, tmp_path: Path) -> None:
@@ -344,7 +363,7 @@ def test_magnitudes_perturbed_as_counts_are_noticed() -> None:
 
 
 def test_other_wrong_input_is_refused() -> None:
-    frame = people(50).with_columns(w=pl.lit(1.5), empty=pl.lit(None, dtype=pl.String))
+    frame = people(50).with_columns(w=pl.lit(1.5), empty=pl.lit(None, dtype=pl.String), same=pl.lit("x"))
     counted = ts.Problem(ts.tabulate(frame, dimensions=["region"]))
     for method, message in (
         (ts.CellKey(), "needs record keys"),
@@ -352,13 +371,17 @@ def test_other_wrong_input_is_refused() -> None:
         (ts.CellKey(identifier="person"), "needs record keys"),
         (ts.CellKey(key="nokey"), "no column 'nokey'"),
         (ts.CellKey(identifier="empty", seed=1), "identifier 'empty' is empty at row 1"),
+        (ts.CellKey(identifier="same", seed=1), "All 50 records have the same 'same'"),
         (ts.CellKey(key="rkey", perturbation="ptab.txt"), "was not read yet"),
+        (ts.CellKey(key="rkey", perturbation=5), "must be a perturbation table, got 5"),  # type: ignore[arg-type]
         (ts.CellKey(key=np.zeros(3)), "There are 3 cell keys"),
         (ts.CellKey(key=np.full(7, np.nan)), "missing, negative or too large"),
         (ts.CellKey(key="rkey", perturbation=ts.design_perturbation(steps=2)), "is not for counts"),
     ):
         with pytest.raises((InvalidOption, InvalidTable), match=message):
             ts.protect(counted, method)
+    with pytest.raises(InvalidTable, match="The table counts its contributors"):
+        ts.protect(counted, ts.CellKey(key="rkey", magnitude=ts.Magnitude()))
     with pytest.raises(InvalidTable, match="is not a whole number"):
         ts.protect(ts.Problem(ts.tabulate(frame, dimensions=["region"], value="rkey")), ts.CellKey(key="rkey"))
     with pytest.raises(InvalidTable, match="weighted by 'ill'"):
@@ -379,12 +402,18 @@ def test_other_wrong_input_is_refused() -> None:
     "options",
     [
         {"key": "k", "seed": 1}, {"modulus": 1}, {"modulus": 10**13}, {"modulus": 2.5}, {"maximum_change": 0},
-        {"variance": -1}, {"smallest": 0}, {"stay": 1.5},
+        {"variance": -1}, {"smallest": 0}, {"stay": 1.5}, {"seed": "abc"}, {"seed": 1.5}, {"seed": True},
+        {"magnitude": True},
     ],
 )  # fmt: skip
 def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption):
         ts.CellKey(**options)
+
+
+def test_a_change_that_is_no_number_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="a count of 1 a change is no number"):
+        ts.PerturbationTable.of([(1, [-1, 0, float("nan")], [0.2, 0.6, 0.2])])
 
 
 def test_secrets_are_not_shown() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from tablesafe.errors import InvalidFile, InvalidOption, InvalidTable
-from tablesafe.methods.cell_key.bounds import largest_noise
+from tablesafe.methods.cell_key.bounds import largest_noise, magnitude_range
 from tablesafe.methods.cell_key.magnitude import MagnitudeNoise
 
 EPSILON = (1.0, 0.5, 0.2)
@@ -189,6 +189,53 @@ def test_bounds_are_as_narrow_as_the_noise_allows() -> None:
     assert (release.lower[release.values > 100] <= y / 1.1).all()
     assert (release.lower[release.values > 100] >= y / 1.1 * 0.998 - 1).all()
     assert (release.upper[release.values > 100] <= y / 0.9 * 1.002 + 1).all()
+
+
+@pytest.mark.parametrize("flex", [{}, {"flex_point": 50.0, "large": 0.02, "exponent": 1.5}])
+@pytest.mark.parametrize(
+    ("weights", "odd"),
+    [
+        ((1.0,), None), ((1.0, 1.0, 1.0), None), ((1.0, 0.5), None),
+        ((1.0,), ts.design_perturbation(maximum_change=7, steps=2)),
+    ],
+)  # fmt: skip
+def test_the_largest_noise_is_within_the_bounds(
+    flex: dict[str, Any], weights: tuple[float, ...], odd: ts.PerturbationTable | None
+) -> None:
+    """Whatever the contributions, as long as they do not add up to more than the cell."""
+    top = len(weights)
+    options = ts.Magnitude(top=top, weights=weights, small=0.05, extra=1.5, odd=odd, **flex)
+    noise = MagnitudeNoise(options, ts.design_perturbation(steps=2), odd)
+    most = 5.0 if odd is None else 7.0
+    random = np.random.default_rng(top)
+    value = np.round(10 ** random.uniform(0, 5, 200), 2)
+    alone, alike = np.eye(1, top), np.full((1, top), 1 / top)
+    some = -np.sort(-random.dirichlet(np.ones(top + 1), 200), axis=1)[:, :top]
+    for parts in (alone, alike, some):
+        size = parts * value[:, None]
+        change = most * options.scale(size) @ options.shares + 1.5 * options.scale(size[:, 0])
+        for published in (value + change, np.maximum(value - change, 0.0)):
+            lower, upper = magnitude_range(noise, np.round(published, 2), 2)
+            assert (lower <= value).all()
+            assert (value <= upper).all()
+
+
+def test_many_contributions_do_not_make_the_bounds_wider_than_the_cell_allows() -> None:
+    """Three contributions cannot each be as large as their cell."""
+    usual = ts.design_perturbation(steps=2)
+    value = np.array([1.0, 100.0])
+    for top in (1, 3):
+        assert largest_noise(MagnitudeNoise(ts.Magnitude(top=top, small=0.02), usual), value) == pytest.approx(
+            [0.1, 10.0]
+        )
+
+
+def test_further_noise_of_sensitive_cells_makes_none_negative() -> None:
+    problem = problem_of(firms(300)).replace(rules=[ts.Threshold(n=1000)])
+    options = ts.Magnitude(small=0.2, extra=3.0)
+    release = ts.protect(problem, ts.CellKey(key="rkey", magnitude=options))
+    assert release.values.min() == 0
+    assert ((release.lower <= problem.table.value) & (problem.table.value <= release.upper)).all()
 
 
 def test_values_below_zero_keep_the_bounds_that_were_known() -> None:

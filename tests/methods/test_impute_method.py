@@ -157,6 +157,27 @@ def test_blanked_values_are_passed_on_when_nothing_may_move() -> None:
 
 
 @pytest.mark.parametrize("way", sorted(WAYS))
+def test_whoever_has_no_amount_stays_without_and_gives_none(way: str) -> None:
+    records = census(600, 5).with_columns(income=pl.when(pl.int_range(600) % 3 > 0).then("income"))
+    edited = ts.BlankAndImpute(columns=("income",), rate=0.4, tolerance=0.5, **WAYS[way]).edit(records)
+    assert edited.records["income"].is_null().equals(records["income"].is_null())
+    assert edited.facts["records blanked"] == pytest.approx(0.4 * 400, abs=1)
+    assert edited.records["income"].min() >= records["income"].min()  # type: ignore[operator]
+
+
+def test_a_file_without_records_stays_so() -> None:
+    assert len(ts.BlankAndImpute(columns=("job", "income"), rate=0.4).edit(census().head(0)).records) == 0
+    assert len(ts.Swap(geography=AREAS, rate=0.4).edit(census().head(0)).records) == 0
+
+
+def test_text_with_a_point_is_a_code() -> None:
+    records = census(400, 6).with_columns(trade=pl.Series([f"{i % 7}.{i % 3}" for i in range(400)]))
+    edited = ts.BlankAndImpute(columns=("trade",), rate=0.4, tolerance=0.1).edit(records)
+    assert edited.changed.any()
+    assert set(edited.records["trade"]) <= set(records["trade"])
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
 def test_equal_seed_equal_release_whatever_the_order_of_the_records(way: str) -> None:
     records = census(400)
     method = ts.BlankAndImpute(columns=("job",), rate=0.3, seed=3, tolerance=0.004, **WAYS[way])
@@ -219,6 +240,9 @@ def test_the_outcome_tells_what_changed() -> None:
     [
         ({"rate": 1.2}, "from 0 to 1"), ({"tolerance": -0.1}, "from 0 to 1"), ({"columns": ()}, "columns"),
         ({"k": 0}, "BlankAndImpute.k"), ({"method": "guess"}, "method"), ({"donor": "best"}, "donor"),
+        ({"columns": "job"}, "put it into brackets"), ({"seed": -1}, "seed"), ({"rate": None}, "number from 0 to 1"),
+        ({"predictors": ("age",)}, "is for method='model'"), ({"near": ("size",)}, "is for donor"),
+        ({"method": "model", "donor": "nearest"}, "is for method='hot deck'"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:

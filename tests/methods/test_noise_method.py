@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.methods.microdata.records import Microdata
+from tablesafe.methods.microdata.tables import published, tabulated
 from tablesafe.methods.noise.factors import SHAPES, Shape, balanced, draw_sizes
+from tablesafe.methods.noise.reading import announced
+from tablesafe.methods.noise.records import Drawing, noise_records
 
 
 def firms(n: int = 400, seed: int = 0) -> pl.DataFrame:
@@ -65,7 +69,7 @@ def test_noise_adds_up_and_says_nothing_false(
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_sizes_keep_between_their_limits(shape: Shape) -> None:
-    sizes = draw_sizes(np.random.default_rng(1), 20_000, 0.05, 0.15, shape)
+    sizes = draw_sizes(np.random.default_rng(1).random(20_000), 0.05, 0.15, shape)
     assert sizes.min() >= 0.05
     assert sizes.max() <= 0.15
     mean = {"uniform": 0.1, "triangular": 0.05 + 0.1 / 3, "normal": 0.1}[shape]
@@ -130,6 +134,70 @@ def test_equal_seed_equal_release_whatever_the_order_of_the_records() -> None:
     assert (first.values != ts.protect(one, ts.Noise(seed=10)).values).any()
 
 
+def test_a_respondent_has_one_factor_in_every_table_and_filter() -> None:
+    records = firms(300)
+    method = ts.Noise(seed=9)
+    part = (records["region"] == "N").to_numpy()
+    all_of_it = method.edit(problem(records, holding="group")).records["turnover"].to_numpy()
+    filtered = method.edit(problem(records, holding="group", where={"region": ["N"]})).records["turnover"].to_numpy()
+    np.testing.assert_array_equal(all_of_it[part], filtered)
+
+
+def test_without_a_seed_factors_hang_on_the_amounts_which_are_secret() -> None:
+    records = firms(300)
+    other = records.with_columns(turnover=pl.col("turnover") + (pl.int_range(300) == 0))
+
+    def up(frame: pl.DataFrame, seed: int | None) -> list[bool]:
+        after = ts.Noise(columns=("turnover",), respondent="firm", seed=seed).edit(frame).records
+        return (after["turnover"] > frame["turnover"]).to_list()
+
+    assert up(records, None) == up(records, None)
+    assert up(records, None) != up(other, None), "whoever knows the respondents could draw the factors again"
+    assert up(records, 1) == up(other, 1)
+    assert "12345" not in repr(ts.Noise(seed=12345))
+
+
+def test_records_without_a_respondent_are_on_their_own() -> None:
+    records = firms(200).with_columns(firm=pl.lit(None, dtype=pl.String), turnover=pl.lit(1_000_000))
+    after = ts.Noise(columns=("turnover",), respondent="firm").edit(records).records["turnover"]
+    assert after.n_unique() > 150
+    assert 50 < (after > 1_000_000).sum() < 150
+
+
+def test_columns_may_be_called_like_measures() -> None:
+    records = firms(100).rename({"region": "true", "trade": "published"})
+    found = problem(records, dimensions=["true", "published"])
+    frame = ts.Noise(announce="range").outcome(found).tables["noise_insiders.csv"]
+    assert {"true (column)", "published (column)", "true", "published"} <= set(frame.columns)
+
+
+def test_bounds_that_leave_out_the_truth_are_never_published() -> None:
+    found = problem(firms(100))
+    short = np.zeros(len(found.table), dtype=np.bool_)
+    wrong = found.table.value + 1
+    with pytest.raises(AssertionError, match="leave out the truth"):
+        published(found, found.table.integers, wrong, wrong + 5, short, method="noise")
+    with pytest.raises(AssertionError, match="was changed"):
+        published(found, found.table.integers + 1, found.lower, found.upper, ~short, method="noise")
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000), st.sampled_from([1.0, 5.0, 40.0, 99.0]), st.sampled_from([None, "weight"]))
+def test_what_is_announced_holds_the_truth_of_small_amounts_too(seed: int, most: float, weight: str | None) -> None:
+    records = firms(90, seed).with_columns(turnover=pl.col("turnover") % 4)
+    found = problem(records, weight=weight)
+    after = tabulated(found.table, noise_adding(found, most, seed), "Noise", weight=None)
+    lower, upper = announced(found, after, most / 100)
+    assert (lower <= found.table.value + 1e-9).all()
+    assert (found.table.value - 1e-9 <= upper).all()
+    assert (upper[found.table.value > 0] < np.inf).all()
+
+
+def noise_adding(found: ts.Problem, most: float, seed: int) -> pl.DataFrame:
+    drawing = Drawing(0.01, most / 100, "uniform", seed, None, None, (), {})
+    return noise_records(Microdata.of(found, "Noise"), drawing, found).adding
+
+
 def test_balanced_noise_cancels_in_safe_cells_and_stays_in_sensitive_ones() -> None:
     records = firms(2_000, 2)
     found = problem(records)
@@ -142,6 +210,16 @@ def test_balanced_noise_cancels_in_safe_cells_and_stays_in_sensitive_ones() -> N
         return float(np.mean([np.abs(r.values / found.table.value - 1)[inner].mean() for r in releases]))
 
     assert size(offset) < 0.5 * size(plain)
+
+
+def test_balancing_does_not_offset_the_noise_of_two_firms_in_a_sensitive_cell() -> None:
+    trade = [f"t{i:02d}" for i in range(40) for _ in range(2)]
+    records = pl.DataFrame({"firm": range(80), "trade": trade, "turnover": [100_000] * 80})
+    found = problem(records, dimensions=["trade"])
+    assert found.sensitivity.mask.sum() == 40
+    after = ts.Noise(balance={"trade": -1}, seed=2).edit(found).records
+    up = after.group_by("trade").agg((pl.col("turnover") > 100_000).sum())["turnover"]
+    assert set(up) == {0, 1, 2}, "of two firms both may go the same way"
 
 
 @settings(max_examples=30)
@@ -266,6 +344,7 @@ def test_real_utilities(instances: Path) -> None:
     [
         {"least_percent": 0}, {"least_percent": 20}, {"most_percent": 100}, {"shape": "flat"}, {"level": "firm"},
         {"announce": "all"}, {"level": "cell", "announce": "range"}, {"level": "cell", "balance": {"region": 1}},
+        {"least_percent": "5"}, {"columns": "turnover"}, {"respondent": 3}, {"seed": -1}, {"seed": 0.5},
     ],
 )  # fmt: skip
 def test_wrong_options_are_refused(options: dict[str, object]) -> None:

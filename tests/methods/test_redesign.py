@@ -420,3 +420,35 @@ def test_the_command_names_what_it_cannot_read(tmp_path: Path, capsys: pytest.Ca
     assert call(["redesign", str(job), "--name", "A+B"]) == 2
     assert "--name 'A+B=North'" in capsys.readouterr().err
     assert call(["redesign", str(job), "--keep", "colour"]) == 2
+
+
+@settings(max_examples=15)
+@given(rows=ROWS)
+def test_single_steps_promise_what_they_keep_where_groups_are_judged(rows: list[tuple[str, str, int, int]]) -> None:
+    """A group is a row with its parts, so joined cells cannot be judged by themselves."""
+    table = ts.tabulate(records(rows), dimensions={"region": REGIONS, "size": None}, zeros=True)
+    problem = ts.Problem(table, rules=[ts.Levels(of=ts.GroupDisclosure(over=("size",)))])
+    found = ts.redesign(problem, steps=4)
+    assert all(after.design.risk < before.design.risk for before, after in pairwise(found.path))
+    for each in found.first:
+        left = found.scale.measure(take(problem, each.step).problem).risk
+        assert each.risk == found.scale.start.risk - left > 0
+
+
+def test_records_are_counted_where_firms_stand_in_several_cells() -> None:
+    frame = example().with_columns(firm=pl.col("firm") % 7)
+    problem = ts.Problem(
+        ts.tabulate(frame, dimensions={"region": REGIONS, "size": None}, respondent="firm"), rules=[ts.Threshold(n=3)]
+    )
+    found = ts.redesign(problem, steps=1)
+    assert found.first
+    for each in found.first:
+        now = found.scale.measure(take(problem, each.step).problem)
+        assert each.bits == pytest.approx(found.scale.start.information - now.information)
+
+
+@pytest.mark.parametrize("options", [{"target": "none"}, {"pace": "slow"}, {"complementary_s": "long"}])
+def test_text_where_numbers_are_due_is_refused(options: dict[str, Any]) -> None:
+    problem = ts.Problem(ts.tabulate(example(), dimensions=["region", "size"]), rules=[ts.Threshold(n=3)])
+    with pytest.raises(InvalidOption, match=next(iter(options))):
+        ts.redesign(problem, **options)

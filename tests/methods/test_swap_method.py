@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.methods.microdata.records import Microdata
+from tablesafe.methods.swap.borders import never_left
 from tablesafe.methods.swap.pairing import NOBODY, Pairs
 
 AREAS = ("region", "municipality")
@@ -65,7 +67,7 @@ def test_promised_totals_stay_exactly(
     try:
         edited = quietly(method, records)
     except InvalidOption as error:
-        assert "no two records" in str(error)  # noqa: PT017
+        assert "no two units" in str(error)  # noqa: PT017
         return
     after = edited.records
     for levels in (AREAS, ("region",)):
@@ -122,6 +124,78 @@ def test_whoever_is_too_rare_in_a_region_leaves_it() -> None:
     both = records.with_columns(now=edited.records["region"]).filter(rare)
     assert (both["now"] != both["region"]).all()
     assert edited.facts["units at risk swapped"] == edited.facts["units at risk"]
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 10_000), st.integers(30, 500), st.integers(2, 12), st.sampled_from([0.05, 0.3, 1.0]), st.booleans(),
+    st.sampled_from([("sex",), ("sex", "job")]),
+)  # fmt: skip
+def test_nobody_rare_swaps_without_crossing_the_border(
+    seed: int, n: int, areas: int, rate: float, everyone: bool, match: tuple[str, ...]
+) -> None:
+    records = census(n, seed, areas)
+    method = ts.Swap(
+        geography=AREAS, match=match, key=("age", "job"), rate=rate, all_at_risk=everyone, fallback=(("sex",),),
+        seed=seed,
+    )  # fmt: skip
+    try:
+        edited = quietly(method, records)
+    except InvalidOption as error:
+        assert "no two units" in str(error)  # noqa: PT017
+        return
+    rare = records.select(pl.len().over("region", "age", "job") < 3).to_series().to_numpy()
+    stayed = (edited.records["region"] == records["region"]).to_numpy()
+    assert records["region"].n_unique() == 1 or not (edited.changed & rare & stayed).any()
+    if records["region"].n_unique() == 1 and everyone and records["municipality"].n_unique() > 1:
+        assert edited.changed[rare].any() or not rare.any(), "without a border they swap at the next level"
+
+
+def test_somebody_at_risk_without_a_partner_is_told() -> None:
+    records = census(1_200, 4).with_columns(job=pl.when(pl.int_range(1_200) == 7).then(pl.lit("king")).otherwise("job"))
+    with pytest.warns(UserWarning, match="1 units at risk stay where they are"):
+        edited = ts.Swap(
+            geography=AREAS, match=("job",), key=("job",), rate=0.2, all_at_risk=True, seed=1
+        ).edit(records)  # fmt: skip
+    assert not edited.changed[7]
+
+
+def test_an_area_that_everyone_is_matched_on_is_never_left_and_known() -> None:
+    records = census(1_200, 6)
+    pairs = records.select("region", "municipality").unique().sort("region", "municipality").rows()
+    tree = ts.Hierarchy.from_pairs([("Total", r) for r in ("R0", "R1", "R2")] + list(pairs))
+    table = ts.tabulate(
+        records, dimensions={"place": tree, "job": None}, column_of={"place": "municipality"}, zeros=True
+    )
+    depth = tree.depth[table.codes[:, 0]]
+    for match, known in ((("sex",), False), (("sex", "region"), True)):
+        release = quietly_protected(ts.Problem(table), ts.Swap(geography=("place",), match=match, rate=0.2))
+        exact = release.lower == release.upper
+        assert bool(exact[depth == 1].all()) is known
+        assert not exact[depth == 2].all()
+        assert bool((release.values == table.value)[depth == 1].all()) is known
+
+
+@settings(max_examples=15)
+@given(st.lists(st.tuples(st.sampled_from("ABCD"), st.sampled_from("fm")), min_size=1, max_size=9))
+def test_an_area_is_known_only_if_it_holds_all_of_a_class_or_none(rows: list[tuple[str, str]]) -> None:
+    records = pl.DataFrame(rows, schema=["place", "sex"], orient="row")
+    table = ts.tabulate(records, dimensions=["place", "sex"], zeros=True)
+    microdata = Microdata.of(table, "Swap")
+    found = never_left(table, microdata, ["place"], microdata.classes(["sex"]))
+    for code in {place for place, _ in rows}:
+        parts = [{place == code for place, sex in rows if sex == one} for one in "fm"]
+        at = table.index(place=code)
+        assert found[at] == all(len(part) <= 1 for part in parts)
+    assert found[table.index()]
+
+
+def test_columns_may_be_called_like_measures() -> None:
+    strata = (
+        ts.Swap(geography=("units",), rate=0.2).edit(census().rename({"municipality": "units"})).tables["strata.csv"]
+    )
+    assert strata["units (column)"].str.starts_with("M").all()
+    assert strata["units"].sum() == 900
 
 
 def test_those_at_risk_come_first_and_others_stay_near() -> None:
@@ -305,7 +379,11 @@ def test_pairs_cross_borders_within_their_groups(seed: int, n: int, areas: int, 
         ({"rate": 1.2}, "from 0 to 1"), ({"rate": -0.1}, "from 0 to 1"), ({"geography": ()}, "geography"),
         ({"k": 0}, "Swap.k"), ({"k": 2.5}, "Swap.k"), ({"rate_by_population": ((1.5, 0.1),)}, "whole"),
         ({"rate_by_population": ((100, 1.1),)}, "from 0 to 1"), ({"new_cells": "drop"}, "new_cells"),
-        ({"announce": "rate", "all_at_risk": True}, "all_at_risk"),
+        ({"announce": "rate", "all_at_risk": True}, "all_at_risk"), ({"rate": "5%"}, "Swap.rate must be a number"),
+        ({"geography": "municipality"}, "put it into brackets"), ({"match": "sex"}, "Swap.match must be a list"),
+        ({"fallback": ("sex",)}, "list of lists"), ({"rate_by_population": (100, 0.3)}, "pairs"),
+        ({"household": 3}, "name of a column"), ({"seed": -1}, "Swap.seed"), ({"seed": 1.5}, "Swap.seed"),
+        ({"seed": None}, "Swap.seed"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_refused(options: dict[str, object], words: str) -> None:
@@ -314,12 +392,15 @@ def test_wrong_options_are_refused(options: dict[str, object], words: str) -> No
 
 
 def test_wrong_columns_and_tables_are_refused() -> None:
-    records = census()
+    records = census().with_columns(lists=pl.concat_list("age", "sex"))
     for options, words in (
         ({"geography": ("municipalty",)}, "did you mean 'municipality'"),
-        ({"geography": AREAS, "match": ("household", "income", "job")}, "no two records"),
+        ({"geography": AREAS, "match": ("household", "income", "job")}, "no two units"),
         ({"geography": AREAS, "match": ("region",)}, "which the swap changes"),
         ({"geography": AREAS, "household": "sex"}, "other areas too"),
+        ({"geography": AREAS[::-1]}, "coarsest level first"),
+        ({"geography": AREAS, "household": "household", "carry": ("income",)}, "several entries"),
+        ({"geography": ("lists",)}, "holds lists"),
     ):
         with pytest.raises(InvalidOption, match=words):
             ts.Swap(**options, rate=0.3).edit(records)

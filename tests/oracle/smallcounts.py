@@ -8,22 +8,44 @@ import numpy as np
 
 
 def possible(sums: np.ndarray, shown: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the most that each cell can be, by trying every table of rounded counts.
+    """The least and the most that each cell can be, over every table from which the method could have come here.
 
-    `sums` has a row per cell and a column per unit; `shown` holds the published counts, −1 for cells not shown. A unit
-    shows what it is, or was 1 to limit − 1 and shows 0 or the limit; then some published count with it has only such.
+    `sums` has a row per cell and a column per unit; `shown` holds the published counts, −1 for cells not shown.
     """
     seen = shown >= 0
-    most = [shown[seen & (column > 0)].min() for column in sums.T]
-    rounded = np.array(list(product(*(range(top + 1) for top in most))))
-    rounded = rounded[(rounded @ sums[seen].T == shown[seen]).all(axis=1)]
-    either = np.isin(rounded, [0, limit])
-    changed = np.zeros(rounded.shape, dtype=bool)
-    for row in sums[seen] > 0:
-        changed |= (either | ~row).all(axis=1)[:, None] & row
-    least = np.where(changed & (rounded == limit), 1, rounded)
-    most_true = np.where(changed & (rounded == 0), limit - 1, rounded)
-    return (least @ sums.T).min(axis=0), (most_true @ sums.T).max(axis=0)
+    most = [max(shown[seen & (column > 0)].min(), limit - 1) for column in sums.T]
+    parts, goal = sums[seen], tuple(shown[seen].tolist())
+    tables = [
+        table
+        for table in map(np.array, product(*(range(top + 1) for top in most)))
+        if goal in outcomes(table, parts, limit)
+    ]
+    cells = np.array(tables) @ sums.T
+    return cells.min(axis=0), cells.max(axis=0)
+
+
+def outcomes(table: np.ndarray, parts: np.ndarray, limit: int) -> set[tuple[int, ...]]:
+    """Everything that can be published of a table, whichever way each small unit goes, round after round."""
+    small_unit = (table > 0) & (table < limit)
+    ends: set[tuple[int, ...]] = set()
+    seen: set[tuple[bytes, bytes]] = set()
+    waiting = [(np.zeros(len(table), dtype=bool), table)]
+    while waiting:
+        changed, rounded = waiting.pop()
+        if (changed.tobytes(), rounded.tobytes()) in seen:
+            continue
+        seen.add((changed.tobytes(), rounded.tobytes()))
+        counts = parts @ rounded
+        small = (counts > 0) & (counts < limit)
+        if not small.any():
+            ends.add(tuple(counts.tolist()))
+            continue
+        now = changed | (parts[small].any(axis=0) & small_unit)
+        for way in product((0, limit), repeat=int(now.sum())):
+            new = table.copy()
+            new[now] = way
+            waiting.append((now, new))
+    return ends
 
 
 def least_error(sums: np.ndarray, counts: np.ndarray, limit: int) -> int:

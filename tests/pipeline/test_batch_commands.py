@@ -115,10 +115,59 @@ def test_rounding_and_adjustment(tmp_path: Path, data: str) -> None:
     assert np.abs(residual).max() < 1e-6
 
 
-def test_a_type_that_cannot_hold_a_release_names_its_line(tmp_path: Path, data: str) -> None:
-    with pytest.raises(ts.TablesafeError, match=r"(?s)j.arb, line 7, <WRITETABLE>: .*type 4.*types 1, 2 and 3"):
-        run(tmp_path, data, f'{READ}<SUPPRESS> CTA(1)\n<WRITETABLE> (1,4,,"c.sbs")\n')
-    assert not (tmp_path / "internal").exists(), "nothing is written by halves"
+@pytest.mark.parametrize(("method", "kind"), [("CTA(1)", 4), ("CTA(1)", 5), ("RND(1,5)", 6)])
+def test_a_type_that_cannot_hold_a_release_is_refused_at_once(
+    tmp_path: Path, data: str, method: str, kind: int
+) -> None:
+    with pytest.raises(ts.TablesafeError, match=rf"(?s)j.arb, line 7: <WRITETABLE>: type {kind} .*types 1, 2 and 3"):
+        run(tmp_path, data, f'{READ}<SUPPRESS> {method}\n<WRITETABLE> (1,{kind},,"c.txt")\n')
+
+
+@pytest.mark.parametrize(
+    ("writes", "name"),
+    [
+        ('<WRITETABLE> (1,3,,"region.hrc")', "region.hrc"),
+        ('<WRITETABLE> (1,5,,"d.tab")', "d.rda"),
+        ('<WRITETABLE> (1,3,,"r.grc")', "r.grc"),
+        ('<WRITETABLE> (1,5,,"x.tab")', "x_1_act.hrc"),
+        ('<LOGBOOK> "d.asc"', "d.asc"),
+        ('<LOGBOOK> "j.arb"', "j.arb"),
+        ('<VERSIONINFO> "region.hrc"', "region.hrc"),
+    ],
+)
+def test_nothing_that_is_read_is_written_over(tmp_path: Path, data: str, writes: str, name: str) -> None:
+    meta = META.replace("  <HIERLEVELS> 1 2\n", '  <HIERCODELIST> "x_1_act.hrc"\n  <HIERLEADSTRING> "@"\n')
+    files = {"d.rda": meta, "r.grc": "1: 1-2\n2: 3\n", "x_1_act.hrc": "A\n@A01\n@A02\n@A03\nB11\nB12\nC20\n"}
+    text = (
+        TABLE.replace('"region"', '"region""size"')
+        + f'<READMICRODATA>\n<RECODE> 1, size, "r.grc"\n<SUPPRESS> MOD(1)\n{writes}\n'
+    )
+    with pytest.raises(ts.TablesafeError, match=rf"j.arb, line 8.*{name!r} is read by this job"):
+        run(tmp_path, data, text, **files)
+    wanted = {"d.asc": data, "region.hrc": REGION, "j.arb": text, **files}
+    assert {each: (tmp_path / each).read_text(encoding="utf-8") for each in wanted} == wanted
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(wanted)
+
+
+@pytest.mark.parametrize(
+    "writes",
+    ['<LOGBOOK> "a.txt"\n<WRITETABLE> (1,3,,"a.txt")', '<WRITETABLE> (1,5,,"a.tab")\n<WRITETABLE> (1,3,,"a.rda")'],
+)
+def test_no_file_is_written_by_two_commands(tmp_path: Path, data: str, writes: str) -> None:
+    with pytest.raises(ts.TablesafeError, match=r"j.arb, line 7: 'a\.(txt|rda)' is written on line 6 already"):
+        run(tmp_path, data, READ + writes)
+
+
+def test_a_log_may_be_named_twice(tmp_path: Path, data: str) -> None:
+    run(tmp_path, data, f'<LOGBOOK> "l.log"\n{READ}<LOGBOOK> "l.log"\n')
+    assert (tmp_path / "l.log").read_text(encoding="utf-8").count("have been read") == 1
+
+
+def test_a_response_that_is_no_number_is_refused_where_it_is_named(tmp_path: Path, data: str) -> None:
+    with pytest.raises(
+        ts.TablesafeError, match=r"(?s)line 3, <SPECIFYTABLE>: 'group' cannot be added up.*add <NUMERIC>"
+    ):
+        run(tmp_path, data, READ.replace('"v"', '"group"'))
 
 
 def test_lambda_and_distance_reach_the_method(tmp_path: Path, data: str) -> None:
@@ -154,7 +203,7 @@ def test_every_type_of_file_is_written(tmp_path: Path, data: str) -> None:
     for name in ("t4.txt", "t5.txt", "t.jj"):
         assert stat.S_IMODE((tmp_path / "out" / name).stat().st_mode) == 0o600, "every value is in it"
     warned = " ".join(result.warnings)
-    assert all(f"{name} holds values that are withheld" in warned for name in ("t4.txt", "t5.txt", "t.jj"))
+    assert all(f"{name} holds true values" in warned for name in ("t4.txt", "t5.txt", "t.jj"))
     assert set(result.files) >= {tmp_path / "out" / name for name in names}
 
 
@@ -251,7 +300,7 @@ def test_a_priori_lines_that_cannot_be_followed_are_left_out_and_said(tmp_path: 
     warned = " ".join(result.warnings)
     assert "2 lines cannot be read and were left out: 5, 7" in warned
     assert "1 lines contradict" in warned
-    assert "1 name cells that the table does not have" in warned
+    assert "1 line was left out: 1 of cells that are not in the table; the first is h.hst, line 4" in warned
 
 
 @pytest.mark.parametrize(("line", "message"), [("Q;1;u", "'Q'.*h.hst, line 1"), ("A01; 1;x", "h.hst, line 1.*'x'")])

@@ -92,6 +92,11 @@ def test_sums_of_inner_cells_not_shown_state_what_can_be_known(inner: list[int],
     assert (release.upper[4:] == most[4:]).all()
     alone = release.values == 0
     assert (release.lower[alone] == 0).all()
+    findings = audit(problem, release, cells="all", insiders=False, unions=False, certify=False, integers=True)
+    assert (findings.lower >= least[findings.cells]).all()  # judged as if all were shown: no wider than what can be
+    assert (findings.upper <= most[findings.cells]).all()
+    small = (table.value > 0) & ~np.isin(np.arange(9), findings.cells[findings.lower < findings.upper])
+    assert not small.any()
 
 
 @given(st.integers(2, 9), st.integers(0, 10**6), st.booleans())

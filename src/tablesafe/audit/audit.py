@@ -71,9 +71,10 @@ def audit(
     if cells not in {"sensitive", "all"}:
         raise InvalidOption(f"audit's cells must be 'sensitive' or 'all', got {cells!r}.")
     _refuse_foreign(problem, release)
-    system = System.of(problem, release)
+    judged = release.as_judged
+    system = System.of(problem, judged)
     whole = _knows_whole_numbers(problem.table, integers)
-    work = _Work(problem, release, system, whole, certify, executor, progress, time_limit_s, checkpoint)
+    work = _Work(problem, judged, system, whole, certify, executor, progress, time_limit_s, checkpoint)
     question = Question.of(problem, system, everything=cells == "all")
     quick = len(system) > (MANY_WHOLE if whole else MANY) and bool((release.status == Status.CHANGED).any())
     exact = exact and not quick
@@ -101,7 +102,7 @@ def audit(
         return findings
     others = tuple(str(opening) for opening in findings.beyond_outsiders)
     certificate = Certificate(
-        problem, release, system, groups, question.cells[~protected], others, findings.attackers, whole
+        problem, judged, system, groups, question.cells[~protected], others, findings.attackers, whole
     )
     return replace(findings, certificate=certificate)
 

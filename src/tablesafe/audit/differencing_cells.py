@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from tablesafe.audit.differencing_codes import overlap_of
 from tablesafe.audit.disclosures import Differences, Disclosure, Kind
 from tablesafe.audit.integers import integer_intervals
 from tablesafe.audit.intervals import exact_intervals
-from tablesafe.audit.overlap import Overlap
+from tablesafe.audit.overlap import Overlap, hashes
 from tablesafe.audit.subtracting import Subtractions, subtractions
 from tablesafe.audit.system import System, snapped
 from tablesafe.equations import Floats, Integers, Mask
@@ -24,6 +25,7 @@ from tablesafe.release import Release
 from tablesafe.rules.sensitivity import Rule, Sensitivity
 from tablesafe.solve.agreeing import whole_answer
 from tablesafe.table import Table
+from tablesafe.tabulate.origin import Origin
 
 SECONDS = 60.0
 """Time for a first table of parts that agrees with all that is published."""
@@ -41,7 +43,10 @@ def from_tables(
         raise InvalidOption("Differencing takes at least two tables.\n\nHint: {'districts': table, 'squares': other}")
     shown = _Shown.of(source, integers)
     _require_counting(rules, shown)
+    if not dimensions and not correspondence:
+        _refuse_filters(shown.tables)
     overlap = overlap_of(shown.tables, dimensions, correspondence)
+    _refuse_unequal(overlap, shown)
     given = subtractions(overlap, shown.exact)
     found = _judged(given, overlap, shown, rules)
     if shown.counts:
@@ -124,6 +129,32 @@ def _refuse_strange(tables: Mapping[str, Table]) -> None:
         raise InvalidTable(
             f"The tables are of different responses, {one!r} and {other!r}, which cannot be subtracted.\n\n"
             f"Hint: read them with the same response=."
+        )
+
+
+def _refuse_filters(tables: Mapping[str, Table]) -> None:
+    """Equal codes stand for equal units only where the tables count the same records."""
+    filters = {name: table.origin.plan.where for name, table in tables.items() if isinstance(table.origin, Origin)}
+    for (first, one), (name, other) in pairwise(filters.items()):
+        if str(other) != str(one):
+            raise InvalidTable(
+                f"Tables {first!r} and {name!r} count different records ({one or 'all'}; {other or 'all'}), but use "
+                f"the same codes.\n\nHint: give the records, and tables=[ts.Published(...), ...]; or say how the "
+                f"codes overlap (dimensions=, correspondence=)."
+            )
+
+
+def _refuse_unequal(overlap: Overlap, shown: _Shown) -> None:
+    """Cells of the same units have the same value."""
+    cells = np.flatnonzero(shown.exact)
+    _, first, same = np.unique(hashes(overlap.members[cells]), axis=0, return_index=True, return_inverse=True)
+    other = cells[first[same.ravel()]]
+    bad = np.flatnonzero(shown.lower[cells] != shown.lower[other])
+    if bad.size:
+        one, two = overlap.describe(int(other[bad[0]])), overlap.describe(int(cells[bad[0]]))
+        raise InvalidTable(
+            f"The tables contradict each other: {one} and {two} count the same units, but their values differ.\n\n"
+            f"Hint: were they made from the same records, and does the correspondence hold?"
         )
 
 

@@ -47,7 +47,11 @@ def from_records(
         raise InvalidOption(
             "GroupDisclosure alone cannot judge differences.\n\nHint: add a rule about contributors, ts.Threshold(n=3)."
         )
-    records = _typed(read_source(source, name="the records").frame).with_row_index(ROW)
+    read = read_source(source, name="the source")
+    for each in tables:
+        for name in each.dimensions:
+            read.require((each.column_of or {}).get(name, name))
+    records = _typed(read.frame).with_row_index(ROW)
     made = {each.name: _table(records, each, options) for each in tables}
     leaves = [_leaves(records.height, made[each.name], each) for each in tables]
     overlap, part = _overlapping(made, leaves)

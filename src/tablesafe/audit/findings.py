@@ -102,7 +102,10 @@ class Findings:
     def attackers(self) -> tuple[str, ...]:
         """Whom the audit looked at, in words."""
         looked = (self.insiders, self.unions)
-        return ("Anyone who sees the release.", *(found.searched for found in looked if found is not None))
+        outsider = "Anyone who sees the release."
+        if self.release.judged is not None:
+            outsider = "Anyone who sees the release, even if they know what inner cells not shown were changed to."
+        return (outsider, *(found.searched for found in looked if found is not None))
 
     @property
     def value(self) -> Floats:

@@ -12,7 +12,8 @@ hold for every insider as they do for the outsider, with three exceptions. To th
 cell it is no secret. From the largest contributor, and a coalition with it, the cell must hide not the largest but the
 next largest contributor: with the tolerance t that the level implies, `level = t·x1 − (X − x1 − x2)`, that is
 `t·m − (X − c − m)` for a coalition that has c itself, where m is the largest other; if this is not above zero, the
-others hide each other, and nothing more is asked. And nothing is asked below what the coalition has itself.
+others hide each other, and nothing more is asked. And nothing is asked below what the coalition has itself; where a
+shadow variable ranks the contributors, that is what it has in the parts of which it is the only contributor.
 
 **What is not known.** Where a table keeps fewer contributors than a cell has, insiders may have more than is listed
 (see `knowledge`). A finding is certain when what is listed is enough for it, and possible otherwise.
@@ -204,6 +205,8 @@ class _Search:
         """Witnesses for the cell that is looked at, which convinced somebody."""
         self.components = components(self.system.matrix)
         self.openings: dict[int, list[_Opening]] = {}
+        self.last: tuple[Members, Floats] | None = None
+        """What the coalition looked at last has in each unknown cell."""
         self.cut = False
 
     def run(self) -> None:
@@ -381,6 +384,9 @@ class _Search:
         need, known = self.needs[target], self.knowledge
         if need.bare or known.lists.negative or not members:
             return need
+        if known.lists.shadow:
+            room = float(self.system.truth[target]) - self._has(members)[target]
+            return replace(need, lower=min(need.lower, max(room, 0.0)))
         inside = np.isin(known.who[target], members) & (known.who[target] >= 0)
         value, own, listed = float(self.system.truth[target]), known.own[target], known.who[target] >= 0
         left = max(value - float(own.sum()), 0.0)
@@ -388,6 +394,12 @@ class _Search:
         if not certain:
             unlisted = min(float(own[-1]), left) if listed.all() else 0.0
         return _for_members(need, value, own, inside, listed, unlisted)
+
+    def _has(self, members: Members) -> Floats:
+        """What a coalition is known to have in each unknown cell; kept for the next target."""
+        if self.last is None or self.last[0] != members:
+            self.last = (members, self.knowledge.least(members)[self.system.cells])
+        return self.last[1]
 
     # -- what is told --------------------------------------------------------------------------------------------------
 

@@ -4,12 +4,16 @@ A contributor (a respondent, or a holding where the table knows holdings) knows 
 knows that the cell is no less than that, where no contribution is negative; a cell of which it is the only contributor
 it knows exactly. A coalition adds up what its members know. With sampling weights a contributor is taken to know what
 it adds to the published total: the stronger attacker. Contributors that were ranked by a shadow variable have told
-nothing about the value itself; of them only those who are alone in a cell know something.
+nothing about the value itself; of them only those who are alone in a cell know something: that cell, and that totals of
+it are no less.
 
 Of a contributor that a cell does not list among its largest only a limit is known: it has no more there than the
 smallest that is listed, than remains of the cell, than it has in a total of which the cell is a part (less what it has
 in the other parts), and nothing where all contributors are listed. Taken as its knowledge, that limit makes the
 attacker as strong as it can be: whoever is safe from it is safe, and what is open only to it is possibly open.
+
+Contributors without a name are taken to be different ones, unless they must be the same: the only contributor of a
+total is the only one of its parts, and where counts add up, each contributor of a total is one of a single part.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Integers, Mask
@@ -49,6 +54,8 @@ class Lists:
     """Identities from here on are nameless."""
     negative: bool
     """Whether contributions can be negative: then only cells with one contributor are known to anybody."""
+    shadow: bool = False
+    """Whether contributors are ranked by a shadow variable, so that what they add is told only where they are alone."""
 
     @classmethod
     def of(cls, table: Table) -> Self | None:
@@ -78,7 +85,44 @@ class Lists:
         told = np.where(full, MANY, listed) if everyone is None else np.maximum(everyone, listed)
         left = np.maximum(table.integers - own.sum(axis=1), 0.0)
         unlisted = np.where(told > listed, np.minimum(own[:, -1], left), 0.0)
-        return cls(np.where(used, names, -1), own, told, unlisted, nobody, negative)
+        if everyone is not None and bool((used & (identity < 0)).any()):
+            names = _same_people(table, np.where(used & (identity < 0), names, -1), own, everyone, names)
+        shadow = kept is not None and SHADOW in table.columns
+        return cls(np.where(used, names, -1), own, told, unlisted, nobody, negative, shadow)
+
+
+def _same_people(table: Table, nameless: Integers, own: Floats, everyone: Integers, names: Integers) -> Integers:
+    """One number for nameless contributors who must be the same.
+
+    The only contributor of a total is the only one of its parts. And where the parts of a total have as many
+    contributors as it has, each is in one part, with the same amount; equal amounts cannot be told apart and stay.
+    """
+    signs = table.equations.tocoo()
+    counted = np.bincount(signs.row, np.where(signs.data > 0, everyone[signs.col], 0), table.equations.shape[0])
+    plain = np.bincount(signs.row, signs.data < 0, table.equations.shape[0]) == 1
+    row, part = signs.row[signs.data > 0], signs.col[signs.data > 0]
+    row, part = row[plain[row]], part[plain[row]]
+    total = table.totals[row]
+    alone = (everyone[total] == 1) & (everyone[part] == 1) & (nameless[total, 0] >= 0) & (nameless[part, 0] >= 0)
+    one, other = [names[total[alone], 0]], [names[part[alone], 0]]
+    split = (counted[row] == everyone[total]) & ~alone
+    rows, listed = np.repeat(row[split], own.shape[1]), (part[split, None], np.arange(own.shape[1]))
+    amount, who = own[listed].ravel(), nameless[listed].ravel()
+    order = np.lexsort((-amount, rows))
+    rows, amount, who = rows[order], amount[order], who[order]
+    rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    tied = (rows[1:] == rows[:-1]) & (amount[1:] == amount[:-1])
+    single = ~(np.append(tied, False) | np.append(False, tied)) & (amount > 0) & (rank < own.shape[1]) & (who >= 0)
+    above, place = table.totals[rows[single]], rank[single]
+    fits = (own[above, place] == amount[single]) & (nameless[above, place] >= 0)
+    one.append(nameless[above, place][fits])
+    other.append(who[single][fits])
+    n = int(names.max(initial=0)) + 1
+    pairs = np.concatenate(one), np.concatenate(other)
+    _, group = connected_components(sparse.coo_array((np.ones(len(pairs[0])), pairs), shape=(n, n)), directed=False)
+    first = np.full(int(group.max(initial=0)) + 1, n)
+    np.minimum.at(first, group, np.arange(n))
+    return np.where(nameless >= 0, first[group[names]], names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +204,27 @@ class Knowledge:
         known = listed >= self.everyone[at]
         floor = self.system.lower[at] if self.lists.negative else np.maximum(own, self.system.lower[at])
         return at, np.minimum(floor, self.system.truth[at]), known
+
+    def least(self, members: Members) -> Floats:
+        """What members are known to have in each cell of the table: in a total no less than in its parts."""
+        has = np.zeros(len(self.system.table))
+        cell, own, _ = self.listings(members)
+        has[cell] = own
+        totals, parts = self._parts
+        while True:
+            summed = has.copy()
+            np.maximum.at(summed, totals, np.asarray(parts @ has))
+            if (summed == has).all():
+                return has
+            has = summed
+
+    @cached_property
+    def _parts(self) -> tuple[Integers, sparse.csr_array]:
+        """The totals of the table's equations, and what they are the sums of; none that subtract."""
+        table = self.system.table
+        matrix = sparse.csr_array(table.equations.astype(np.float64))
+        plain = np.flatnonzero(np.asarray((matrix < 0).sum(axis=1)) == 1)
+        return table.totals[plain], matrix[plain].maximum(0.0)
 
     def guesses(self, members: Members) -> Floats:
         """The most that these members can have in each unknown cell, as far as the lists of other cells tell."""

@@ -46,8 +46,9 @@ def difference(
 
     Jobs over the same records may differ in their filters and dimensions; every difference is judged by their rules.
     Jobs over finished cells need --correspondence or --equation to say how their codes overlap, unless they share their
-    codes. A job is called by its file name without the suffix. What is printed and written is confidential. The exit
-    code is 1 when something is given away.
+    codes. The methods of the jobs are not run: a cell counts as published, with its true value, unless --withheld names
+    it. A job is called by its file name without the suffix. What is printed and written is confidential. The exit code
+    is 1 when something is given away.
     """
     from tablesafe.io.frames import write_frame
     from tablesafe.job import load_job

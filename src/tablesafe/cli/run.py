@@ -54,7 +54,8 @@ def show_batch(batch: BatchResult, *, quiet: bool = False) -> None:
     for result in batch.results:
         show_result(result, quiet=quiet)
     if not quiet and not batch.results:
-        say(f"{len(batch.problems)} tables were read; the file asks neither to protect nor to write one.")
+        read = "1 table was" if len(batch.problems) == 1 else f"{len(batch.problems)} tables were"
+        say(f"{read} read; the file asks neither to protect nor to write one.")
     if not quiet:
         own = {path for result in batch.results for path in result.files}
         for path in batch.files:

@@ -190,11 +190,11 @@ def _without_zeros(table: Table, source: Source, cells: Integers) -> Integers:
     lost = int((cells < 0).sum())
     empty = int(zero[cells].sum())
     if lost or empty:
-        warnings.warn(
-            f"{source.name}: {lost + empty:,} lines were left out: {lost:,} name cells that the table does not have, "
-            f"{empty:,} structural zeros.",
-            stacklevel=3,
-        )
+        first = source.where(int(np.argmax((cells < 0) | zero[cells])))
+        many = "1 line was" if lost + empty == 1 else f"{lost + empty:,} lines were"
+        kinds = ((lost, "not in the table"), (empty, "structural zeros"))
+        why = ", ".join(f"{n:,} of cells that are {what}" for n, what in kinds if n)
+        warnings.warn(f"{source.name}: {many} left out: {why}; the first is {first}.", stacklevel=3)
     return np.where(zero[cells], -1, cells)
 
 

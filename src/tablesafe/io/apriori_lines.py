@@ -115,7 +115,7 @@ def instruction_numbers(source: Source) -> tuple[Floats, Floats]:
             row = int(np.argmax(bad))
             many = ("no number", "1 number", "2 numbers")[int(expected[row])]
             raise InvalidFile(
-                f"{source.where(row)}: {what[row]!r} is followed by {many}.\n\n"
+                f"{source.where(row)}: {what[row]!r} must be followed by {many}.\n\n"
                 f"Hint: 'c' needs a cost, 'pl' and 'ab' two numbers, the others none."
             )
         named = Source(text.alias("number").to_frame(), source.name, source.first_line)

@@ -121,7 +121,8 @@ def _numbers(source: Source, column: str) -> Floats:
     try:
         return source.numbers(column)
     except InvalidInput as error:
-        raise InvalidFile(str(error)) from error
+        written = {"upper": "p_int_ub", "lower": "p_int_lb"}.get(column, column)
+        raise InvalidFile(str(error).replace(repr(column), repr(written))) from error
 
 
 def _changes(source: Source) -> Floats:

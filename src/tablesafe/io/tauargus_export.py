@@ -24,6 +24,7 @@ from tablesafe.io.tauargus_write_tab import Texts, column_roles, intermediate
 from tablesafe.linking import RESPONSE
 from tablesafe.problem import Problem
 from tablesafe.release import Release
+from tablesafe.rules.contributions import SHADOW
 from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.table import Table
 from tablesafe.tabulate.plan import RECORDS
@@ -159,10 +160,11 @@ def _batch(
         spanned = "".join(f'"{dimension}"' for dimension in problem.table.dimensions)
         counts = problem.table.response == RECORDS
         response = "<freq>" if counts else f'"{name_of[Role.RESPONSE]}"'
+        shadow = f'"{name_of[Role.SHADOW]}"' if SHADOW in problem.table.columns else ""
         lines += [
             f'<OPENTABLEDATA> "{tab}"',
             f'<OPENMETADATA> "{rda}"',
-            f'<SPECIFYTABLE> {spanned}|{response}||"{name_of[Role.COST]}"',
+            f'<SPECIFYTABLE> {spanned}|{response}|{shadow}|"{name_of[Role.COST]}"',
             f"<SAFETYRULE> {MANUAL}",
         ]
     return "\n".join([*lines, "<READTABLE>", *closing(len(tables), commands)]) + "\n"

@@ -154,6 +154,17 @@ class Metadata:
         """The variables that can be added up in cells."""
         return self.having(Role.RESPONSE, Role.DIMENSION_AND_RESPONSE)
 
+    @property
+    def named(self) -> tuple[tuple[str, int], ...]:
+        """The files that it names, each with its line."""
+        found = [
+            (name, variable.line)
+            for variable in self.variables
+            for name in (variable.hierarchy_file, variable.code_list, *variable.perturbation.values())
+            if name is not None
+        ]
+        return tuple(found)
+
     def file(self, name: str, line: int = 0) -> Path:
         """A file that the metadata names, where it is or of the same name beside the metadata."""
         return find_beside(name, self.path, line)
@@ -176,7 +187,8 @@ def find_beside(name: str, path: Path, line: int = 0) -> Path:
         if candidate.name.lower() == last.lower():
             return candidate
     hint = did_you_mean(last, [entry.name for entry in beside]) or f"put {last!r} into the folder of {path.name}."
-    raise InvalidFile(f"There is no file {name!r}{where}, nor {last!r} beside it.\n\nHint: {hint}")
+    beside_it = "" if last == name else f", nor {last!r} beside it"
+    raise InvalidFile(f"There is no file {name!r}{where}{beside_it}.\n\nHint: {hint}")
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from tablesafe.io.tauargus_meta import Metadata, Role, Variable, metadata_text
 from tablesafe.io.tauargus_output import joined
 from tablesafe.io.tauargus_table import refuse_unwritable
 from tablesafe.io.tauargus_write_layout import Layout
-from tablesafe.io.tauargus_write_sheet import Sheet, response_name
+from tablesafe.io.tauargus_write_sheet import WITHHELD, Sheet, response_name
 from tablesafe.io.tauargus_write_tab import described_dimensions, distinct
 from tablesafe.release import Status
 from tablesafe.rules.contributions import SHADOW
@@ -92,7 +92,8 @@ def cell_key(sheet: Sheet, name: str) -> dict[str, str]:
     told += [(f"{response}_Orig", table.value)] if sheet.options.AO else []
     told += [(f"{response}_Diff", values - table.value)] if sheet.options.AD else []
     columns = lines.codes(quotes=sheet.options.QU)
-    columns += [lines.spread(sheet.number(each), absent="0") for _, each in told]
+    hidden = pl.Series(sheet.release.suppressed)
+    columns += [lines.spread(sheet.number(each).set(hidden, WITHHELD), absent="0") for _, each in told]
     names = distinct([each for each, _ in told], table)
     variables, described = described_dimensions(table.dimensions, path)
     variables += [Variable(name=each, role=Role.RESPONSE, decimals=table.decimals) for each in names]

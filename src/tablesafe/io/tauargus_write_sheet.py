@@ -27,7 +27,7 @@ Protected = Literal["suppressed", "rounded", "adjusted", "perturbed"]
 
 def protected_how(release: Release) -> Protected:
     """In which of τ-ARGUS's ways a release protects the table."""
-    known: dict[str, Protected] = {"round": "rounded", "adjust": "adjusted"}
+    known: dict[str, Protected] = {"round": "rounded", "adjust": "adjusted", "cell_key": "perturbed"}
     if release.method in known:
         return known[release.method]
     return "perturbed" if bool((release.status == Status.CHANGED).any()) else "suppressed"

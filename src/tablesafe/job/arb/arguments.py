@@ -9,7 +9,7 @@ from typing import Literal, cast
 
 from tablesafe.errors import InvalidOption
 from tablesafe.files import did_you_mean
-from tablesafe.io.tauargus_write_options import Kind, parse_kind, parse_options, unused
+from tablesafe.io.tauargus_write_options import parse_kind, parse_options, unused
 from tablesafe.job.arb.model import (
     Apriori,
     Clear,
@@ -157,7 +157,7 @@ def apriori(line: int, rest: str, say: Say) -> Apriori:
     """`"x.hst", 1, ";", 0, 0`"""
     pieces = split(rest.strip("()") if rest.startswith("(") else rest, ",")
     if not 3 <= len(pieces) <= 5:
-        raise Fault(f"there are {so_many(len(pieces))}, not 3 to 5", 'write "x.hst", 1, ";", 0, 0')
+        raise Fault(f"it has {so_many(len(pieces))}, not 3 to 5", 'write "x.hst", 1, ";", 0, 0')
     separator = pieces[2][1:-1] if re.fullmatch(r'".*"', pieces[2]) else pieces[2]
     separator = "\t" if separator.lower() in {"\\t", "tab"} else separator
     if len(separator) != 1:
@@ -176,7 +176,7 @@ def recode(line: int, rest: str, say: Say) -> Recode:
     """`1, Size, "x.grc"` or `1, Region, 2`"""
     pieces = split(rest.strip("()") if rest.startswith("(") else rest, ",")
     if len(pieces) != 3:
-        raise Fault(f"there are {so_many(len(pieces))}, not 3", 'write 1, Size, "size.grc" or 1, Region, 1')
+        raise Fault(f"it has {so_many(len(pieces))}, not 3", 'write 1, Size, "size.grc" or 1, Region, 1')
     table = whole(pieces[0], "the table number", least=1)
     variable, target = unquoted(pieces[1]), unquoted(pieces[2])
     if not variable:
@@ -193,7 +193,7 @@ def write_table(line: int, rest: str, say: Say) -> WriteTable:
     """`(1, 3, AS+SE+, "x.txt")`"""
     pieces = split(rest.strip()[1:-1] if rest.startswith("(") and rest.endswith(")") else rest, ",")
     if len(pieces) != 4:
-        raise Fault(f"there are {so_many(len(pieces))}, not 4", 'write (1, 3, AS+, "x.txt")')
+        raise Fault(f"it has {so_many(len(pieces))}, not 4", 'write (1, 3, AS+, "x.txt")')
     table = whole(pieces[0], "the table number", least=1)
     text = unquoted(pieces[2])
     if text.isdigit():  # as older versions wrote it
@@ -204,8 +204,6 @@ def write_table(line: int, rest: str, say: Say) -> WriteTable:
     except InvalidOption as error:
         what, _, hint = str(error).partition("\n\nHint: ")
         raise Fault(what.rstrip("."), hint) from None
-    if kind is Kind.CELL_KEY:
-        raise Fault("type 7 is of the cell-key method", "write the table as type 1 to 6.")
     for letters in unused(kind, text):
         say(f"{letters}+ has no meaning for a file of type {int(kind)} and is not used.")
     return WriteTable(line=line, table=table, kind=kind, options=options, file=_file(pieces[3]))

@@ -173,7 +173,12 @@ class Adjustment:
     """CTA: controlled tabular adjustment."""
 
 
-Protection: TypeAlias = Modular | Optimal | Hypercube | Network | Rounding | Adjustment
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellKeys:
+    """CKM: noise by the cell key method, as the metadata describe it."""
+
+
+Protection: TypeAlias = Modular | Optimal | Hypercube | Network | Rounding | Adjustment | CellKeys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tablesafe.io.tauargus_write_options import Kind
 from tablesafe.job.arb.model import (
     Apriori,
     Clear,
@@ -31,7 +32,8 @@ class _Session:
     tables: int = 0
     ruled: bool = True
     read: bool = False
-    suppressed: set[int] = field(default_factory=set)
+    suppressed: dict[int, str] = field(default_factory=dict)
+    """By which method each table is protected."""
     informed: set[int] = field(default_factory=set)
     """Tables with a-priori information."""
 
@@ -110,7 +112,15 @@ def _use(session: _Session, command: Apriori | Recode | Suppress | WriteTable) -
         have = "1 table is" if session.tables == 1 else f"{session.tables} tables are"
         raise Fault(f"there is no table {command.table}", f"{have} specified; they count from 1.")
     if isinstance(command, Suppress):
-        session.suppressed |= set(range(1, session.tables + 1)) if command.table == 0 else {command.table}
+        if command.keyword == "CKM" and session.data is not None and session.data.tabular:
+            raise Fault(
+                f"CKM needs the keys of records, but {session.data.file!r} holds a finished table",
+                "read the records (<OPENMICRODATA>), or protect the table by another method.",
+            )
+        which = range(1, session.tables + 1) if command.table == 0 else [command.table]
+        session.suppressed |= dict.fromkeys(which, command.keyword)
+    if isinstance(command, WriteTable):
+        _suits(command, session.suppressed.get(command.table))
     if isinstance(command, Apriori | Recode) and command.table in session.suppressed:
         raise Fault(f"table {command.table} is protected already", "put it before <SUPPRESS>.")
     if isinstance(command, Apriori):
@@ -119,3 +129,19 @@ def _use(session: _Session, command: Apriori | Recode | Suppress | WriteTable) -
         raise Fault("the table is read from a file, which cannot be recoded", "recode it before it is written.")
     if isinstance(command, Recode) and command.table in session.informed:
         raise Fault("a recoded table forgets its a-priori information", "put <RECODE> before <APRIORI>.")
+
+
+def _suits(command: WriteTable, method: str | None) -> None:
+    """Refuse, before the long work, a type of file that cannot hold what the method makes; so does τ-ARGUS."""
+    kind = command.kind
+    if kind is Kind.CELL_KEY and method != "CKM":
+        raise Fault(
+            f"type 7 is of the cell key method, but table {command.table} is not protected by it",
+            f"put <SUPPRESS> CKM({command.table}) before it, or write the table as type 1 to 6.",
+        )
+    unsuited = {"CKM": {Kind.SBS, Kind.INTERMEDIATE}, "CTA": {Kind.SBS, Kind.INTERMEDIATE}, "RND": {Kind.JJ}}
+    if kind in unsuited.get(method or "", set()):
+        raise Fault(
+            f"type {int(kind)} ({kind.name.lower().replace('_', ' ')}) cannot hold a table protected by {method}",
+            "types 1, 2 and 3 hold any release.",
+        )

@@ -8,6 +8,7 @@ from typing import Any
 from tablesafe.files import did_you_mean
 from tablesafe.job.arb.model import (
     Adjustment,
+    CellKeys,
     Hypercube,
     Modular,
     Network,
@@ -30,6 +31,8 @@ def suppress(line: int, rest: str, say: Say) -> Suppress:
         wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
         raise Fault(f"{keyword} has {so_many(len(parameters))}, not {wanted}", f"write it like {example}.")
     table = whole(parameters[0], "the table number")
+    if table == 0 and keyword == "CKM":
+        say("τ-ARGUS has no CKM(0): here each table of the session gets its noise; equal cells get the same.")
     if table == 0 and keyword in {"NET", "RND", "CTA", "OPT"}:
         say(f"τ-ARGUS links tables (table 0) only with MOD and GH; here {keyword} protects them together too.")
     return Suppress(line=line, keyword=keyword, table=table, how=read(parameters[1:], say))
@@ -95,6 +98,10 @@ def _adjustment(pieces: list[str], say: Say) -> Adjustment:
     return Adjustment()
 
 
+def _cell_keys(pieces: list[str], say: Say) -> CellKeys:
+    return CellKeys()
+
+
 METHODS: Mapping[str, tuple[Callable[[list[str], Say], Protection], int, int, str]] = {
     "MOD": (_modular, 1, 6, "MOD(1,5,1,1,1): table, minutes per subtable, three singleton options"),
     "OPT": (_optimal, 1, 2, "OPT(1,10): table, minutes"),
@@ -102,4 +109,5 @@ METHODS: Mapping[str, tuple[Callable[[list[str], Say], Protection], int, int, st
     "NET": (_network, 1, 6, "NET(1): table"),
     "RND": (_rounding, 2, 7, "RND(1,5,0,10,0,3): table, base, steps, minutes, partitions, stop rule"),
     "CTA": (_adjustment, 1, 1, "CTA(1): table"),
+    "CKM": (_cell_keys, 1, 1, "CKM(1): table"),
 }

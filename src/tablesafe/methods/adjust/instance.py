@@ -19,8 +19,8 @@ from tablesafe.solve.propagate import propagate
 
 Way = NDArray[np.int8]
 """Per target +1 where it rises, −1 where it falls."""
-LARGE, HUGE = 8_000, 400_000
-"""Cells from which on the shape of the equations decides how linear programs are solved; from which on none are."""
+LARGE = 8_000
+"""Cells from which on the shape of the equations decides how linear programs are solved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +115,10 @@ class Instance:
 
     @property
     def deep(self) -> bool:
-        """Whether the simplex method would take long: very many cells, or many, in three equations or more each."""
+        """Whether the simplex method would take long: many cells, each in three equations or more, much freedom."""
         cells = len(self.cells)
-        if cells <= 2 * LARGE or cells > HUGE:
-            return cells > HUGE
+        if cells <= 2 * LARGE:
+            return False
         return bool(self.matrix.nnz > 2.9 * cells and cells - self.rows.shape[0] > cells // 4)
 
     @property

@@ -32,7 +32,7 @@ WORTHWHILE = 1e-3
 AT_LEAST_S, LAST_S = 2.0, 5.0
 """How long a program may take when the time is up; how long it may take to make the changes whole."""
 PATIENCE, FIRST_S = 1 / 3, 10.0
-"""The share of the time, or the seconds, that the first program over the whole table may take before it is given up."""
+"""The share of the time that the first program over the whole table may take, or the seconds per 100,000 cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,8 @@ class Search:
             self._begin(way)
 
     def _solve(self, way: Way, *, repair: bool) -> None:
-        seconds = self.left if self.best is not None else max(PATIENCE * self.left, FIRST_S)
+        least = FIRST_S * (1 + len(self.instance.cells) / 100_000)
+        seconds = self.left if self.best is not None else max(PATIENCE * self.left, least)
         change = self._program.solve(self.instance.box(way), seconds=seconds)
         if change is None and not repair:
             return

@@ -16,8 +16,8 @@ SPAN = 1e9
 def magnitude_range(noise: MagnitudeNoise, published: Floats, decimals: int) -> tuple[Floats, Floats]:
     """The smallest and the largest true value that each published one can come from.
 
-    No contribution is larger than its cell, so the noise of a cell of value x is at most that of contributions of
-    size x: a bound that whoever knows the design can work out. True and published values have the same decimals.
+    Contributions do not add up to more than their cell, so a cell of value x has some largest noise: a bound that
+    whoever knows the design can work out. True and published values have the same decimals.
     """
     scale = 10.0**decimals
     half_unit = 0.5 / scale
@@ -37,12 +37,18 @@ def magnitude_range(noise: MagnitudeNoise, published: Floats, decimals: int) -> 
 
 
 def largest_noise(noise: MagnitudeNoise, value: Floats) -> Floats:
-    """The largest possible change of cells of some values, sorted from the smallest."""
+    """The largest possible change of cells of some values, sorted from the smallest.
+
+    The j-th largest contribution is at most a j-th of the cell, and all of them together are at most the cell, with
+    noise in proportion to them of at most the largest share.
+    """
     options = noise.options
     tables = [table for table in (noise.usual, noise.odd) if table is not None]
     most = max(table.maximum_change for table in tables)
-    unit = np.maximum.accumulate(options.scale(value))
-    reach = unit * (most * options.shares.sum() + options.extra)
+    units = [np.maximum.accumulate(options.scale(value / j)) for j in range(1, options.top + 1)]
+    share = np.maximum.accumulate(options.scale(value) / value)
+    together = np.minimum(options.shares @ np.array(units), share * value)
+    reach = most * together + options.extra * units[0]
     if noise.small_cells is None:
         return np.asarray(reach)
     return np.asarray(np.maximum(reach, noise.small_cells.maximum_change + options.extra))

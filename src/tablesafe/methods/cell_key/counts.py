@@ -1,4 +1,4 @@
-"""What the cell key method takes for counts, and what it refuses."""
+"""What the cell key method takes for counts and for magnitudes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -32,6 +32,16 @@ def whole_counts(problem: Problem, maximum_change: float) -> Integers:
     _refuse_weights(problem)
     _warn_of_magnitudes(problem, maximum_change)
     return value
+
+
+def refuse_counts(problem: Problem) -> None:
+    """Noise in proportion to contributions hides nothing where everybody knows that each of them is 1."""
+    table = problem.table
+    if table.count is not None and table.decimals == 0 and bool((table.count == table.integers).all()):
+        raise InvalidTable(
+            "The table counts its contributors, so noise in proportion to the largest contributions is too small to "
+            "hide them.\n\nHint: leave out magnitude: the cell key method for counts is made for them."
+        )
 
 
 def _refuse_weights(problem: Problem) -> None:

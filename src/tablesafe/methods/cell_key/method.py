@@ -11,7 +11,7 @@ from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidOption
 from tablesafe.mechanism import Mechanism
 from tablesafe.methods.cell_key.bounds import magnitude_range
-from tablesafe.methods.cell_key.counts import whole_counts
+from tablesafe.methods.cell_key.counts import refuse_counts, whole_counts
 from tablesafe.methods.cell_key.design import design_perturbation
 from tablesafe.methods.cell_key.keys import MOST, CellKeys, cell_keys_from_records, given_cell_keys, origin_of
 from tablesafe.methods.cell_key.magnitude import Magnitude, MagnitudeNoise, contributions
@@ -191,13 +191,14 @@ class CellKey:
         )
 
     def _magnitudes(self, problem: Problem, options: Magnitude) -> Release:
+        refuse_counts(problem)
         table, noise = problem.table, self.noise()
         sizes = contributions(table, options)
         keys = self.cell_keys(problem)
         drawn = noise.perturbed(table, keys, problem.sensitivity.mask)
         published = np.where(problem.frozen, table.value, np.round(drawn, table.decimals))
         lower, upper = problem.lower, problem.upper
-        if bool((table.integers >= 0).all()) and bool((sizes <= np.abs(table.value)[:, None] * (1 + 1e-12)).all()):
+        if bool((table.integers >= 0).all()) and bool((sizes.sum(axis=1) <= table.value * (1 + 1e-12)).all()):
             least, most = magnitude_range(noise, published, table.decimals)
             lower, upper = np.maximum(lower, least), np.minimum(upper, most)
         frozen = problem.frozen

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tablesafe.equations import Mask
 from tablesafe.methods.impute.control import Controlled, Margins
-from tablesafe.methods.microdata.areas import Areas
+from tablesafe.methods.microdata.areas import Areas, beside
 from tablesafe.methods.microdata.records import Microdata
 from tablesafe.methods.microdata.strata import Targets
 
@@ -16,7 +16,7 @@ from tablesafe.methods.microdata.strata import Targets
 def facts_of(margins: Margins, made: Controlled, changed: Mask, at_risk: Mask, widened: int) -> dict[str, float]:
     """The measures of the whole file."""
     sizes = np.maximum(np.bincount(margins.group, minlength=margins.groups), 1)
-    shares = np.abs(margins.gaps(made.values)).reshape(-1, margins.groups) / sizes
+    shares = np.abs(margins.gaps(made.values)).reshape(-1, max(margins.groups, 1)) / np.maximum(sizes, 1)
     facts: dict[str, float] = {
         "records": len(margins.group),
         "records blanked": len(margins.rows),
@@ -43,14 +43,17 @@ def strata_of(
     n = len(targets.units)
     risky = np.zeros(len(microdata), dtype=np.bool_)
     risky[blank] = at_risk[blank]
-    return areas.names(microdata).with_columns(
-        pl.Series("records", targets.units),
-        pl.Series("rate", targets.rate),
-        pl.Series("asked at least", targets.floor),
-        pl.Series("asked at most", targets.ceiling),
-        pl.Series("blanked", np.bincount(areas.finest[blank], minlength=n)),
-        pl.Series("at risk", np.bincount(areas.finest[at_risk], minlength=n)),
-        pl.Series("at risk and blanked", np.bincount(areas.finest[risky], minlength=n)),
+    return beside(
+        areas.names(microdata),
+        {
+            "records": targets.units,
+            "rate": targets.rate,
+            "asked at least": targets.floor,
+            "asked at most": targets.ceiling,
+            "blanked": np.bincount(areas.finest[blank], minlength=n),
+            "at risk": np.bincount(areas.finest[at_risk], minlength=n),
+            "at risk and blanked": np.bincount(areas.finest[risky], minlength=n),
+        },
     )
 
 

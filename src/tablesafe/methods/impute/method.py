@@ -15,7 +15,7 @@ from tablesafe.methods.impute.control import Controlled, Draw, Margins, controll
 from tablesafe.methods.impute.donors import CHOICES, Choice, Deck, deal
 from tablesafe.methods.impute.measures import facts_of, strata_of, words_of
 from tablesafe.methods.impute.models import fit
-from tablesafe.methods.impute.variables import Variable, variables
+from tablesafe.methods.impute.variables import Variable, variables, without_amount
 from tablesafe.methods.microdata.areas import Areas
 from tablesafe.methods.microdata.chance import estimated
 from tablesafe.methods.microdata.edited import Edited, Outcome
@@ -43,13 +43,16 @@ class BlankAndImpute:
     its neighbours when records are sorted by them), or drawn from a model of the `predictors`. No class of a blanked
     column gains or loses more than `tolerance` of the records of each group that the `within` columns make; for amounts
     the classes are tenths, and the sum moves no further either. Where draws do not achieve that, some records get what
-    was blanked in another: the measures say how many. The order of the records changes nothing.
+    was blanked in another: the measures say how many. A record without an amount to blank stays as it is, and is not
+    counted. The order of the records changes nothing.
 
     Cells that do not depend on a blanked column are the truth, and everyone may know it; of the others the release says
     nothing beyond what the public knew before, unless the rate is announced.
     """
 
     name: ClassVar[str] = "impute"
+    for_every_cell: ClassVar[bool] = True
+    """It protects without any rule."""
 
     columns: tuple[str, ...] = field(metadata={"help": "columns to blank and fill in", "example": ("occupation",)})
     geography: tuple[str, ...] = field(
@@ -94,7 +97,8 @@ class BlankAndImpute:
     amounts: tuple[str, ...] = field(
         default=(),
         metadata={
-            "help": "columns that hold amounts, not codes; the table's own values and numbers with decimals always do",
+            "help": "columns that hold amounts, not codes; to be named in a CSV file; the table's own "
+            "values, and elsewhere numbers with decimals, are amounts always",
             "example": ("income",),
         },
     )
@@ -111,13 +115,11 @@ class BlankAndImpute:
     announce: Literal["nothing", "rate"] = field(
         default="nothing", metadata={"help": "what users are told: nothing, or the rate of every area"}
     )
-    seed: int = field(default=0, metadata={"help": "seed of the draws; equal seed, equal release"})
+    seed: int = field(default=0, repr=False, metadata={"help": "secret number to draw with; equal seed, equal release"})
 
     def __post_init__(self) -> None:
         require_rates(self)
-        require_columns(
-            self, "columns", "geography", "key", "classes", "near", "predictors", "amounts", "within"
-        )
+        require_columns(self, "columns", "geography", "key", "classes", "near", "predictors", "amounts", "within")
         require_seed(self)
         require_share(self.tolerance, "BlankAndImpute.tolerance")
         if not self.columns:
@@ -130,6 +132,18 @@ class BlankAndImpute:
         ):  # fmt: skip
             if value not in allowed:
                 raise InvalidOption(f"BlankAndImpute.{option} must be one of {', '.join(allowed)}, got {value!r}.")
+        self._refuse_idle()
+
+    def _refuse_idle(self) -> None:
+        """Refuse options that the chosen way of filling in would not look at."""
+        for option, way, used in (
+            ("predictors", "method='model'", self.method == "model"),
+            ("near", "donor='nearest' or 'sequential'", self.method == "hot deck" and self.donor != "random"),
+        ):
+            if getattr(self, option) and not used:
+                raise InvalidOption(f"BlankAndImpute.{option} is for {way}.\n\nHint: set that, or leave it out.")
+        if self.method == "model" and self.donor != "random":
+            raise InvalidOption("BlankAndImpute.donor is for method='hot deck'.\n\nHint: set that, or leave it out.")
 
     def edit(self, data: Data) -> Edited:
         """The filled-in records of a problem, a table or a frame; other tables made of them agree with the release."""
@@ -156,10 +170,11 @@ class BlankAndImpute:
         areas = Areas.of(microdata, self.geography, "BlankAndImpute.geography")
         chance = microdata.draw(random)
         at_risk, rare = self._risk(microdata, areas)
-        targets = Targets.of(areas.finest, ~areas.missing, self.rate, self.rate_by_population, random)
-        blank = _chosen(areas, targets, np.where(at_risk, rare, self.k), chance)
-        blank = blank[np.argsort(microdata.rank[blank])]
         found = variables(microdata, columns, microdata.columns(self.amounts, "BlankAndImpute.amounts"))
+        usable = ~areas.missing & ~without_amount(microdata, found)
+        targets = Targets.of(areas.finest, usable, self.rate, self.rate_by_population, random)
+        blank = _chosen(areas.finest, np.flatnonzero(usable), targets, np.where(at_risk, rare, self.k), chance)
+        blank = blank[np.argsort(microdata.rank[blank])]
         groups = microdata.columns(self.within, "BlankAndImpute.within")
         margins = Margins.of(found, blank, microdata.classes(groups), self.tolerance)
         widened = 0
@@ -199,7 +214,7 @@ class BlankAndImpute:
         random: np.random.Generator,
     ) -> tuple[Draw, int]:  # fmt: skip
         """How new values are drawn, and for how many records the class of donors had to be widened."""
-        taken = np.zeros(len(microdata), dtype=np.bool_)
+        taken = without_amount(microdata, found)
         taken[blank] = True
         rest = microdata.order[~taken[microdata.order]]
         if self.method == "model":
@@ -230,7 +245,9 @@ class BlankAndImpute:
         if self.announce == "rate":
             areas = Areas.of(microdata, self.geography, "BlankAndImpute.geography")
             random = np.random.default_rng(self.seed)
-            targets = Targets.of(areas.finest, ~areas.missing, self.rate, self.rate_by_population, random)
+            found = variables(microdata, columns, microdata.columns(self.amounts, "BlankAndImpute.amounts"))
+            usable = ~areas.missing & ~without_amount(microdata, found)
+            targets = Targets.of(areas.finest, usable, self.rate, self.rate_by_population, random)
             lower, upper = window(problem, Announced(microdata, areas, targets.ceiling), integers, lower, upper)
         added = {*plan.numbers, *([] if plan.weight is None else [plan.weight])}
         known = at_total(problem.table, columns, plan.column_of) & (not added & set(columns))
@@ -238,12 +255,13 @@ class BlankAndImpute:
         return replace(release, mechanism=estimated(problem, integers, known))
 
 
-def _chosen(areas: Areas, targets: Targets, risk: Integers, chance: Floats) -> NDArray[np.intp]:
+def _chosen(
+    area: Integers, usable: NDArray[np.intp], targets: Targets, risk: Integers, chance: Floats
+) -> NDArray[np.intp]:
     """The records to blank: in each area those at greatest risk first, then at random."""
-    usable = np.flatnonzero(~areas.missing)
     order = usable[np.lexsort((chance[usable], risk[usable]))]
-    order = order[in_order(areas.finest[order])]
-    return order[rank_within(areas.finest[order]) < targets.drawn[areas.finest[order]]]
+    order = order[in_order(area[order])]
+    return order[rank_within(area[order]) < targets.drawn[area[order]]]
 
 
 def _from_deck(deck: Deck, found: tuple[Variable, ...]) -> Draw:

@@ -58,14 +58,15 @@ class Fitted:
     coefficients: Floats = field(repr=False)
     residuals: Floats = field(repr=False)
     """Of amounts."""
+    limits: tuple[float, float] = (0.0, 0.0)
+    """The least and the largest amount seen: none beyond is drawn."""
 
     def draw(self, design: Floats, random: np.random.Generator) -> Floats:
         """A value per row of predictors."""
         score = design @ self.coefficients
         if self.variable.codes is None:
             drawn = score[:, 0] + random.choice(self.residuals, len(design))
-            low, high = self.variable.values.min(), self.variable.values.max()
-            return np.asarray(np.round(np.clip(drawn, low, high), self.variable.decimals))
+            return np.asarray(np.round(np.clip(drawn, *self.limits), self.variable.decimals))
         share = np.exp(score - score.max(axis=1, keepdims=True))
         limits = np.cumsum(share, axis=1)
         return np.asarray(
@@ -119,7 +120,8 @@ def fit(
 def _linear(variable: Variable, design: Floats, target: Floats) -> Fitted:
     normal = design.T @ design + RIDGE * np.eye(design.shape[1])
     coefficients = np.asarray(np.linalg.solve(normal, design.T @ target), dtype=np.float64)
-    return Fitted(variable, coefficients[:, None], target - design @ coefficients)
+    limits = float(target.min()), float(target.max())
+    return Fitted(variable, coefficients[:, None], target - design @ coefficients, limits)
 
 
 def _logistic(variable: Variable, design: Floats, target: Floats) -> Fitted:

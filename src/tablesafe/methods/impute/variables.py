@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, to_integers
+from tablesafe.equations import Floats, Integers, Mask, to_integers
 from tablesafe.methods.microdata.records import Microdata
 
 BINS = 10
@@ -34,7 +34,8 @@ class Variable:
         if amount:
             values = microdata.numbers(column)
             _, decimals, _ = to_integers(values)
-            edges = np.unique(np.quantile(values, np.arange(1, BINS) / BINS)) if len(values) else np.zeros(0)
+            there = values[~microdata.missing([column])]
+            edges = np.unique(np.quantile(there, np.arange(1, BINS) / BINS)) if len(there) else np.zeros(0)
             return cls(column, values, None, edges, decimals)
         text = microdata.text(column).fill_null("")
         codes = text.unique().sort()
@@ -79,10 +80,18 @@ def _replaced(column: pl.Series, rows: NDArray[np.intp], new: pl.Series) -> pl.S
 
 
 def variables(microdata: Microdata, columns: Sequence[str], amounts: Sequence[str]) -> tuple[Variable, ...]:
-    """The columns to blank. Amounts are those named so, the table's own values, and numbers with a decimal point."""
+    """The columns to blank. Amounts are those named so, the table's own values, and numbers with a decimal point.
+
+    The columns of a CSV file are text: there "10.5" may be a code, as those of industries are.
+    """
     plan = None if microdata.origin is None else microdata.origin.plan
     known = {*amounts, *(() if plan is None else plan.numbers)}
-    schema: Mapping[str, pl.DataType] = microdata.frame.schema
+    schema = microdata.frame.schema
     return tuple(
         Variable.of(microdata, column, amount=column in known or schema[column].is_float()) for column in columns
     )
+
+
+def without_amount(microdata: Microdata, found: Sequence[Variable]) -> Mask:
+    """The records that have no entry in one of the amounts: there is nothing to blank, nor to give."""
+    return microdata.missing([variable.name for variable in found if variable.codes is None])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -43,12 +44,19 @@ class Areas:
             levels = tuple(dense(path.astype(np.int64)) for path in paths)
             return cls(columns, levels, missing | (at < 0))
         levels = tuple(microdata.classes(columns[: n + 1]) for n in range(len(columns)))
+        _refuse_turned(microdata, columns, levels, option)
         return cls(columns, levels or (microdata.classes(()),), missing)
 
     @property
     def finest(self) -> Integers:
         """The area of each record at the finest level."""
         return self.levels[-1]
+
+    @property
+    def bordered(self) -> Areas:
+        """The same areas without the levels that have a single one, and so no border to cross; the finest stays."""
+        many = [level for level in self.levels[:-1] if len(np.unique(level[~self.missing])) > 1]
+        return Areas(self.columns, (*many, self.finest), self.missing)
 
     def names(self, microdata: Microdata) -> pl.DataFrame:
         """The finest areas in the user's codes, a row per area, by their numbers."""
@@ -58,6 +66,25 @@ class Areas:
         first = np.full(count, -1, dtype=np.int64)
         first[self.finest[::-1]] = np.arange(len(self.finest))[::-1]
         return pl.DataFrame([microdata.text(column).gather(first).alias(column) for column in self.columns])
+
+
+def beside(names: pl.DataFrame, measures: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
+    """Codes and what is told about them, in one frame: a column of codes that is called like a measure is renamed."""
+    own = names.rename({name: f"{name} (column)" for name in names.columns if name in measures})
+    return own.with_columns(pl.Series(name, values) for name, values in measures.items())
+
+
+def _refuse_turned(microdata: Microdata, columns: Sequence[str], levels: Sequence[Integers], option: str) -> None:
+    """Refuse areas that are named the finest first: each has then one area only of the level that should lie in it."""
+    for n in range(1, len(columns)):
+        own = microdata.classes([columns[n]])
+        counted = [int(level.max(initial=-1)) + 1 for level in (own, levels[n - 1], levels[n])]
+        if counted[0] < counted[1] == counted[2]:
+            raise InvalidOption(
+                f"{option} names {columns[n - 1]!r} before {columns[n]!r}, but every {columns[n - 1]!r} lies in a "
+                f"single {columns[n]!r}: that is the larger one.\n\n"
+                f"Hint: name the coarsest level first: {columns[n]!r}, then {columns[n - 1]!r}."
+            )
 
 
 def _tree(microdata: Microdata, columns: Sequence[str]) -> tuple[str, Hierarchy] | None:

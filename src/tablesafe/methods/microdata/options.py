@@ -47,10 +47,12 @@ def require_column(method: object, *names: str) -> None:
             raise InvalidOption(f"{type(method).__name__}.{name} must be the name of a column, got {value!r}.")
 
 
-def require_seed(method: object) -> None:
+def require_seed(method: object, *, optional: bool = False) -> None:
     """Refuse a seed that nothing can be drawn with; it is a secret, and not repeated."""
     seed: Any = getattr(method, "seed", None)
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0):
+    if seed is None and optional:
+        return
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
         raise InvalidOption(f"{type(method).__name__}.seed must be a whole number of 0 or more.")
 
 

@@ -55,6 +55,8 @@ class Microdata:
     def column(self, name: str, option: str) -> str:
         """The column that an option names: by its own name, or by that of the dimension it stands for."""
         if name in self.frame.columns:
+            if self.frame.schema[name].is_nested():
+                raise InvalidOption(f"{option} names {name!r}, which holds lists or structures: codes are needed.")
             return name
         named = {} if self.origin is None else self.origin.plan.column_of
         if name in named:

@@ -89,7 +89,8 @@ def published(
 ) -> Release:
     """Publish the changed values; `known` cells are the truth, and everyone may know that they are.
 
-    The interval never leaves out the truth: rounding of the last bit is undone.
+    Bounds leave out the truth by no more than the rounding of their last bit, which is undone: anything else would be a
+    false promise of the method.
     """
     table = problem.table
     changed = integers != table.integers
@@ -105,8 +106,10 @@ def published(
     status[problem.suppressed] = Status.GIVEN
     status[problem.withheld] = Status.BY_DESIGN
     known = (known | problem.frozen) & ~hidden
-    low = np.minimum(np.maximum(lower, problem.lower), table.value)
-    high = np.maximum(np.minimum(upper, problem.upper), table.value)
+    assert not (known & changed).any(), "a cell that is told to be the truth was changed"
+    low, high, slack = np.maximum(lower, problem.lower), np.minimum(upper, problem.upper), _last_bits(table.value)
+    assert ((low <= table.value + slack) & (table.value - slack <= high)).all(), "the bounds leave out the truth"
+    low, high = np.minimum(low, table.value), np.maximum(high, table.value)
     return Release(
         table,
         np.where(hidden, np.nan, integers / 10.0**table.decimals),
@@ -115,3 +118,8 @@ def published(
         status,
         method,
     )
+
+
+def _last_bits(values: Floats) -> Floats:
+    """How far floating point may be off."""
+    return np.asarray(1e-9 * np.maximum(np.abs(values), 1.0))

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numba import njit
+from scipy.special import ndtr, ndtri
 
 from tablesafe.equations import Floats, Integers
 
@@ -18,32 +19,26 @@ Shape = Literal["uniform", "triangular", "normal"]
 SHAPES: tuple[Shape, ...] = ("uniform", "triangular", "normal")
 
 
-def draw_sizes(random: np.random.Generator, n: int, least: float, most: float, shape: Shape) -> Floats:
-    """How far from 1 each factor lies.
+def draw_sizes(chance: Floats, least: float, most: float, shape: Shape) -> Floats:
+    """How far from 1 each factor lies, from numbers drawn between 0 and 1.
 
     Triangular sizes are most likely near `least`, normal ones near the middle of the range (with a quarter of its
     width as standard deviation, cut at its ends).
     """
+    width = most - least
     if shape == "triangular":
-        return np.asarray(most - (most - least) * np.sqrt(1 - random.random(n)))
-    if shape == "normal":
-        return _normal(random, n, least, most)
-    return np.asarray(least + (most - least) * random.random(n))
+        sizes = most - width * np.sqrt(1 - chance)
+    elif shape == "normal":
+        low, high = ndtr(-2.0), ndtr(2.0)
+        sizes = (least + most) / 2 + width / 4 * ndtri(low + chance * (high - low))
+    else:
+        sizes = least + width * chance
+    return np.asarray(np.clip(sizes, least, most))
 
 
-def _normal(random: np.random.Generator, n: int, low: float, high: float) -> Floats:
-    mean, deviation = (low + high) / 2, (high - low) / 4
-    out = random.normal(mean, deviation, n)
-    wrong = np.flatnonzero((out < low) | (out > high))
-    while wrong.size:
-        out[wrong] = random.normal(mean, deviation, wrong.size)
-        wrong = wrong[(out[wrong] < low) | (out[wrong] > high)]
-    return np.asarray(out)
-
-
-def draw_directions(random: np.random.Generator, n: int) -> Floats:
+def draw_directions(chance: Floats) -> Floats:
     """Up or down, each as likely."""
-    return np.where(random.random(n) < 0.5, 1.0, -1.0)
+    return np.where(chance < 0.5, 1.0, -1.0)
 
 
 def balanced(company: Integers, cell: Integers, amount: Floats, first: Floats) -> Floats:

@@ -14,14 +14,17 @@ from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import InvalidOption
 from tablesafe.methods.microdata.edited import Edited, Outcome
 from tablesafe.methods.microdata.measures import distances
+from tablesafe.methods.microdata.options import require_column, require_columns, require_seed
 from tablesafe.methods.microdata.records import Data, Microdata
 from tablesafe.methods.microdata.tables import published, tabulated
 from tablesafe.methods.noise.cells import adjust_cells
+from tablesafe.methods.noise.drawing import Secret
 from tablesafe.methods.noise.factors import SHAPES, Shape, draw_sizes
 from tablesafe.methods.noise.reading import announced, insiders
 from tablesafe.methods.noise.records import Drawing, Noised, noise_records
 from tablesafe.problem import Problem
 from tablesafe.release import Release
+from tablesafe.rules.options import is_number
 
 LEVELS = ("record", "cell")
 ANNOUNCE = ("nothing", "maximum", "range")
@@ -36,8 +39,9 @@ class Noise:
     a holding go the same way, up or down with equal chance. A cell of one company moves by at least `least_percent`;
     in a cell of many the noise cancels. Everything tabulated from the changed records adds up and agrees. With weights
     only the part that a respondent stands for itself is noised. `balance` chooses the directions so that noise cancels
-    within the cells of a level, except in sensitive ones. With `level = "cell"` noise is put on the sensitive cells
-    alone, as much as their protection asks for, and totals are added up anew.
+    within the cells of a level, except in sensitive ones. Amounts are rounded away from the truth to the last digit of
+    the table, so that none stays as it was. With `level = "cell"` noise is put on the sensitive cells alone, as much as
+    their protection asks for, and totals are added up anew.
 
     The release says what the public may conclude: nothing beyond what it knew before, or, if the office announces the
     limits, that the truth lies within `most_percent` of each value. Where it announces `least_percent` too, the truth
@@ -84,10 +88,22 @@ class Noise:
     columns: tuple[str, ...] = field(
         default=(), metadata={"help": "further columns of amounts to change alike", "example": ("employees",)}
     )
-    seed: int = field(default=0, metadata={"help": "seed of the draws; equal seed, equal release"})
+    seed: int | None = field(
+        default=None,
+        repr=False,
+        metadata={
+            "help": "secret number to draw with; with the same one a respondent has the same factor in every table; "
+            "without one the amounts take its place",
+            "example": 1,
+        },
+    )
 
     def __post_init__(self) -> None:
-        if not 0 < self.least_percent <= self.most_percent < 100:
+        require_columns(self, "columns")
+        require_column(self, "respondent", "holding")
+        require_seed(self, optional=True)
+        limits = (self.least_percent, self.most_percent)
+        if not all(map(is_number, limits)) or not 0 < self.least_percent <= self.most_percent < 100:
             raise InvalidOption(
                 f"Noise.least_percent must be above 0 and at most most_percent, and that below 100; got "
                 f"{self.least_percent!r} and {self.most_percent!r}."
@@ -127,6 +143,11 @@ class Noise:
         return Outcome(release, noised.edited, tables)
 
     @property
+    def for_every_cell(self) -> bool:
+        """Whether it protects without any rule: noise on cells is for sensitive ones."""
+        return self.level == "record"
+
+    @property
     def _least(self) -> float:
         return self.least_percent / 100
 
@@ -149,8 +170,8 @@ class Noise:
         return published(problem, integers, lower, upper, _none(problem), method=self.name)
 
     def _cells(self, problem: Problem) -> Release:
-        random = np.random.default_rng(self.seed)
-        sizes: Floats = draw_sizes(random, len(problem.table), self._least, self._most, self.shape)
+        random = Secret.of(self.seed, [problem.table.integers]).generator()
+        sizes: Floats = draw_sizes(random.random(len(problem.table)), self._least, self._most, self.shape)
         adjusted = adjust_cells(problem, sizes, self._least, random)
         if adjusted.short.size:
             names = ", ".join(problem.table.describe(int(cell)) for cell in adjusted.short[:MOST_NAMED])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tablesafe.equations import Floats, Integers
+from tablesafe.methods.microdata.areas import beside
 from tablesafe.methods.microdata.records import origin_of
 from tablesafe.problem import Problem
 from tablesafe.release import Release
@@ -56,7 +60,7 @@ def insiders(problem: Problem, release: Release, least: float | None) -> pl.Data
     codes = {name: series.gather(cells.astype(np.uint32)) for name, series in table.code_columns().items()}
     value, truth = release.values[cells], table.value[cells]
     alone = _contributors(table)[cells] == 1
-    columns = {**codes, "true": truth, "published": value, "contributors": _contributors(table)[cells]}
+    columns: dict[str, NDArray[Any]] = {"true": truth, "published": value, "contributors": _contributors(table)[cells]}
     with np.errstate(divide="ignore", invalid="ignore"):
         columns["percent change"] = 100 * np.abs(value - truth) / np.abs(truth)
         kept = table.contributors
@@ -73,7 +77,7 @@ def insiders(problem: Problem, release: Release, least: float | None) -> pl.Data
     if least is not None:
         columns["not from"] = np.where(alone, value / (1 + least), np.nan)
         columns["not to"] = np.where(alone, value / (1 - least), np.nan)
-    frame = pl.DataFrame(columns)
+    frame = beside(pl.DataFrame(codes), columns)
     numbers = [name for name, kind in frame.schema.items() if kind.is_float()]
     return frame.with_columns(pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in numbers)
 

@@ -15,6 +15,7 @@ from tablesafe.methods.microdata.areas import ancestors
 from tablesafe.methods.microdata.edited import Edited
 from tablesafe.methods.microdata.records import Microdata
 from tablesafe.methods.noise.amounts import Amounts, noised_columns, with_totals
+from tablesafe.methods.noise.drawing import Secret, respondents
 from tablesafe.methods.noise.factors import Shape, balanced, draw_directions, draw_sizes
 from tablesafe.problem import Problem
 
@@ -28,26 +29,6 @@ class Noised:
     """The records with what they add to the totals: weights have been multiplied in already."""
     factor: Floats = field(repr=False)
     """Per record."""
-
-
-def respondents(microdata: Microdata, respondent: str | None, holding: str | None) -> tuple[Integers, Integers]:
-    """Numbers of respondent and company per record: a company is a holding, or a respondent without one.
-
-    Where nobody tells respondents apart each record is one.
-    """
-    plan = None if microdata.origin is None else microdata.origin.plan
-    respondent = respondent or (plan.respondent if plan else None)
-    holding = holding or (plan.holding if plan else None)
-    if respondent is not None:
-        own = microdata.classes([microdata.column(respondent, "Noise.respondent")])
-    else:
-        own = microdata.rank
-    if holding is None:
-        return own, own
-    column = microdata.column(holding, "Noise.holding")
-    held = microdata.classes([column])
-    company = np.where(microdata.missing([column]), held.max(initial=0) + 1 + own, held)
-    return own, np.unique(company, return_inverse=True)[1].astype(np.int64)
 
 
 def balancing_cells(microdata: Microdata, levels: Mapping[str, int], problem: Problem | None) -> Integers:
@@ -95,7 +76,7 @@ class Drawing:
     least: float
     most: float
     shape: Shape
-    seed: int
+    seed: int | None
     respondent: str | None
     holding: str | None
     columns: tuple[str, ...]
@@ -104,19 +85,21 @@ class Drawing:
 
 def noise_records(microdata: Microdata, drawing: Drawing, problem: Problem | None) -> Noised:
     """Draw a factor for every respondent and apply it to all that it reported."""
-    random = np.random.default_rng(drawing.seed)
     columns, decimals = noised_columns(microdata, drawing.columns)
-    own, company = respondents(microdata, drawing.respondent, drawing.holding)
+    respondent, company = respondents(microdata, drawing.respondent, drawing.holding)
     plan = None if microdata.origin is None else microdata.origin.plan
     weight = None if plan is None or plan.weight is None else microdata.numbers(plan.weight)
     amounts = {column: Amounts.of(microdata, column, weight, decimals[column]) for column in columns}
-    size = draw_sizes(random, int(own.max(initial=-1)) + 1, drawing.least, drawing.most, drawing.shape)[own]
-    direction = draw_directions(random, int(company.max(initial=-1)) + 1)
+    secret = Secret.of(drawing.seed, [found.added for found in amounts.values()])
+    size = draw_sizes(secret.numbers(respondent.names, "size"), drawing.least, drawing.most, drawing.shape)
+    size = size[respondent.of_record]
+    direction = draw_directions(secret.numbers(company.names, "direction"))
     if drawing.balance:
         cell = balancing_cells(microdata, drawing.balance, problem)
         there, pull = cell >= 0, amounts[columns[0]].reported * size
-        direction = balanced(company[there], cell[there], pull[there], direction)
-    moved = {name: found.noised(direction[company], size) for name, found in amounts.items()}
+        direction = balanced(company.of_record[there], cell[there], pull[there], direction)
+    way = direction[company.of_record]
+    moved = {name: found.noised(way, size) for name, found in amounts.items()}
     adding = _with(microdata, {name: amounts[name].series(name, y) for name, y in moved.items()})
     records = adding
     if weight is not None:
@@ -126,12 +109,12 @@ def noise_records(microdata: Microdata, drawing: Drawing, problem: Problem | Non
             {name: pl.Series(name, y / 10.0 ** amounts[name].decimals / share) for name, y in moved.items()},
         )
     changed = np.any([moved[name] != found.added for name, found in amounts.items()], axis=0)
-    factor = 1 + direction[company] * size
+    factor = 1 + way * size
     facts: dict[str, float] = {
         "records": len(microdata),
         "records changed": int(changed.sum()),
-        "respondents": len(np.unique(own)),
-        "companies": len(direction),
+        "respondents": len(respondent),
+        "companies": len(company),
         "companies moved up": int((direction > 0).sum()),
         "mean factor": float(factor.mean()) if len(factor) else 1.0,
     }

@@ -72,8 +72,9 @@ class Scale:
     def weights(self, problem: Problem) -> Floats:
         """What each cell weighs in the entropy."""
         table = problem.table
-        records = table.columns.get(RECORDS, table.count)  # respondents do not add up where they stand in several cells
-        if self.weight == "records" and records is not None:
+        # respondents do not add up where they stand in several cells, so records are counted wherever they are known
+        records = table.columns.get(RECORDS, table.count)
+        if self.weight == "records" and records is not None and table.response != RECORDS:
             return np.asarray(records, dtype=np.float64)
         return np.abs(table.value)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -17,6 +18,9 @@ from tablesafe.methods.redesign.proposals import Point, Proposal, Proposals
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.problem import Problem
 from tablesafe.release import Status
+from tablesafe.rules.groups import GroupDisclosure
+from tablesafe.rules.options import is_number
+from tablesafe.rules.sensitivity import Rule
 from tablesafe.table import Table
 
 TRIALS = 5
@@ -63,7 +67,7 @@ def redesign(
     )
     scale = Scale.of(problem, risk=risk, weight=weight)
     looked = candidates(problem, scale, wishes)
-    first = _ranked(looked, scale)
+    first = _ranked(_measured(problem, looked, scale) if _look_around(problem.rules) else looked, scale)
     path = [Point(None, problem, scale.start, True, _complementary(problem, complementary_s))]
     refused: list[Candidate] = []
     while len(path) <= steps and path[-1].design.risk > target:
@@ -90,6 +94,24 @@ def _next(
             return candidate, new, design
         refused.append(candidate)
     return None
+
+
+def _look_around(rules: Sequence[Rule]) -> bool:
+    """Whether a rule judges a cell by the cells around it, so that joined cells cannot be judged by themselves."""
+    return any(
+        isinstance(rule, GroupDisclosure)
+        or _look_around(getattr(rule, "rules", ()))
+        or _look_around([rule.of] if hasattr(rule, "of") else [])
+        for rule in rules
+    )
+
+
+def _measured(problem: Problem, found: Sequence[Candidate], scale: Scale) -> list[Candidate]:
+    """The candidates with what they remove when they are taken, but for those that remove nothing."""
+    taken = [
+        replace(each, risk=scale.start.risk - scale.measure(take(problem, each.step).problem).risk) for each in found
+    ]
+    return [each for each in taken if each.risk > 0]
 
 
 def _ranked(found: list[Candidate], scale: Scale, enough: float = 0.0) -> list[Candidate]:
@@ -133,14 +155,14 @@ def _check(
         )
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise InvalidOption(f"steps must be a whole number of at least 1, got {steps!r}.")
-    if not target >= 0:
+    if not is_number(target) or target < 0:
         raise InvalidOption(f"target must be 0 or more, got {target!r}.")
-    if not 0 <= pace < 1:
+    if not is_number(pace) or not 0 <= pace < 1:
         raise InvalidOption(f"pace must be from 0 to below 1, got {pace!r}.")
     for name, value, words in (("risk", risk, get_args(Risk)), ("weight", weight, get_args(Weight))):
         if value not in words:
             raise InvalidOption(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}.")
-    if complementary_s is not None and not complementary_s > 0:
+    if complementary_s is not None and not (is_number(complementary_s) and complementary_s > 0):
         raise InvalidOption(f"complementary_s must be above 0, got {complementary_s!r}.")
 
 

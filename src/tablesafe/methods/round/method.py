@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -42,6 +42,8 @@ class Round:
     """
 
     name: ClassVar[str] = "round"
+    for_every_cell: ClassVar[bool] = True
+    """It protects without any rule."""
 
     base: int = field(default=5, metadata={"help": "counts become multiples of this"})
     method: Literal["controlled", "random", "conventional"] = field(
@@ -94,7 +96,8 @@ class Round:
         if self.method == "controlled":
             return self._controlled(problem, counts)
         single = round_singly(counts, self.method, additive=self.additive, seed=self.seed)
-        return _release(problem, counts, single.values, single.below, single.above, None, single.mechanism)
+        release = _release(problem, counts, single.values, single.below, single.above, None, single.mechanism)
+        return replace(release, judged=single.judged)
 
     def _controlled(self, problem: Problem, counts: Counts) -> Release:
         grid = Grid.of(counts, self.distance)

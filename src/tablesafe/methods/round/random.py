@@ -7,13 +7,13 @@ totals that are sums of the rounded inner cells do, at the price of wider window
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Integers, Mask
+from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import InvalidOption, InvalidProblem
 from tablesafe.mechanism import Mechanism, Transition
 from tablesafe.methods.round.counts import Counts, summed_up
@@ -28,6 +28,8 @@ class Single:
     below: Integers = field(repr=False)
     above: Integers = field(repr=False)
     mechanism: Mechanism = field(repr=False)
+    judged: tuple[Floats, Floats] | None = field(default=None, repr=False)
+    """Where inner cells are not shown and totals are their sums: the bounds for one who sees them all."""
 
 
 def round_singly(counts: Counts, method: Literal["random", "conventional"], *, additive: bool, seed: int) -> Single:
@@ -47,10 +49,14 @@ def round_singly(counts: Counts, method: Literal["random", "conventional"], *, a
     if counts.occupied:  # a reader who sees no true zero takes no published zero for one
         below = np.minimum(below, values - 1)
     through = ~counts.frozen & ~counts.hidden
+    judged = None
     if additive:
+        if (counts.hidden & ~counts.table.is_total).any():
+            sums, less, more = _added_up(replace(counts, hidden=np.zeros(n, np.bool_)), values, below, above)
+            judged = np.maximum(sums - less, 0).astype(np.float64), (sums + more).astype(np.float64)
         values, below, above = _added_up(counts, values, below, above)
         through &= ~counts.table.is_total
-    return Single(values, below, above, Mechanism(transitions, np.where(through, which, -1)))
+    return Single(values, below, above, Mechanism(transitions, np.where(through, which, -1)), judged)
 
 
 def _added_up(
@@ -59,7 +65,8 @@ def _added_up(
     """Totals as sums of the rounded inner cells; what the inner cells may be adds up to what the totals may be.
 
     No count is negative, and a reader who sees the parts takes that into account; of parts that are not shown, only the
-    sum of the errors is known.
+    sum of the errors is known. That may be less than a clever reader finds out, so the audit judges such releases as if
+    all rounded inner cells were shown: every table of counts within their windows could then be the true one.
     """
     sums = summed_up(counts.table, values)
     wrong = None if sums is None else np.flatnonzero(counts.frozen & (sums != counts.value))

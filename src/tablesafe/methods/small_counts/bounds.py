@@ -17,9 +17,12 @@ import numpy as np
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.small_counts.histories import Histories
 from tablesafe.methods.small_counts.units import Units
 from tablesafe.solve.propagate import propagate
 
+FEW = 150
+"""Units times cells up to which all tables that could have become a table with cells not shown are gone through."""
 MANY = 2_000
 """Cells not shown up to which the bounds on their rounded counts are exact; beyond, only each equation is used."""
 NOISE = 1e-6
@@ -40,16 +43,41 @@ class Reader:
 
     def concludes(self) -> tuple[Floats, Floats]:
         """The least and the most that each cell can be; 0 and infinity where nothing can be concluded."""
-        low, high = self._rounded()
+        return self._by_counts() if self._all_shown or not self.is_exact else self._by_all_histories()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether some table that could have become this one reaches every bound."""
+        return self._all_shown or int(self.units.first.sum()) * len(self.values) <= FEW
+
+    @property
+    def _all_shown(self) -> bool:
+        return bool(self.units.published[self.units.structure.inner].all())
+
+    def _by_all_histories(self) -> tuple[Floats, Floats]:
+        """By all the tables that could have become this one."""
+        units = self.units
+        shown = np.flatnonzero(units.published)
+        whole, touched = units.of_cells()
+        histories = Histories(whole[shown], self.values[shown], self.known[shown], self.limit, self.occupied)
+        return histories.ends(whole, touched, self._by_counts())
+
+    def _by_counts(self) -> tuple[Floats, Floats]:
+        """By numbers of units: exact where all inner cells are shown, elsewhere perhaps wider than what can be."""
+        low, high = self.rounded()
         whole = self.units.whole()
         lower, upper = self._true(low, high, *self._of_units(low, high, whole))
         if self.occupied:
             lower = np.where(self.units.published, np.maximum(lower, 1.0), lower)
         exact = self.units.published & self.known
         lower = np.where(exact, self.values, np.where(whole, lower, 0.0)) + 0.0  # no negative zero
-        return lower, np.where(exact, self.values, np.where(whole, upper, np.inf))
+        upper = np.where(exact, self.values, np.where(whole, upper, np.inf))
+        if self._all_shown:
+            up = self.units.structure.up
+            lower, upper = np.maximum(lower, up(lower)), np.minimum(upper, up(upper))
+        return lower, upper
 
-    def _rounded(self) -> tuple[Floats, Floats]:
+    def rounded(self) -> tuple[Floats, Floats]:
         """The least and the most that the rounded count of each cell can be: those shown are what they are."""
         table, hidden = self.units.structure.table, ~self.units.published
         low = np.where(hidden, 0.0, self.values)

@@ -11,11 +11,14 @@ from typing import Self
 
 import numpy as np
 
-from tablesafe.equations import Integers, Mask, cell_keys
+from tablesafe.equations import Floats, Integers, Mask, cell_keys
 from tablesafe.errors import InvalidProblem
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
 from tablesafe.table import Table
+
+MOST = 300_000
+"""Cells of the table of all dimensions up to which the empty ones are among them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +30,12 @@ class Finer:
     place: Integers = field(repr=False)
 
     @classmethod
-    def of(cls, given: Problem) -> Self:
-        """Tabulate all dimensions together; refuses tables that were not made from records here."""
+    def of(cls, given: Problem, *, zeros: bool) -> Self:
+        """Tabulate all dimensions together; refuses tables that were not made from records here.
+
+        With `zeros` empty cells are among them, as a reader does not know which they are; in tables of many
+        dimensions there is no room for them.
+        """
         origin = given.table.origin
         if origin is None or origin.options.get("margins") is None:
             raise InvalidProblem(
@@ -37,7 +44,8 @@ class Finer:
                 "Hint: make the linked table by tabulate with margins=, or tabulate all its dimensions as one table "
                 "and withhold by design what is not published."
             )
-        finer = origin.table(margins=None, zeros=False)
+        every = float(np.prod([float(len(hierarchy)) for hierarchy in given.table.dimensions.values()]))
+        finer = origin.table(margins=None, zeros=zeros and every <= MOST)
         place = _place(given.table, finer)
 
         def carried(mask: Mask, elsewhere: bool) -> Mask:
@@ -61,14 +69,22 @@ class Finer:
         status[hidden] = Status.GIVEN
         status[given.withheld] = Status.BY_DESIGN
         values = np.where(there, release.values[self.place], 0.0)
+        lower, upper = self._bounds(release.lower, release.upper, limit)
         return Release(
             given.table,
             np.where(hidden, np.nan, values),
-            np.where(there, release.lower[self.place], 0.0),
-            np.where(there, release.upper[self.place], np.where(given.frozen, 0.0, limit - 1.0)),
+            lower,
+            upper,
             status,
             release.method,
+            judged=None if release.judged is None else self._bounds(*release.judged, limit),
         )
+
+    def _bounds(self, lower: Floats, upper: Floats, limit: int) -> tuple[Floats, Floats]:
+        """The bounds of the linked table's cells; an empty cell may be anything below the limit for all one sees."""
+        there = self.place >= 0
+        empty = np.where(self.given.frozen, 0.0, limit - 1.0)
+        return np.where(there, lower[self.place], 0.0), np.where(there, upper[self.place], empty)
 
 
 def _place(table: Table, finer: Table) -> Integers:

@@ -11,6 +11,7 @@ from tablesafe.errors import InvalidOption
 from tablesafe.methods.round.counts import Counts
 from tablesafe.methods.small_counts.bounds import Reader
 from tablesafe.methods.small_counts.finer import Finer
+from tablesafe.methods.small_counts.informed import informed
 from tablesafe.methods.small_counts.rounding import round_small
 from tablesafe.methods.small_counts.units import Structure, Units
 from tablesafe.problem import Problem
@@ -26,9 +27,17 @@ class SmallCounts:
     more are exact unless changed cells are part of them. Where inner cells are withheld by design, only those that make
     a published count small are changed. In a table that leaves out empty cells, a published 0 tells that somebody is
     there: tabulate with `zeros` to hide that too.
+
+    The release states what follows for a reader who knows the limit and this method, but not how it chooses between 0
+    and the limit: every table that could have become this one, whichever way each cell had gone. That is exact where
+    all inner cells are shown, and in small tables where they are not. Large tables with inner cells not shown state
+    bounds that may be wider than what a reader can find out; the audit then judges by a reader who even knows which
+    inner cells were changed and which way, so that it is never too lenient, and may call cells open that are not.
     """
 
     name: ClassVar[str] = "small_counts"
+    for_every_cell: ClassVar[bool] = True
+    """It protects without any rule."""
 
     limit: int = field(default=3, metadata={"help": "published counts below this become 0 or this"})
     passes: int = field(default=40, metadata={"help": "most passes of improvement over the changed cells"})
@@ -47,16 +56,31 @@ class SmallCounts:
 
     def protect(self, problem: Problem) -> Release:
         """Round the small counts, and state what a reader may conclude about the true ones."""
-        limit = int(self.limit)
+        occupied = Counts.of(problem, int(self.limit)).occupied
+        if Structure.of(problem.table) is None:
+            finer = Finer.of(problem, zeros=not occupied)
+            return finer.back(self._protect(finer.problem, occupied), int(self.limit))
+        return self._protect(problem, occupied)
+
+    def _protect(self, problem: Problem, occupied: bool) -> Release:
+        """Round a table whose inner cells determine it; `occupied` when readers know that no cell shown is empty."""
+        limit, structure = int(self.limit), Structure.of(problem.table)
+        assert structure is not None
         counts = Counts.of(problem, limit)
-        structure = Structure.of(problem.table)
-        if structure is None:
-            finer = Finer.of(problem)
-            return finer.back(self.protect(finer.problem), limit)
         units = Units.of(structure, ~counts.hidden)
-        values = round_small(units, counts.value, counts.frozen, limit=limit, passes=int(self.passes), seed=self.seed)
-        lower, upper = Reader(units, values, counts.frozen, limit, counts.occupied).concludes()
+        rounded = round_small(units, counts.value, counts.frozen, limit=limit, passes=int(self.passes), seed=self.seed)
+        values = rounded.values
+        reader = Reader(units, values, counts.frozen, limit, occupied)
+        lower, upper = reader.concludes()
         status = np.where(values == counts.value, Status.PUBLISHED, Status.CHANGED).astype(np.uint8)
         status[counts.hidden] = Status.GIVEN
         status[problem.withheld] = Status.BY_DESIGN
-        return Release(problem.table, np.where(counts.hidden, np.nan, values), lower, upper, status, self.name)
+        return Release(
+            problem.table,
+            np.where(counts.hidden, np.nan, values),
+            lower,
+            upper,
+            status,
+            self.name,
+            judged=None if reader.is_exact else informed(reader, rounded, (lower, upper)),
+        )

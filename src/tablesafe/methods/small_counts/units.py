@@ -74,6 +74,29 @@ class Structure:
                 return np.asarray(new)
             sums = new
 
+    def some_above(self, marked: Mask) -> Integers:
+        """Per cell a marked one that it is part of, or itself; −1 where there is none."""
+        entries = sparse.coo_array(self.parts)
+        total, part = entries.row, entries.col
+        found = np.where(marked, np.arange(len(marked)), -1)
+        while True:
+            new = found.copy()
+            np.maximum.at(new, part, found[total])
+            if (new == found).all():
+                return found
+            found = new
+
+    def least_above(self, values: Integers) -> Integers:
+        """Per cell the least value of itself and all the totals that it is part of."""
+        entries = sparse.coo_array(self.parts)
+        found = values
+        while True:
+            new = found.copy()
+            np.minimum.at(new, entries.col, found[entries.row])
+            if (new == found).all():
+                return found
+            found = new
+
     def _determines_all(self) -> bool:
         """Whether every equation holds whatever the inner cells are: tried with large random numbers."""
         random = np.random.default_rng(HASH).integers(0, 2**40, len(self.inner))
@@ -118,6 +141,16 @@ class Units:
         marks = np.random.default_rng(HASH).integers(1, 2**62, len(self.first))
         with np.errstate(over="ignore"):
             return np.asarray(self.structure.up(marks) == self.structure.up(self.totals(marks)))
+
+    def of_cells(self) -> tuple[sparse.csr_array, sparse.csr_array]:
+        """Per cell the units that are wholly part of it, and those of which anything is: for small tables."""
+        inner = np.flatnonzero(self.structure.inner)
+        _, unit = np.unique(self.representative[inner], return_inverse=True)
+        one = np.zeros((len(self.first), len(inner)), dtype=np.int64)
+        one[inner, np.arange(len(inner))] = 1
+        member = np.column_stack([self.structure.up(column) for column in one.T])
+        held = member @ (unit[:, None] == np.arange(unit.max() + 1))
+        return sparse.csr_array((held == np.bincount(unit)) * 1.0), sparse.csr_array((held > 0) * 1.0)
 
     def members(self, chosen: Mask) -> tuple[Integers, Integers, NDArray[np.int32]]:
         """The chosen units (by representative), and for each the published cells with it, in ascending order.

@@ -22,6 +22,15 @@ EFFORTS = 4
 GUARDED = 2
 SECOND_THOUGHTS = 1
 """Efforts spent on a target, on a deviation that convinces respondents, and on a cell that may be published again."""
+EVERYTHING = 3
+"""The effort that looks at everything; only where there is no other way."""
+DEAR = 10.0
+"""How many times as much as the others a deviation costs that makes one look further."""
+TOO_MUCH = 5.0
+"""How many times as much it may cost to convince all respondents at once; else each has its own deviation later."""
+LEARNING = 0.05
+MOSTLY = 0.3
+"""Share of what such a deviation costs from which on a cell is one that makes it dear."""
 SPARING = 2
 """Times a deviation is asked to use fewer cells."""
 NEGLIGIBLE = 1e-7
@@ -112,7 +121,8 @@ class Ledger:
         self._solver = SmallSolver()
         self._efforts = _efforts(part.rows)
         positive = part.cost[part.cost > 0]
-        self._least = ALMOST_FREE * (part.cost + 0.1 * (float(np.median(positive)) if positive.size else 1.0))
+        self._usual = float(np.median(positive)) if positive.size else 1.0
+        self._least = ALMOST_FREE * (part.cost + 0.1 * self._usual)
         self._price = np.where(part.withheld, self._least, np.maximum(part.cost, self._least))
         self._targets: dict[int, list[int]] = {}
         for target, cell in enumerate(part.cell.tolist()):
@@ -155,6 +165,7 @@ class Ledger:
                 del pending[target]
                 failed.append(target)
             else:
+                self._learn(found.cells)
                 self.add(found)
                 for served in found.served:
                     del pending[served]
@@ -166,16 +177,27 @@ class Ledger:
         self, target: int, efforts: int, pending: dict[int, None], strict: frozenset[int]
     ) -> Held | None:
         if self._guard is not None:
-            found = self._guarded_deviation(target, efforts if target in strict else min(efforts, GUARDED))
-            if found is not None:
-                return Held(*found, (target, *self._also_guarded(*found, target, pending)), guarded=True)
+            guarded = self._guarded_deviation(target, efforts if target in strict else min(efforts, GUARDED))
+            if guarded is not None and (target in strict or not self._dear(guarded[0])):
+                return self._held_guarded(guarded, target, pending)
             if target in strict:
                 return None
-        found = self.cheapest(target, efforts)
+            found = self.cheapest(target, efforts)
+            if guarded is not None and (found is None or self._price_of_guard(guarded[0], found[0]) < TOO_MUCH):
+                return self._held_guarded(guarded, target, pending)
+        else:
+            found = self.cheapest(target, efforts)
         if found is None:
             return None
         served = self._also_protected(*found, target, pending, self._system)
         return Held(*found, (target, *(other for other in served if other not in strict)))
+
+    def _held_guarded(self, found: tuple[Integers, Floats], target: int, pending: dict[int, None]) -> Held:
+        return Held(*found, (target, *self._also_guarded(*found, target, pending)), guarded=True)
+
+    def _price_of_guard(self, guarded: Integers, plain: Integers) -> float:
+        """How many times as much a deviation costs that no respondent can rule out."""
+        return self._fresh_cost(guarded) / max(self._fresh_cost(plain), self._usual)
 
     def _guarded_deviation(self, target: int, efforts: int) -> tuple[Integers, Floats] | None:
         """A cheap deviation that no single respondent can rule out."""
@@ -191,20 +213,56 @@ class Ledger:
         return found
 
     def cheapest(self, target: int, efforts: int, *, guarded: bool = False) -> tuple[Integers, Floats] | None:
-        """The cells of a cheap deviation that protects a target, and by how much each moves."""
-        part, level, size = self.part, float(self.part.level[target]), 0
+        """The cells of a cheap deviation that protects a target, and by how much each moves.
+
+        A linear program likes a little of a very dear cell: where that makes a deviation dear, one without it is looked
+        for, here and further away.
+        """
+        best: tuple[Integers, Floats] | None = None
+        price, sizes = self._price, {0}
+        for wide, effort in enumerate(self._efforts[:efforts]):
+            if best is not None and (wide >= EVERYTHING or not self._dear(best[0])):
+                break
+            found = self._found(target, effort, sizes, guarded=guarded)
+            while found is not None and (best is None or self._fresh_cost(found[0]) < self._fresh_cost(best[0])):
+                best = found
+                if wide >= EVERYTHING or not self._dear(best[0]):
+                    break
+                self._price = self._price.copy()
+                self._price[self._dearest(best[0], int(self.part.cell[target]))] = np.inf
+                found = self._found(target, effort, sizes, guarded=guarded)
+        self._price = price
+        return best
+
+    def _found(self, target: int, effort: Effort, sizes: set[int], *, guarded: bool) -> tuple[Integers, Floats] | None:
+        """A cheap deviation among the cells that an effort looks at; None if there is none, or they were looked at."""
+        part, level = self.part, float(self.part.level[target])
         system = self._guarded if guarded else self._system
-        for effort in self._efforts[:efforts]:
-            program = around(
-                system, self._scratch, int(part.cell[target]), int(part.sign[target]), level, self._price, effort
-            )
-            if program is None or len(program.cells) == size:
-                continue
-            size = len(program.cells)
-            x = self._solve(program, program.price, self._affordable)
-            if x is not None:
-                return self._sparing(program, x, level)
-        return None
+        cell, sign = int(part.cell[target]), int(part.sign[target])
+        program = around(system, self._scratch, cell, sign, level, self._price, effort)
+        if program is None or len(program.cells) in sizes:
+            return None
+        sizes.add(len(program.cells))
+        x = self._solve(program, program.price, self._affordable)
+        return None if x is None else self._sparing(program, x, level)
+
+    def _dearest(self, cells: Integers, own: int) -> Integers:
+        """The cells that make up most of what a deviation costs."""
+        fresh = cells[(self._uses[cells] == 0) & ~self.part.withheld[cells] & (cells != own)]
+        most: Mask = self.part.cost[fresh] > MOSTLY * self._fresh_cost(cells)
+        return np.asarray(fresh[most])
+
+    def _fresh_cost(self, cells: Integers) -> float:
+        fresh = cells[(self._uses[cells] == 0) & ~self.part.withheld[cells]]
+        return float(self.part.cost[fresh].sum())
+
+    def _dear(self, cells: Integers) -> bool:
+        """Whether a deviation costs so much more than the others that it is worth looking for another further away."""
+        return self._fresh_cost(cells) > DEAR * self._usual
+
+    def _learn(self, cells: Integers) -> None:
+        """Remember what deviations usually cost; one that is dear counts as what would just be called so."""
+        self._usual += LEARNING * (min(self._fresh_cost(cells), DEAR * self._usual) - self._usual)
 
     def _solve(self, program: LocalProgram, price: Floats, most: float = np.inf) -> Floats | None:
         scale = float(price.max(initial=0.0)) or 1.0

@@ -45,7 +45,7 @@ def repaired(
     arithmetic and thinks of insiders and of derivable sums as well. Each round asks for a little more than the
     levels, so that the two cannot disagree for ever.
     """
-    guard, lists = Guard.of(problem), Lists.of(problem.table)
+    guard, lists = Guard.of(problem) if insiders else None, Lists.of(problem.table)
     release = Release.from_suppression(problem, pattern)
     findings = _audited(problem, release, insiders=insiders, unions=unions, executor=executor)
     for round_ in range(ROUNDS):

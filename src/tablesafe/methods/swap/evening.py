@@ -30,7 +30,7 @@ def even_out(search: Search, pairs: Pairs, random: np.random.Generator) -> None:
     for _ in range(MOST_ROUNDS):
         asking = _asking(search, pairs, random, _open_up(search, pairs), SPARE)
         for profile in range(len(search.profiles)):
-            search.pair(pairs, random, asking, len(search.levels) - 1, profile, search.usable)
+            search.pair_all(pairs, random, asking, profile, search.usable)
         for classes in search.profiles:
             _two_by_two(search, pairs, random, classes)
         lacking = int(_open_up(search, pairs).sum())

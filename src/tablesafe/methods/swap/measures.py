@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import polars as pl
 
-from tablesafe.methods.microdata.areas import Areas
+from tablesafe.methods.microdata.areas import Areas, beside
 from tablesafe.methods.microdata.records import Microdata
 from tablesafe.methods.swap.pairing import Pairs
 from tablesafe.methods.swap.search import Search, by_profile
@@ -18,26 +18,35 @@ def strata_of(microdata: Microdata, areas: Areas, search: Search, pairs: Pairs) 
     """Per finest area: its units, the rate, what that asks for, and what was swapped."""
     targets, at_risk = search.targets, search.risky < len(search.levels)
     n = len(targets.units)
-    return areas.names(microdata).with_columns(
-        pl.Series("units", targets.units),
-        pl.Series("rate", targets.rate),
-        pl.Series("asked at least", targets.floor),
-        pl.Series("asked at most", targets.ceiling),
-        pl.Series("swapped", pairs.done()),
-        pl.Series("at risk", np.bincount(search.area[at_risk], minlength=n)),
-        pl.Series("at risk and swapped", np.bincount(search.area[at_risk & pairs.swapped], minlength=n)),
+    return beside(
+        areas.names(microdata),
+        {
+            "units": targets.units,
+            "rate": targets.rate,
+            "asked at least": targets.floor,
+            "asked at most": targets.ceiling,
+            "swapped": pairs.done(),
+            "at risk": np.bincount(search.area[at_risk], minlength=n),
+            "at risk and swapped": np.bincount(search.area[at_risk & pairs.swapped], minlength=n),
+        },
     )
 
 
-def tell_short(strata: pl.DataFrame) -> None:
-    """Say where the rate could not be met."""
-    short = strata.filter(pl.col("swapped") < pl.col("asked at least"))
-    if len(short):
-        first = short.row(0, named=True)
-        name = ", ".join(str(first[column]) for column in short.columns[: short.columns.index("units")])
+def tell_short(names: pl.DataFrame, search: Search, pairs: Pairs) -> None:
+    """Say where the rate could not be met, and whether somebody at risk stays where all should go."""
+    short = np.flatnonzero(pairs.done() < search.targets.floor)
+    if short.size:
+        name = ", ".join(map(str, names.row(int(short[0]))))
         warnings.warn(
-            f"{len(short):,} of {len(strata):,} areas have too few partners to swap as many as their rate asks for, "
+            f"{short.size:,} of {len(names):,} areas have too few partners to swap as many as their rate asks for, "
             f"such as {name}. Match on fewer columns, or add a fallback.",
+            stacklevel=4,
+        )
+    stay = int(((search.risky < len(search.levels)) & ~pairs.swapped).sum())
+    if search.all_at_risk and stay:
+        warnings.warn(
+            f"{stay:,} units at risk stay where they are: no unit that is like them in the columns of Swap.match lives "
+            f"beyond the border that they must cross. Match on fewer columns, or add a fallback.",
             stacklevel=4,
         )
 
@@ -46,7 +55,6 @@ def facts_of(units: Units, search: Search, pairs: Pairs) -> dict[str, float]:
     """The measures of the whole file."""
     at_risk = search.risky < len(search.levels)
     both = np.flatnonzero(pairs.swapped)
-    across = search.apart(both, pairs.partner[both])
     coarse = search.levels[0]
     facts: dict[str, float] = {
         "records": int(units.size.sum()),
@@ -56,7 +64,6 @@ def facts_of(units: Units, search: Search, pairs: Pairs) -> dict[str, float]:
         "share of units swapped": len(both) / max(len(units), 1),
         "units at risk": int(at_risk.sum()),
         "units at risk swapped": int(at_risk[both].sum()),
-        "units at risk swapped across the level of their risk": int((across & at_risk[both]).sum()),
         "units swapped within the coarsest area": int((coarse[both] == coarse[pairs.partner[both]]).sum()),
     }
     for number, count in enumerate(by_profile(pairs, search.profiles)):

@@ -17,7 +17,6 @@ from tablesafe.methods.microdata.chance import estimated
 from tablesafe.methods.microdata.edited import Edited, Outcome
 from tablesafe.methods.microdata.measures import told
 from tablesafe.methods.microdata.novel import novel
-from tablesafe.methods.microdata.records import Data, Microdata, origin_of
 from tablesafe.methods.microdata.options import (
     Steps,
     require_column,
@@ -26,9 +25,11 @@ from tablesafe.methods.microdata.options import (
     require_rates,
     require_seed,
 )
+from tablesafe.methods.microdata.records import Data, Microdata, origin_of
 from tablesafe.methods.microdata.strata import Targets, alike, risky_level
 from tablesafe.methods.microdata.tables import at_total, published, tabulated
 from tablesafe.methods.microdata.windows import Announced, listed_floor, window
+from tablesafe.methods.swap.borders import never_left
 from tablesafe.methods.swap.evening import even_out
 from tablesafe.methods.swap.measures import facts_of, strata_of, tell_short
 from tablesafe.methods.swap.pairing import Pairs
@@ -50,8 +51,9 @@ class Swap:
     equal in the `match` columns: exactly the whole number below or above rate × units, by chance, as long as there are
     partners. So the number of records of every combination of the `match` columns in every area, at every level, stays
     as it was. Units that fewer than `k` records of their area are like, by the `key` columns, come first, the rarest
-    before all; a unit that is too rare in an area of a coarser level goes to another area of that level. Partners come
-    from the same area of the level above where it has any. The order of the records changes nothing.
+    before all; a unit that is too rare in an area of a coarser level goes to another area of that level, and stays if
+    nobody there is like it. Partners come from the same area of the level above where it has any. The order of the
+    records changes nothing.
 
     Cells that no swap can change are the truth, and everyone may know it; of the others the release says nothing beyond
     what the public knew before, unless the rate is announced. A record that falls into a combination that the table
@@ -59,6 +61,8 @@ class Swap:
     """
 
     name: ClassVar[str] = "swap"
+    for_every_cell: ClassVar[bool] = True
+    """It protects without any rule."""
 
     geography: tuple[str, ...] = field(
         metadata={
@@ -105,7 +109,7 @@ class Swap:
     announce: Literal["nothing", "rate"] = field(
         default="nothing", metadata={"help": "what users are told: nothing, or the rate of every area"}
     )
-    seed: int = field(default=0, metadata={"help": "seed of the draws; equal seed, equal release"})
+    seed: int = field(default=0, repr=False, metadata={"help": "secret number to draw with; equal seed, equal release"})
 
     def __post_init__(self) -> None:
         require_rates(self)
@@ -147,10 +151,11 @@ class Swap:
 
     def _edited(self, microdata: Microdata) -> Edited:
         random = np.random.default_rng(self.seed)
-        areas = Areas.of(microdata, self.geography, "Swap.geography")
+        areas = Areas.of(microdata, self.geography, "Swap.geography").bordered
         moving = [*areas.columns, *microdata.columns(self.carry, "Swap.carry")]
         _refuse_matched(moving, microdata.columns(self.match, "Swap.match"))
         units = Units.of(microdata, self.household)
+        units.refuse_mixed(microdata, moving[len(areas.columns) :])
         search = self._search(microdata, areas, units, random)
         pairs = search.start()
         search.run(pairs, random)
@@ -159,13 +164,14 @@ class Swap:
             self._avoid(microdata, units, search, pairs, moving, random)
         if search.targets.drawn.any() and not pairs.swapped.any():
             raise InvalidOption(
-                "Swap found no two records that may change places: none are equal in the columns of Swap.match and "
-                "live in different areas.\n\nHint: match on fewer columns, or add a fallback."
+                "Swap found no two units that may change places: none are equal in the columns of Swap.match and live "
+                "in different areas (those at risk: in different areas of the level of their risk).\n\n"
+                "Hint: match on fewer columns, or add a fallback."
             )
         source = changes_of(pairs, units.first, units.of_record)
         records = _moved(microdata.frame, moving, source)
         strata = strata_of(microdata, areas, search, pairs)
-        tell_short(strata)
+        tell_short(areas.names(microdata), search, pairs)
         facts = facts_of(units, search, pairs)
         return Edited(records, source != np.arange(len(source)), facts, {"strata.csv": strata}, microdata.table)
 
@@ -213,24 +219,24 @@ class Swap:
             usable, random = ~units.some(areas.missing), np.random.default_rng(self.seed)
             place = units.areas(microdata, areas)[-1]
             targets = Targets.of(place, usable, self.rate, self.rate_by_population, random)
-            said = Announced(microdata, areas, targets.ceiling * int(units.size.max(initial=1)))
+            said = Announced(microdata, areas, units.most_records(place, targets.ceiling))
             lower, upper = window(problem, said, integers, lower, upper)
         known = self._kept(problem, microdata, areas)
         release = published(problem, integers, lower, upper, known, method=self.name)
         return replace(release, mechanism=estimated(problem, integers, known))
 
     def _kept(self, problem: Problem, microdata: Microdata, areas: Areas) -> Mask:
-        """The cells that no swap can change: those without areas, and those of the matched columns alone.
+        """The cells that no swap can change: those that nobody leaves, and those of the matched columns alone.
 
-        The latter hold for what partners are equal in: the number of records, and amounts that are matched too.
+        Nobody leaves the total, nor an area that everyone is matched on. The latter hold for what partners are equal
+        in: the number of records, and amounts that are matched too.
         """
         plan = origin_of(problem.table, "Swap").plan
         moving = [*areas.columns, *microdata.columns(self.carry, "Swap.carry")]
-        known = at_total(problem.table, moving, plan.column_of)
         lists = [set(microdata.columns(names, "Swap.match")) for names in (self.match, *self.fallback)]
-        equal = set.intersection(*lists)
-        added = {*plan.numbers, *([] if plan.weight is None else [plan.weight])}
-        if added <= equal:
+        equal = sorted(set.intersection(*lists))
+        known = never_left(problem.table, microdata, moving, microdata.classes(equal))
+        if {*plan.numbers, *([] if plan.weight is None else [plan.weight])} <= set(equal):
             free = [column for column in plan.column_of.values() if column not in equal and column not in moving]
             known |= at_total(problem.table, free, plan.column_of)
         return known
@@ -247,5 +253,6 @@ def _refuse_matched(moving: Sequence[str], matched: Sequence[str]) -> None:
     if both:
         raise InvalidOption(
             f"Swap.match names {both[0]!r}, which the swap changes: partners would have to be equal in it.\n\n"
-            f"Hint: name only columns that stay; partners of the same larger area are preferred anyway."
+            f"Hint: name only columns that stay. Partners of the same larger area are preferred anyway; to let nobody "
+            f"leave it, match on its column and name only the finer ones in geography."
         )

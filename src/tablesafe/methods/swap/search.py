@@ -59,17 +59,31 @@ class Search:
         most = int(pairs.left.max(initial=0))
         turn = shuffled(random, most - pairs.left[self.area])  # who has most to swap asks while there is most to choose
         for profile in range(len(self.profiles)):
-            self.pair(pairs, random, turn, len(self.levels) - 1, profile, self.usable)
+            self.pair_all(pairs, random, turn, profile, self.usable)
 
     def pair(
         self, pairs: Pairs, random: np.random.Generator, turn: NDArray[np.intp], level: int, profile: int, donor: Mask
     ) -> None:
-        """Pair across the areas of a level, within the area above where that can be done."""
-        if not turn.size:
-            return
-        if level:
-            pairs.match(random, turn, self._within[level, profile], self.levels[level], donor)
-        pairs.match(random, turn, self.profiles[profile], self.levels[level], donor)
+        """Pair across the areas of a level, within the area above where that can be done.
+
+        A donor that is at risk at a coarser level crosses the border of that level, and no pair is made without.
+        """
+        for border in range(level, -1, -1):
+            fits = donor & (self.risky >= level if border == level else self.risky == border)
+            if not turn.size or not fits.any():
+                continue
+            if border:
+                pairs.match(random, turn, self._within[border, profile], self.levels[border], fits)
+            pairs.match(random, turn, self.profiles[profile], self.levels[border], fits)
+
+    def pair_all(
+        self, pairs: Pairs, random: np.random.Generator, turn: NDArray[np.intp], profile: int, donor: Mask
+    ) -> None:
+        """Pair units across the borders that their own risk asks to cross; those at no risk, across the finest."""
+        finest = len(self.levels) - 1
+        own = np.minimum(self.risky[turn], finest)
+        for level in range(finest + 1):
+            self.pair(pairs, random, turn[own == level], level, profile, donor)
 
     def apart(self, one: NDArray[np.intp], other: NDArray[np.intp]) -> Mask:
         """Whether units live on different sides of the borders that their risk asks to cross."""

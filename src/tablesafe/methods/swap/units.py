@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from tablesafe.equations import Integers, Mask
 from tablesafe.errors import InvalidOption
 from tablesafe.methods.microdata.areas import Areas
-from tablesafe.methods.microdata.numbering import dense
+from tablesafe.methods.microdata.numbering import dense, in_order, rank_within
 from tablesafe.methods.microdata.records import Microdata
 
 
@@ -49,8 +50,7 @@ class Units:
 
     def areas(self, microdata: Microdata, areas: Areas) -> tuple[Integers, ...]:
         """The area of each unit at each level; a household in two areas is an error."""
-        finest = areas.finest
-        split = np.flatnonzero(finest != finest[self.first][self.of_record])
+        split = self._split(areas.finest)
         if split.size:
             row = microdata.frame.row(int(split[0]), named=True)
             places = ", ".join(f"{column} = {row[column]!r}" for column in areas.columns)
@@ -59,6 +59,29 @@ class Units:
                 f"Hint: is Swap.household the right column? All records of a household live in one area."
             )
         return tuple(level[self.first] for level in areas.levels)
+
+    def most_records(self, area: Integers, most: Integers) -> Integers:
+        """The records of so many units of each area, at most: of its largest ones. Partners are as large."""
+        order = np.argsort(-self.size, kind="stable")
+        order = order[in_order(area[order])]
+        taken = order[rank_within(area[order]) < most[area[order]]]
+        out = np.zeros(len(most), dtype=np.int64)
+        np.add.at(out, area[taken], self.size[taken])
+        return out
+
+    def refuse_mixed(self, microdata: Microdata, columns: Sequence[str]) -> None:
+        """Refuse columns that go with the area but differ within a household: all its members get those of another."""
+        for column in columns:
+            split = self._split(microdata.classes([column]))
+            if split.size:
+                raise InvalidOption(
+                    f"Swap.carry names {column!r}, but the household of record {int(split[0]) + 1:,} has several "
+                    f"entries in it.\n\nHint: carry only what belongs to the place where all of a household live."
+                )
+
+    def _split(self, number: Integers) -> NDArray[np.intp]:
+        """The records whose number is not that of the others of their unit."""
+        return np.flatnonzero(number != number[self.first][self.of_record])
 
     def classes(self, of_record: Integers) -> Integers:
         """A number per unit, equal where the units hold the same records by their classes: as many of each.

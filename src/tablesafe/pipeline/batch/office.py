@@ -14,7 +14,7 @@ from tablesafe.job.model import AttackOptions, AuditOptions, Dimension, Job, Out
 from tablesafe.pipeline.batch.journal import Journal
 from tablesafe.pipeline.batch.methods import Chosen
 from tablesafe.pipeline.batch.tables import Made, Specified
-from tablesafe.pipeline.batch.writing import Writing, origin_of
+from tablesafe.pipeline.batch.writing import Writing, named_by, origin_of, refuse_overwriting
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.result import Result
 from tablesafe.pipeline.running import write_internal
@@ -114,11 +114,13 @@ def _write(writing: Writing, outputs: Outputs, journal: Journal, *, force: bool)
     texts = writing.texts()
     for note in texts.notes:
         journal.warn(line, f"{name}: {note}")
+    beside = [(line, writing.path.parent / file.name) for file in texts.files]
+    refuse_overwriting(beside, [writing.table.data, *named_by(writing.table.metadata)], journal.batch)
     for file in texts.files:
         place = outputs.place(writing.path.parent / file.name, private=file.confidential)
         place.write_text(file.text, encoding="utf-8", newline="\n")
-    if texts.confidential and not texts.notes:
-        journal.warn(line, f"{name} holds values that are withheld: it must stay in the office.")
+    if texts.confidential and not any("not for publication" in note for note in texts.notes):
+        journal.warn(line, f"{name} holds true values that the release does not: it must stay in the office.")
     if not writing.findings.safe:
         journal.warn(line, f"{name} is written because you insisted: the table did not pass its audit.")
     journal.say(f"Table {writing.table.number} has been written: {name}")

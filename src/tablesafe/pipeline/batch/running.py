@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import tablesafe
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
+from tablesafe.errors import InvalidFile, InvalidJob
 from tablesafe.files import write_text
 from tablesafe.io.apriori import apply_hst
-from tablesafe.io.tauargus_meta import Metadata, find_beside, read_metadata
+from tablesafe.io.tauargus_meta import Metadata, Role, find_beside, read_metadata
 from tablesafe.io.tauargus_micro import Microdata, metadata_for
 from tablesafe.job.arb import Batch, read_arb
 from tablesafe.job.arb.model import (
     Apriori,
+    CellKeys,
     Clear,
     Command,
     Cover,
@@ -24,6 +27,7 @@ from tablesafe.job.arb.model import (
     OpenMetadata,
     ReadMicrodata,
     ReadTable,
+    Recode,
     SafetyRule,
     Silent,
     SpecifyTable,
@@ -43,7 +47,7 @@ from tablesafe.pipeline.batch.records import read_records, tabulated
 from tablesafe.pipeline.batch.result import BatchResult
 from tablesafe.pipeline.batch.rules import Rules
 from tablesafe.pipeline.batch.tables import Made, Specified
-from tablesafe.pipeline.batch.writing import Writing, refuse_overwriting, refuse_unwritable
+from tablesafe.pipeline.batch.writing import Writing, named_by, outputs_of, refuse_overwriting, refuse_unwritable
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.report.progress import Event, Listener, ignore, progress_bar
@@ -139,10 +143,11 @@ class _Run:
         )
 
     def _refuse_overwriting(self) -> None:
-        inputs, outputs = [], []
+        inputs, outputs = [], outputs_of(self.batch)
         for command in self.batch.commands:
-            if isinstance(command, WriteTable | VersionInfo):
-                outputs.append((command.line, target(self.batch, command.file)[0]))
+            if isinstance(command, Recode) and command.file is not None:
+                with suppress(InvalidFile):
+                    inputs.append(find_beside(command.file, self.batch.path))
             elif isinstance(command, OpenData | OpenMetadata | Apriori):
                 with self.journal.at(command.line):
                     inputs.append(find_beside(command.file, self.batch.path))
@@ -160,6 +165,7 @@ class _Run:
             case OpenMetadata():
                 path = find_beside(command.file, self.batch.path)
                 self.session.metadata = read_metadata(path, kind="table" if self.session.tabular else "micro")
+                refuse_overwriting(outputs_of(self.batch), named_by(self.session.metadata), self.batch)
             case SpecifyTable():
                 self._specify(command)
             case SafetyRule():
@@ -200,16 +206,26 @@ class _Run:
         if session.metadata is None:
             session.metadata = metadata_for(session.data, None, "table" if session.tabular else "micro")
             self.journal.warn(command.line, f"no metadata are named: {session.metadata.path.name} is used.")
+            refuse_overwriting(outputs_of(self.batch), named_by(session.metadata), self.batch)
         table = Specified(len(session.tables) + 1, command, Rules(), session.data, session.metadata)
         table.variables()
         for name in (command.response, command.shadow, command.cost_variable):
             if name is not None:
-                session.metadata.variable(name)
+                self._number(session.metadata, name)
         if command.cost == "distance" and any(variable.distance for variable in table.variables()):
             self.journal.warn(
                 command.line, "the numbers after <DISTANCE> are not used: here a step along the codes counts 1."
             )
         session.tables.append(table)
+
+    def _number(self, metadata: Metadata, name: str) -> None:
+        """Refuse a variable that cannot be added up, before any data are read."""
+        variable = metadata.variable(name)
+        if metadata.kind == "micro" and not variable.is_response:
+            raise InvalidJob(
+                f"{variable.name!r} cannot be added up: {metadata.path.name}, line {variable.line} marks it as "
+                f"{'nothing' if variable.role is Role.OTHER else variable.role.value}.\n\nHint: add <NUMERIC> to it."
+            )
 
     def _tabulate(self, command: ReadMicrodata) -> None:
         session = self.session
@@ -274,8 +290,12 @@ class _Run:
 
     def _suppress(self, command: Suppress) -> None:
         runs = self.session.runs if command.table == 0 else [self.session.runs[command.table - 1]]
+        if isinstance(command.how, CellKeys):  # each table by itself: equal cells get equal noise
+            for run in runs:
+                self._alone(command, run, choose_method(command, run.table, len(run.made.problem.table)))
+            return
         cells = sum(len(run.made.problem.table) for run in runs)
-        chosen = choose_method(command, runs[0].table.spec, cells)
+        chosen = choose_method(command, runs[0].table, cells)
         for remark in chosen.remarks:
             self.journal.warn(command.line, remark)
         if chosen.note:
@@ -283,7 +303,9 @@ class _Run:
         if command.table == 0 and len(runs) > 1:
             self._together(command, runs, chosen)
             return
-        (run,) = runs[:1]
+        self._alone(command, runs[0], chosen)
+
+    def _alone(self, command: Suppress, run: TableRun, chosen: Chosen) -> None:
         problem, release, findings, seconds = self._protect(command, run.made.problem, chosen)
         run.protected(problem, release, findings, chosen, seconds)
         self._count(run)

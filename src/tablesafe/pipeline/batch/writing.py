@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from tablesafe.audit.findings import Findings
 from tablesafe.errors import InvalidFile, InvalidJob
-from tablesafe.io.tauargus_meta import Role
+from tablesafe.io.tauargus_meta import Metadata, Role
 from tablesafe.io.tauargus_write import TableFiles, table_files
-from tablesafe.job.arb.model import Batch, WriteTable
+from tablesafe.io.tauargus_write_options import Kind
+from tablesafe.job.arb.model import Batch, Logbook, VersionInfo, WriteTable
+from tablesafe.pipeline.batch.paths import target
 from tablesafe.pipeline.batch.tables import Specified
 from tablesafe.problem import Problem
 from tablesafe.release import Release
@@ -58,6 +61,35 @@ def _widths(table: Specified) -> Mapping[str, int]:
         for variable in table.variables()
         if variable.width is not None and variable.start is not None and variable.hierarchy_file is None
     }
+
+
+COMPANIONS = {Kind.INTERMEDIATE, Kind.CELL_KEY}
+"""Types of file with a description (`.rda`) beside them."""
+
+
+def outputs_of(batch: Batch) -> list[tuple[int, Path]]:
+    """Every file that a batch file names to be written, with its line; a log may be added to more than once."""
+    found: list[tuple[int, Path]] = []
+    logs: set[Path] = set()
+    for command in batch.commands:
+        if isinstance(command, WriteTable | VersionInfo | Logbook):
+            path = target(batch, command.file)[0]
+            if not (isinstance(command, Logbook) and path in logs):
+                found.append((command.line, path))
+            if isinstance(command, Logbook):
+                logs.add(path)
+            if isinstance(command, WriteTable) and command.kind in COMPANIONS:
+                found.append((command.line, path.with_suffix(".rda")))
+    return found
+
+
+def named_by(metadata: Metadata) -> list[Path]:
+    """The files that metadata name, as far as they are there, and the metadata themselves."""
+    found = [metadata.path]
+    for name, line in metadata.named:
+        with suppress(InvalidFile):
+            found.append(metadata.file(name, line))
+    return found
 
 
 def refuse_overwriting(writings: Sequence[tuple[int, Path]], inputs: Sequence[Path], batch: Batch) -> None:

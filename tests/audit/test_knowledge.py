@@ -64,3 +64,11 @@ def test_the_only_contributor_of_a_total_is_the_only_one_of_its_parts(amounts: t
     at = [table.index(row="a", column=column) for column in ("x", "y", "Total")]
     assert len(set(bare.who[at, 0].tolist())) == 1
     assert bare.who[table.index(row="b", column="x"), 0] != bare.who[table.index(row="b", column="y"), 0]
+
+
+def test_equal_amounts_are_not_told_apart() -> None:
+    """By rows the second 5 of the whole table would be that of (a, y), by columns that of (b, x)."""
+    table = table_of([(row, column, row + column, 5) for row in "ab" for column in "xy"])
+    _, bare = lists_of(table)
+    inner = [table.index(row=row, column=column) for row in "ab" for column in "xy"]
+    assert len(set(bare.who[inner, 0].tolist())) == 4

@@ -191,7 +191,7 @@ MISTAKES = {
     "weight": (free() + "03;S;;1;h\n", FREE, r"my data.asc, line 9: the weight 'weight' is missing.*WGT\(0\)"),
     "too few entries": (free() + "03;S;1\n", FREE, r"my data.asc, line 9: there are 3 entries, but 5 variables"),
     "no such variable": (free(), FREE.replace("turnover", "sales"), r"no variable 'turnover'"),
-    "no response": (free(), FREE.replace("  <NUMERIC>\n", ""), r"'turnover' is no response variable.*<NUMERIC>"),
+    "no response": (free(), FREE.replace("  <NUMERIC>\n", ""), r"'turnover' cannot be added up.*<NUMERIC>"),
     "no dimension": (
         free(),
         FREE.replace("region 6\n  <RECODEABLE>", "region 6"),

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.guard import Guard
+from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.surroundings import Effort, LocalProgram, Scratch, System, around
 from tablesafe.solve.small import NO_LIMIT, Columns, SmallSolver
 
@@ -103,10 +104,19 @@ def work(part: Part) -> Outcome:
     return Outcome(tuple(ledger.deviations.values()), tuple(failed), ledger.seconds)
 
 
+def ledger_of(instance: Instance, targets: Integers, guard: Guard | None, solver: SmallSolver | None = None) -> Ledger:
+    """A ledger for some targets of a whole instance."""
+    part = Part(
+        instance.rows, instance.cost, instance.forced, instance.up, instance.down,
+        instance.cell[targets], instance.sign[targets], instance.level[targets], guard,
+    )  # fmt: skip
+    return Ledger(part, solver)
+
+
 class Ledger:
     """Who is protected by which deviation, in one part."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Part, solver: SmallSolver | None = None) -> None:
         self.part = part
         self.deviations: dict[int, Held] = {}
         self.cost = 0.0
@@ -118,7 +128,7 @@ class Ledger:
         self._guard, self._guarded = part.guard, self._system
         self.watched_by(part.guard)
         self._scratch = Scratch.over(self._system)
-        self._solver = SmallSolver()
+        self._solver = solver or SmallSolver()
         self._efforts = _efforts(part.rows)
         positive = part.cost[part.cost > 0]
         self._usual = float(np.median(positive)) if positive.size else 1.0

@@ -22,7 +22,7 @@ from tablesafe.equations import Integers, Mask
 from tablesafe.errors import SolverFailure
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
-from tablesafe.methods.suppress.part import Ledger, Part
+from tablesafe.methods.suppress.part import ledger_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
 from tablesafe.release import Release
@@ -108,23 +108,6 @@ def _opened(instance: Instance, pattern: Mask, round_: int) -> Instance:
     )
 
 
-def _ledger(instance: Instance, targets: Integers, guard: Guard | None) -> Ledger:
-    """A ledger for some targets of an instance."""
-    return Ledger(
-        Part(
-            instance.rows,
-            instance.cost,
-            instance.forced,
-            instance.up,
-            instance.down,
-            instance.cell[targets],
-            instance.sign[targets],
-            instance.level[targets],
-            guard,
-        )
-    )
-
-
 def _targets_of(instance: Instance, cells: NDArray[np.intp]) -> Integers:
     return np.flatnonzero(np.isin(instance.cell, cells))
 
@@ -134,7 +117,7 @@ def _against_outsiders(instance: Instance, guard: Guard | None, findings: Findin
     targets = _targets_of(instance, findings.cells[~findings.protected])
     if not targets.size:
         return instance.forced
-    ledger = _ledger(instance, targets, guard)
+    ledger = ledger_of(instance, targets, guard)
     failed = ledger.protect_all(range(len(targets)))
     if failed:
         raise CannotProtect(int(targets[failed[0]]))
@@ -147,7 +130,7 @@ def _against_insiders(instance: Instance, found: Sequence[Insider], lists: Lists
     Each gets a deviation of its own, which it cannot rule out: it moves no cell that the insider knows, and takes none
     below what it has there itself.
     """
-    ledger = _ledger(instance, np.arange(len(found)), None)
+    ledger = ledger_of(instance, np.arange(len(found)), None)
     for target, insider in enumerate(found):
         ledger.watched_by(_seen_by(insider.members, lists, value))
         ledger.protect_all([target], strict=frozenset([target]))
@@ -196,7 +179,7 @@ def _against_sums(instance: Instance, problem: Problem, findings: Findings) -> M
     if not failed:
         return instance.forced
     wider = _with_sums(instance, failed, 10.0**problem.table.decimals)
-    ledger = _ledger(wider, np.arange(len(wider.level)), None)
+    ledger = ledger_of(wider, np.arange(len(wider.level)), None)
     ledger.protect_all(range(len(wider.level)))
     return instance.forced | ledger.used[: len(instance)]
 

@@ -12,9 +12,14 @@ QUICK = 1_500
 
 
 def first_pattern(search: Search) -> None:
-    """One sensitive cell after another, then publish again what is not needed."""
+    """One sensitive cell after another, in two ways; then publish again what is not needed."""
+    sparing = None if search.by_flows else search.build_sparing()
+    if sparing is not None:
+        search.offer(sparing)
     witnesses = search.build()
     search.offer(witnesses)
+    if sparing is not None and sparing.cost < witnesses.cost:
+        witnesses = sparing
     if len(witnesses.complementary):
         clean_up(witnesses, search.late)
         search.offer(witnesses)

@@ -51,7 +51,8 @@ def test_different_contributors_are_never_taken_for_one(records: list[tuple[str,
 
 
 def test_contributors_of_a_single_cell_are_found_in_its_totals() -> None:
-    records = [(r, c, f"{r}{c}{i}", 10 ** (i + 1) + k) for k, (r, c) in enumerate(["ax", "ay", "by"]) for i in range(2)]
+    cells = [("a", "x"), ("a", "y"), ("b", "y")]
+    records = [(r, c, f"{r}{c}{i}", 10 ** (i + 1) + k) for k, (r, c) in enumerate(cells) for i in range(2)]
     named, bare = lists_of(table_of(records))
     pairs = {(int(a), int(b)) for a, b in zip(named.who.ravel(), bare.who.ravel(), strict=True) if a >= 0}
     assert len(pairs) == len(records), "one number for each firm, in all cells"

@@ -143,7 +143,7 @@ def test_nothing_that_is_read_is_written_over(tmp_path: Path, data: str, writes:
         + f'<READMICRODATA>\n<RECODE> 1, size, "r.grc"\n<SUPPRESS> MOD(1)\n{writes}\n'
     )
     with pytest.raises(ts.TablesafeError, match=rf"j.arb, line 8.*{name!r} is read by this job"):
-        run(tmp_path, data, text, **files)
+        run(tmp_path, data, text, force=None, **files)
     wanted = {"d.asc": data, "region.hrc": REGION, "j.arb": text, **files}
     assert {each: (tmp_path / each).read_text(encoding="utf-8") for each in wanted} == wanted
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(wanted)

@@ -490,7 +490,7 @@ def _role_of_one(known: Knowledge, target: int, member: int) -> str:
 def _elsewhere(known: Knowledge, target: int, cells: NDArray[np.intp]) -> str:
     """The strongest position that a contributor has in other cells."""
     cells = cells[cells != target]
-    rows = known.system.matrix.tocsc()[:, [target]].indices
+    rows = known.columns[:, [target]].indices
     beside = np.unique(known.system.matrix[rows].indices)
     for contributors, words in ((1, "the only contributor"), (2, "one of two contributors")):
         there = cells[known.everyone[cells] == contributors]

@@ -250,6 +250,11 @@ class Knowledge:
         return guess
 
     @cached_property
+    def columns(self) -> sparse.csc_array:
+        """The equations of the system by unknown cell."""
+        return self.system.matrix.tocsc()
+
+    @cached_property
     def _equations(self) -> sparse.csr_array:
         return sparse.csr_array(self.system.table.equations[self.system.rows].astype(np.float64))
 

@@ -123,13 +123,18 @@ class Search:
     def build_sparing(self) -> Witnesses | None:
         """Another safe pattern, in which cells withheld already cost a little, so that deviations stay short.
 
-        It looks at a few hundred cells around each sensitive one: quick, and on sparse tables often better. None if
-        that does not protect them all.
+        What is not needed is published again. It looks at a few hundred cells around each sensitive one: quick, and on
+        sparse tables often better. None if that does not protect them all.
         """
         instance = self.instance
         ledger = ledger_of(instance, np.arange(len(instance.level)), None, self.solver)
         if ledger.protect_all(range(len(instance.level)), efforts=EVERYTHING):
             return None
+        added = np.flatnonzero(ledger.used & ~instance.forced)
+        for cell in added[np.argsort(-instance.cost[added], kind="stable")].tolist():
+            if self.late():
+                break
+            ledger.reconsider(cell)
         witnesses = self._nobody()
         for held in ledger.deviations.values():
             witnesses.add(Deviation(held.cells, held.amount), held.served)

@@ -7,6 +7,10 @@ from tablesafe.methods.suppress.restricted import combine
 from tablesafe.methods.suppress.search import Search
 from tablesafe.methods.suppress.sequential import clean_up
 
+PROMISING = 1.15
+"""How much dearer than the best a first pattern may be of which it is worth publishing again what is not needed."""
+CLEANING = 0.25
+"""Share of the time left for that."""
 QUICK = 1_500
 """Tries in vain after which improvement by flows gives up: they take a fifth of the time of linear programs."""
 
@@ -18,13 +22,13 @@ def first_pattern(search: Search) -> None:
         search.offer(sparing)
     witnesses = search.build()
     search.offer(witnesses)
-    if sparing is not None and sparing.cost < witnesses.cost:
-        witnesses = sparing
-    if len(witnesses.complementary):
-        clean_up(witnesses, search.late)
-        search.offer(witnesses)
-    else:
+    if not search.best_cost > 0:
         search.prove(0.0)
+        return
+    for one in sorted(filter(None, (sparing, witnesses)), key=lambda found: found.cost):
+        if one.cost < PROMISING * search.best_cost:
+            clean_up(one, search.until(search.left * CLEANING))
+            search.offer(one)
 
 
 def find(search: Search, *, prove: bool, insist: bool) -> None:

@@ -21,7 +21,7 @@ class Work:
 
     def program(self, entries: int, pivots: int, steps: int = 0) -> None:
         """Count one linear program, by its pivots and by its interior-point steps."""
-        self.spent += PER_PROGRAM + PER_ENTRY * entries * (1 + 8 * max(steps, 0)) + PER_PIVOT * max(pivots, 0)
+        self.spent += PER_PROGRAM + PER_ENTRY * entries * (1 + 3 * max(steps, 0)) + PER_PIVOT * max(pivots, 0)
 
     def flow(self, arcs: int) -> None:
         """Count one minimum-cost flow."""

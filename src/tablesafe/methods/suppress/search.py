@@ -11,7 +11,7 @@ from tablesafe.equations import Floats, Mask
 from tablesafe.methods.suppress.deviations import Deviation
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
-from tablesafe.methods.suppress.part import EVERYTHING, ledger_of
+from tablesafe.methods.suppress.part import EVERYTHING, Ledger, ledger_of
 from tablesafe.methods.suppress.sequential import clean_up, improve, protect_all
 from tablesafe.methods.suppress.witnesses import Finder, Witnesses
 from tablesafe.solve.small import SmallSolver
@@ -120,18 +120,20 @@ class Search:
             raise Unfinished(witnesses.pattern)
         return witnesses
 
-    def build_sparing(self) -> Witnesses | None:
+    def build_sparing(self) -> Ledger | None:
         """Another safe pattern, in which cells withheld already cost a little, so that deviations stay short.
 
-        What is not needed is published again. It looks at a few hundred cells around each sensitive one: quick, and on
-        sparse tables often better. None if that does not protect them all.
+        It looks at a few hundred cells around each sensitive one: quick, and on sparse tables much better. None if
+        that does not protect them all.
         """
         instance = self.instance
         ledger = ledger_of(instance, np.arange(len(instance.level)), None, self.solver)
-        if ledger.protect_all(range(len(instance.level)), efforts=EVERYTHING):
-            return None
-        added = np.flatnonzero(ledger.used & ~instance.forced)
-        for cell in added[np.argsort(-instance.cost[added], kind="stable")].tolist():
+        return None if ledger.protect_all(range(len(instance.level)), efforts=EVERYTHING) else ledger
+
+    def taken_over(self, ledger: Ledger) -> Witnesses:
+        """The witnesses of a ledger, after it has published again what is plainly not needed."""
+        added = np.flatnonzero(ledger.used & ~self.instance.forced)
+        for cell in added[np.argsort(-self.instance.cost[added], kind="stable")].tolist():
             if self.late():
                 break
             ledger.reconsider(cell)

@@ -18,8 +18,6 @@ MOST = 6
 CROWD = 2_000
 """Cells among which these are looked for."""
 NOISIEST = 0.6
-DEAR = 3.0
-"""How many times as much as the others a first deviation costs that makes one look further."""
 
 
 def protect_all(
@@ -36,7 +34,7 @@ def protect_all(
     """
     pending = dict.fromkeys(range(len(witnesses.instance.level)) if targets is None else targets)
     while pending and not stop():
-        witnesses.protect(next(iter(pending)), pending, cost=cost, inside=inside, dear=DEAR)
+        witnesses.protect(next(iter(pending)), pending, cost=cost, inside=inside)
     return not pending
 
 

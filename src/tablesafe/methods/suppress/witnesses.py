@@ -19,11 +19,6 @@ from tablesafe.solve.small import SmallSolver
 EFFORTS = 5
 WIDE = 2
 """The effort before which it is worth asking whether all that is withheld in the table is enough."""
-DEAR = 10.0
-"""How many times as much as the others a deviation costs that makes one look further."""
-LEARNING = 0.05
-WORTH = 0.8
-"""Share of its cost that another must not exceed, so that one looks further still."""
 
 Finder = Callable[[int, Floats, Mask | None], Deviation | None]
 """Finds the cheapest deviation of a target, given the prices of all cells and those that may not be used."""
@@ -49,9 +44,6 @@ class Witnesses:
         self._finder = finder
         self.uses = np.zeros(len(instance), dtype=np.int32)
         self.cost = 0.0
-        positive = instance.cost[instance.cost > 0]
-        self._usual = float(np.median(positive)) if positive.size else 1.0
-        """What a deviation usually costs; one that is dear counts as what would just be called so."""
         self.ever_used = np.zeros(len(instance), dtype=np.bool_)
         self._of_target: dict[int, int] = {}
         self._deviations: dict[int, Deviation] = {}
@@ -80,12 +72,10 @@ class Witnesses:
         cost: Floats | Prices,
         banned: Mask | None = None,
         inside: Mask | None = None,
-        dear: float = DEAR,
     ) -> None:
         """Find the cheapest deviation for a target, and see whom else among the pending it protects.
 
-        Cells `inside` are tried first, together with what is withheld already. Where the nearest way costs more than
-        `dear` times what the others do, one further away may be cheaper.
+        Cells `inside` are tried first, together with what is withheld already.
         """
 
         def fresh(cell: int, cells: Integers) -> Floats:
@@ -98,28 +88,20 @@ class Witnesses:
             return
         size, found = -1, self._among_withheld(target, self.neighbourhoods.near(cell, effort=1), banned, inside)
         for effort in range(EFFORTS):
-            if found is not None and self._fresh_cost(found) <= dear * self._usual:
+            if found is not None:
                 break
             if effort == WIDE:
-                free = self._among_withheld(target, np.flatnonzero(self.instance.live), banned, inside)
-                if free is not None:
-                    found = free
+                found = self._among_withheld(target, np.flatnonzero(self.instance.live), banned, inside)
+                if found is not None:
                     break
             cells = self.neighbourhoods.near(cell, effort=effort)
             if banned is not None:
                 cells = cells[~banned[cells]]
             if len(cells) == size:
                 continue
-            size, before = len(cells), found
+            size = len(cells)
             found = cheapest_deviation(self.instance, self.neighbourhoods.localities, self.solver, target, cells, fresh)
-            if before is not None and (found is None or self._fresh_cost(found) > WORTH * self._fresh_cost(before)):
-                found = before
-                break
         self._keep(found, target, pending)
-
-    def _fresh_cost(self, deviation: Deviation) -> float:
-        fresh = deviation.cells[self.uses[deviation.cells] == 0]
-        return float(self.instance.cost[fresh].sum())
 
     def _among_withheld(
         self, target: int, cells: Integers, banned: Mask | None, inside: Mask | None
@@ -141,7 +123,6 @@ class Witnesses:
         """Keep a deviation for a target and for the pending targets that it protects as well."""
         if found is None:
             raise CannotProtect(target)
-        self._usual += LEARNING * (min(self._fresh_cost(found), DEAR * self._usual) - self._usual)
         self.add(found, [target, *self._also_protected(found, target, pending)])
         for served in self._serves[self._next - 1]:
             pending.pop(served, None)

@@ -95,8 +95,8 @@ def _suppress(spec: SpecifyTable, *, algorithm: Algorithm, time_limit_s: float) 
 def _by_size(spec: SpecifyTable, cells: int, algorithm: Algorithm | None = None, most: float = np.inf) -> Suppress:
     """Suppression of the table as a whole, for the longer the larger it is.
 
-    Subtable by subtable, as τ-ARGUS does it, withholds more value (4 to 27 percent) at the same time limit (on tables of 2,000
-    and 5,000 cells), and nothing is gained by it.
+    Subtable by subtable, as τ-ARGUS does it, withholds 4 to 27 percent more value at the same time limit, on tables of
+    2,000 to 5,000 cells, and nothing is gained by it.
     """
     limit = min(most, max(LEAST_SECONDS, cells / CELLS_PER_SECOND))
     return _suppress(spec, algorithm=algorithm or "auto", time_limit_s=limit)

@@ -29,6 +29,9 @@ DEAR = 10.0
 """How many times as much as the others a deviation costs that makes one look further."""
 TOO_MUCH = 5.0
 """How many times as much it may cost to convince all respondents at once; else each has its own deviation later."""
+RUINOUS = 300.0
+"""The same for looking at everything, in parts of at most so many cells."""
+SMALL = 20_000
 LEARNING = 0.05
 MOSTLY = 0.3
 """Share of what such a deviation costs from which on a cell is one that makes it dear."""
@@ -230,8 +233,8 @@ class Ledger:
         """
         best: tuple[Integers, Floats] | None = None
         price, sizes = self._price, {0}
-        for wide, effort in enumerate(self._efforts[:efforts]):
-            if best is not None and (wide >= EVERYTHING or not self._dear(best[0])):
+        for wide, effort in enumerate(self._efforts):
+            if not self._worth_it(wide, efforts, None if best is None else best[0]):
                 break
             found = self._found(target, effort, sizes, guarded=guarded)
             while found is not None and (best is None or self._fresh_cost(found[0]) < self._fresh_cost(best[0])):
@@ -255,6 +258,15 @@ class Ledger:
         sizes.add(len(program.cells))
         x = self._solve(program, program.price, self._affordable)
         return None if x is None else self._sparing(program, x, level)
+
+    def _worth_it(self, wide: int, efforts: int, best: Integers | None) -> bool:
+        """Whether to look as wide as that: where nothing was found yet, or what was found is dear."""
+        if best is None:
+            return wide < efforts
+        if wide < EVERYTHING:
+            return wide < efforts and self._dear(best)
+        enough = efforts > SECOND_THOUGHTS and len(self.part.cost) <= SMALL
+        return enough and self._fresh_cost(best) > RUINOUS * self._usual
 
     def _dearest(self, cells: Integers, own: int) -> Integers:
         """The cells that make up most of what a deviation costs."""

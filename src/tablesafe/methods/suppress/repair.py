@@ -22,12 +22,14 @@ from tablesafe.equations import Integers, Mask
 from tablesafe.errors import SolverFailure
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
-from tablesafe.methods.suppress.part import ledger_of
+from tablesafe.methods.suppress.part import EFFORTS, EVERYTHING, ledger_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 
 ROUNDS = 30
+FEW = 20
+"""Insiders for whom, one by one, the whole table is looked at where its surroundings do not help."""
 
 
 def repaired(
@@ -131,9 +133,10 @@ def _against_insiders(instance: Instance, found: Sequence[Insider], lists: Lists
     below what it has there itself.
     """
     ledger = ledger_of(instance, np.arange(len(found)), None)
+    efforts = EFFORTS if len(found) <= FEW else EVERYTHING
     for target, insider in enumerate(found):
         ledger.watched_by(_seen_by(insider.members, lists, value))
-        ledger.protect_all([target], strict=frozenset([target]))
+        ledger.protect_all([target], efforts=efforts, strict=frozenset([target]))
     return instance.forced | ledger.used
 
 

@@ -25,6 +25,7 @@ from tablesafe.attack import (
     InteriorPoint,
     MaximumEntropy,
     Midpoint,
+    PublishedValue,
     RandomCentroid,
     SimplexVertex,
     VertexMean,
@@ -218,7 +219,8 @@ def test_cells_that_only_bounds_fix_are_known_too(method: Attack) -> None:
     estimate = attack(*hidden(table, np.array([1, 2, 4, 5]), level=0.0), method)
     assert estimate.exactly.tolist() == [True, True, False, False]
     assert estimate.values[[1, 2]].tolist() == [0, 0]
-    assert estimate.values[4] + estimate.values[5] == pytest.approx(8)
+    if not isinstance(method, PublishedValue):  # which guesses nothing where nothing is published
+        assert estimate.values[4] + estimate.values[5] == pytest.approx(8)
 
 
 def test_cells_without_an_end_get_no_guess_but_their_neighbours_do() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
@@ -176,6 +176,15 @@ class Event:
         return self
 
 
+@pytest.fixture
+def usual_interrupt() -> Iterator[None]:
+    """Ctrl-C as Python has it; other tests in the same process may have changed that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("usual_interrupt")
 def test_a_solver_stops_when_its_time_is_up_and_when_the_user_interrupts() -> None:
     assert not Stoppable(Patient(lambda: None)).run(0.05)
     assert Stoppable(Patient(lambda: os.kill(os.getpid(), signal.SIGINT))).run(60.0)

@@ -10,6 +10,7 @@ import pytest
 from tablesafe.equations import Mask
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.methods.suppress import restricted
+from tablesafe.methods.suppress import search as searching
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.search import Search, Unfinished
 from tablesafe.methods.suppress.strategy import first_pattern
@@ -54,12 +55,22 @@ def test_what_a_part_found_counts_though_its_time_ended(monkeypatch: pytest.Monk
     assert search.best_cost == before / 2
 
 
-def test_a_first_pattern_without_time_says_so_and_hands_over_what_it_has() -> None:
+def test_a_first_pattern_without_time_says_so_and_hands_over_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     search = a_search(seconds=0.0)
+    monkeypatch.setattr(searching, "GRACE", -1.0)
     with pytest.raises(Unfinished) as unfinished:
         first_pattern(search)
     assert search.best is None
     assert unfinished.value.pattern[search.instance.cell].all()
+
+
+def test_the_quick_way_leaves_a_pattern_even_when_there_is_no_time() -> None:
+    search = a_search(seconds=0.0)
+    with pytest.raises(Unfinished):
+        first_pattern(search)
+    assert search.best is not None
+    assert search.best[search.instance.cell].all()
+    assert search.best_cost == pytest.approx(search.instance.pattern_cost(search.best))
 
 
 def test_an_extended_search_is_no_longer_late() -> None:

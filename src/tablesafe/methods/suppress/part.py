@@ -164,13 +164,17 @@ class Ledger:
         efforts: int = EFFORTS,
         most: float = np.inf,
         strict: frozenset[int] = frozenset(),
+        seconds: float = np.inf,
     ) -> list[int]:
         """Protect targets in order, as long as the cost stays below `most`; returns those left open.
+
+        That ends after so many `seconds` of work.
 
         With a guard, deviations that no respondent can rule out come first; `strict` targets take no other.
         """
         pending, failed = dict.fromkeys(targets), []
-        while pending:
+        end = self.seconds + seconds
+        while pending and self.seconds <= end:
             target = next(iter(pending))
             self._affordable = LEEWAY * (most - self.cost)
             found = self._guarded_first(target, efforts, pending, strict)
@@ -183,8 +187,8 @@ class Ledger:
                 for served in found.served:
                     del pending[served]
             if (failed and most < np.inf) or self.cost > most:
-                return [*failed, *pending]
-        return failed
+                break
+        return [*failed, *pending]
 
     def _guarded_first(
         self, target: int, efforts: int, pending: dict[int, None], strict: frozenset[int]

@@ -19,6 +19,10 @@ from tablesafe.solve.small import SmallSolver
 HOTTEST = 5e-4
 """Share of the cost by which a pattern may become worse at first, on average, while it is improved."""
 
+QUICKLY = 0.25
+GRACE = 3.0
+"""Share of the time for the quick way to a first pattern, and seconds that it has in any case."""
+
 Report = Callable[[float, float], None]
 Stop = Callable[[], bool]
 
@@ -124,11 +128,12 @@ class Search:
         """Another safe pattern, in which cells withheld already cost a little, so that deviations stay short.
 
         It looks at a few hundred cells around each sensitive one: quick, and on sparse tables much better. None if
-        that does not protect them all.
+        that does not protect them all, or not soon.
         """
         instance = self.instance
         ledger = ledger_of(instance, np.arange(len(instance.level)), None, self.solver)
-        return None if ledger.protect_all(range(len(instance.level)), efforts=EVERYTHING) else ledger
+        seconds = max(self.left * QUICKLY, GRACE)
+        return None if ledger.protect_all(range(len(instance.level)), efforts=EVERYTHING, seconds=seconds) else ledger
 
     def taken_over(self, ledger: Ledger) -> Witnesses:
         """The witnesses of a ledger, after it has published again what is plainly not needed."""

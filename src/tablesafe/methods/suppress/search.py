@@ -21,7 +21,8 @@ HOTTEST = 5e-4
 
 QUICKLY = 0.25
 GRACE = 3.0
-"""Share of the time for the quick way to a first pattern, and seconds that it has in any case."""
+PER_TARGET = 2e-3
+"""Share of the time for the quick way to a first pattern, and seconds that it has in any case: as such, per target."""
 
 Report = Callable[[float, float], None]
 Stop = Callable[[], bool]
@@ -132,7 +133,7 @@ class Search:
         """
         instance = self.instance
         ledger = ledger_of(instance, np.arange(len(instance.level)), None, self.solver)
-        seconds = max(self.left * QUICKLY, GRACE)
+        seconds = max(self.left * QUICKLY, GRACE + PER_TARGET * len(instance.level))
         return None if ledger.protect_all(range(len(instance.level)), efforts=EVERYTHING, seconds=seconds) else ledger
 
     def taken_over(self, ledger: Ledger) -> Witnesses:

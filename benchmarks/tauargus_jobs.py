@@ -32,9 +32,8 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import csr_array
 
+from suppress import open_by_programs
 from tablesafe.audit.audit import audit
 from tablesafe.errors import TablesafeError
 from tablesafe.io.tauargus_output import read_code_value
@@ -203,26 +202,6 @@ def peer_pattern(problem: Problem, written: Path) -> tuple[np.ndarray, np.ndarra
     primary[rows[sensitive & (rows >= 0)]] = True
     hidden[rows[(sensitive | (status == 11) | (status == 12)) & (rows >= 0)]] = True
     return primary, hidden
-
-
-def open_by_programs(problem: Problem, pattern: np.ndarray, most: int) -> str:
-    """Of a sample of sensitive cells, how many fresh programs of another library find open to an outsider."""
-    table, hidden = problem.table, np.flatnonzero(pattern)
-    matrix = csr_array(table.equations)[:, hidden].astype(np.float64)
-    matrix = matrix[np.diff(matrix.indptr) > 0]
-    rhs, bounds = matrix @ table.value[hidden], np.column_stack([problem.lower, problem.upper])[hidden]
-    cells = problem.sensitive
-    if len(cells) > most:
-        cells = np.random.default_rng(1).choice(cells, most, replace=False)
-    found = 0
-    for cell in cells.tolist():
-        cost = (hidden == cell).astype(float)
-        ends = [linprog(s * cost, A_eq=matrix, b_eq=rhs, bounds=bounds, method="highs") for s in (1, -1)]
-        low, high = (-s * np.inf if end.status == 3 else s * end.fun for s, end in zip((1, -1), ends, strict=True))
-        value, slack = table.value[cell], 1e-6 * max(1.0, abs(table.value[cell]))
-        levels = problem.sensitivity
-        found += bool(low > value - levels.lower[cell] + slack or high < value + levels.upper[cell] - slack)
-    return f"{found} of {len(cells)}"
 
 
 def judged(problem: Problem, pattern: np.ndarray, most: int) -> Row:

@@ -3,48 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from itertools import product
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
-from tablesafe.equations import roll_up
+from oracle.counts import cube, hierarchical
 from tablesafe.errors import InvalidHierarchy, InvalidOption
-from tablesafe.hierarchy import Hierarchy
 from tablesafe.methods.round.bases import bases_of
 from tablesafe.methods.round.method import Round
 from tablesafe.problem import Problem
 from tablesafe.table import Table
-
-
-def cube(inner: np.ndarray[Any, Any]) -> Table:
-    """A flat table of any number of dimensions with all its totals."""
-    names = [f"d{i}" for i in range(inner.ndim)]
-    rows = list(product(*(map(str, range(1, size + 1)) for size in inner.shape)))
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-    frame = pl.DataFrame(columns | {"value": inner.ravel().astype(float)})
-    return Table.from_cells(frame, dimensions=names, missing_totals="compute")
-
-
-def tree(name: str, fans: tuple[int, ...]) -> Hierarchy:
-    """A regular tree: every code of level i has `fans[i]` parts."""
-    pairs, level = [], [name]
-    for fan in fans:
-        pairs += [(parent, f"{parent}.{i}") for parent in level for i in range(fan)]
-        level = [f"{parent}.{i}" for parent in level for i in range(fan)]
-    return Hierarchy.from_pairs(pairs)
-
-
-def hierarchical(shapes: tuple[tuple[int, ...], ...], mean: float, seed: int) -> Table:
-    """Random counts in a product of regular trees."""
-    random = np.random.default_rng(seed)
-    dimensions = {d: tree(d, fans) for d, fans in zip("abcdef", shapes, strict=False)}
-    leaves = [np.flatnonzero(~h.is_total) for h in dimensions.values()]
-    codes = np.stack([axis.ravel() for axis in np.meshgrid(*leaves, indexing="ij")], axis=1).astype(np.int32)
-    codes, columns = roll_up(codes, list(dimensions.values()), {"value": random.poisson(mean, len(codes))})
-    return Table.from_codes(codes, columns["value"].astype(float), dimensions)
 
 
 def table_of_regions() -> Table:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from itertools import product
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
+from oracle.counts import cube, one_in_every_other
 from tablesafe.errors import InvalidOption, InvalidProblem, InvalidTable, SolverFailure
 from tablesafe.methods import METHODS
 from tablesafe.methods.round.method import Round
@@ -19,28 +18,8 @@ from tablesafe.solve.program import SolveStatus
 from tablesafe.table import Table
 
 
-def cube(inner: np.ndarray[Any, Any]) -> Table:
-    """A flat table of any number of dimensions with all its totals."""
-    names = [f"d{i}" for i in range(inner.ndim)]
-    rows = list(product(*(map(str, range(1, size + 1)) for size in inner.shape)))
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-    frame = pl.DataFrame(columns | {"value": inner.ravel().astype(float)})
-    return Table.from_cells(frame, dimensions=names, missing_totals="compute")
-
-
-def without_rounding() -> Table:
-    """2 × 2 × 2 with one unit in every other cell: base 2 admits no zero-restricted rounding.
-
-    Each plane holds two of the four units and must stay 2, so exactly one of any two becomes 2: but there are four.
-    """
-    inner = np.zeros((2, 2, 2))
-    for cell in ((0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)):
-        inner[cell] = 1
-    return cube(inner)
-
-
 def test_a_table_without_zero_restricted_rounding_is_recognised_and_widened_least() -> None:
-    table = without_rounding()
+    table = one_in_every_other()
     with pytest.warns(UserWarning, match="neighbours") as said:
         release = Round(base=2).protect(Problem(table))
     assert not (table.equations.astype(np.int64) @ release.values.astype(np.int64)).any()

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oracle.counts import tree
 from tablesafe.audit.audit import audit
 from tablesafe.equations import roll_up
 from tablesafe.errors import InvalidProblem
@@ -30,14 +31,6 @@ from tablesafe.release import Release
 from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.solve.executor import in_order, workers
 from tablesafe.table import Table
-
-
-def tree(name: str, fans: tuple[int, ...]) -> Hierarchy:
-    pairs, level = [], [name]
-    for fan in fans:
-        pairs += [(parent, f"{parent}.{i}") for parent in level for i in range(fan)]
-        level = [f"{parent}.{i}" for parent in level for i in range(fan)]
-    return Hierarchy.from_pairs(pairs)
 
 
 def random_table(dimensions: dict[str, Hierarchy], random: np.random.Generator) -> Table:

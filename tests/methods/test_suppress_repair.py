@@ -10,7 +10,7 @@ import tablesafe as ts
 from tablesafe.audit.audit import audit
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
-from tablesafe.methods.suppress.repair import repaired
+from tablesafe.methods.suppress.repair import _again, repaired
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 
@@ -54,3 +54,17 @@ def test_the_number_of_an_insider_is_told_to_nobody() -> None:
     assert any(insider.members for insider in findings.insiders.found)
     assert "members" not in repr(findings.insiders.found[0])
     assert "members" not in findings.to_json()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_looking_again_at_what_was_open_says_what_the_whole_audit_says(seed: int) -> None:
+    problem = firms(seed)
+    found = ts.Suppress(time_limit_s=1, insiders=False, unions=False).protect(problem).suppressed
+    first = audit(problem, Release.from_suppression(problem, found), exact=False, certify=False)
+    assert not first.safe
+    random = np.random.default_rng(seed)
+    for share in (0.0, 0.05, 0.3):
+        more = found | (random.random(len(found)) < share)
+        again = _again(problem, more, first, None)
+        whole = audit(problem, Release.from_suppression(problem, more), exact=False, certify=False)
+        assert {opening.cell for opening in again.open} == {opening.cell for opening in whole.open}

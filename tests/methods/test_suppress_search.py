@@ -78,3 +78,23 @@ def test_an_extended_search_is_no_longer_late() -> None:
     assert search.late()
     search.extend(1.0)
     assert not search.late()
+
+
+def test_the_quick_way_protects_every_target_by_itself() -> None:
+    """By the deviations alone, before any audit or repair: every target moves as far as it must, within bounds."""
+    search = a_search(seconds=10.0)
+    ledger = search.build_sparing()
+    assert ledger is not None
+    instance, served = search.instance, set()
+    for held in search.taken_over(ledger).held(range(len(instance.level))):
+        deviation, targets = held
+        move = np.zeros(len(instance))
+        move[deviation.cells] = deviation.amount
+        assert np.abs(instance.rows @ move).max() < 1e-6 * np.abs(move).max()
+        served |= set(targets)
+        for target in targets:
+            reach = np.where(move > 0, instance.up, instance.down)[move != 0] / np.abs(move[move != 0])
+            back = np.where(move > 0, instance.down, instance.up)[move != 0] / np.abs(move[move != 0])
+            far = move[instance.cell[target]] * instance.sign[target]
+            assert max(far * reach.min(), -far * back.min()) >= instance.level[target] * (1 - 1e-6)
+    assert served == set(range(len(instance.level)))

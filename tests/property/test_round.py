@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oracle.counts import hierarchy
 from tablesafe.audit.system import System
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.methods.round.method import Round
@@ -21,16 +22,6 @@ from tablesafe.solve.program import SolveStatus
 from tablesafe.table import Table
 
 DISTANCES = ("absolute", "squared", "relative")
-
-
-def hierarchy(groups: list[int]) -> Hierarchy:
-    """A tree with one group per number: groups of one leaf hang under the total itself."""
-    pairs = []
-    for g, leaves in enumerate(groups):
-        pairs.append(("T", f"g{g}"))
-        if leaves > 1:
-            pairs += [(f"g{g}", f"g{g}.{leaf}") for leaf in range(leaves)]
-    return Hierarchy.from_pairs(pairs)
 
 
 def tabulated(hierarchies: list[Hierarchy], random: np.random.Generator, mean: float) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import product
 from typing import Any
 
@@ -11,23 +10,12 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablesafe.hierarchy import Hierarchy
+from oracle.counts import hierarchy, rounded
 from tablesafe.methods.round.bases import bases_of
-from tablesafe.methods.round.method import Round
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.solve.program import SolveStatus
 from tablesafe.table import Table
-
-
-def hierarchy(groups: list[int]) -> Hierarchy:
-    """A tree with one group per number: groups of one leaf hang under the total itself."""
-    pairs = []
-    for g, leaves in enumerate(groups):
-        pairs.append(("T", f"g{g}"))
-        if leaves > 1:
-            pairs += [(f"g{g}", f"g{g}.{leaf}") for leaf in range(leaves)]
-    return Hierarchy.from_pairs(pairs)
 
 
 @st.composite
@@ -49,14 +37,6 @@ def tables(draw: st.DrawFn, least: int, most: int, trees: int) -> Table:
         dimensions=dict(zip(names, hierarchies, strict=True)),
         missing_totals="compute",
     )
-
-
-def rounded(problem: Problem, **options: Any) -> tuple[Release, list[str]]:
-    """The release, and what was said about it."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        release = Round(**options).protect(problem)
-    return release, [str(warning.message) for warning in said]
 
 
 def beyond(table: Table, release: Release, bases: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

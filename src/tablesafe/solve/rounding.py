@@ -5,10 +5,6 @@ For two-dimensional tables, also with one hierarchy, every vertex of the linear 
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,6 +17,7 @@ from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import SolverFailure
 from tablesafe.solve.clock import Clock
 from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.stopping import interrupts
 
 WHOLE = 1e-6
 """How near to a whole number the solver's answer must be; the sums are then checked in whole numbers."""
@@ -161,24 +158,8 @@ def _run(solver: Any, clock: Clock) -> bool:
 
     The solver alone would go on past its time in places, and would hear of Ctrl-C only at its end.
     """
-    with _caught() as caught:
+    with interrupts() as caught:
         solver.cbMipInterrupt += lambda event: event.interrupt() if caught or clock.up else None
         solver.cbSimplexInterrupt += lambda event: event.interrupt() if caught or clock.up else None
         solver.run()
         return bool(caught)
-
-
-@contextmanager
-def _caught() -> Iterator[list[int]]:
-    """Signals that arrive meanwhile; other threads than the first hear of none."""
-    caught: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield caught
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda got, _: caught.append(got)) for number in numbers}
-    try:
-        yield caught
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)

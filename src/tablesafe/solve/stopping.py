@@ -36,7 +36,7 @@ class Stoppable:
         seconds = max(seconds, LEAST_S)
         self._end = monotonic() + seconds
         self.solver.setOptionValue("time_limit", self.solver.getRunTime() + seconds)
-        with _caught() as self._caught:
+        with interrupts() as self._caught:
             self.solver.run()
             return bool(self._caught)
 
@@ -53,7 +53,7 @@ class Stoppable:
 
 
 @contextmanager
-def _caught() -> Iterator[list[int]]:
+def interrupts() -> Iterator[list[int]]:
     """Interrupts that arrive meanwhile; other threads than the first hear of none."""
     caught: list[int] = []
     if threading.current_thread() is not threading.main_thread():

@@ -9,26 +9,19 @@ import numpy as np
 from tablesafe.equations import Integers
 from tablesafe.errors import InvalidTable
 from tablesafe.methods.cell_key.keys import origin_of
-from tablesafe.methods.cell_key.records import more
+from tablesafe.methods.counting import whole_counts
 from tablesafe.problem import Problem
 
 
-def whole_counts(problem: Problem, maximum_change: float) -> Integers:
+def counts_of(problem: Problem, maximum_change: float) -> Integers:
     """The counts of a problem; refuses negative numbers, fractions and weights, and warns of magnitudes."""
-    table, value = problem.table, problem.table.integers
-    negative = np.flatnonzero(value < 0)
-    if negative.size:
-        raise InvalidTable(
-            f"The cell key method is for counts, but cell {table.describe(int(negative[0]))} is negative"
-            f"{more(negative.size)}.\n\nHint: for magnitudes, set the options of magnitude (ts.Magnitude)."
-        )
-    if table.decimals:
-        parts = np.flatnonzero(value % 10**table.decimals)
-        raise InvalidTable(
-            f"The cell key method is for counts, but cell {table.describe(int(parts[0]))} is not a whole number"
-            f"{more(parts.size)}.\n\nHint: take the unweighted counts; for magnitudes, set the options of magnitude "
-            f"(ts.Magnitude)."
-        )
+    magnitudes = "for magnitudes, set the options of magnitude (ts.Magnitude)."
+    value = whole_counts(
+        problem.table,
+        "The cell key method",
+        if_negative=magnitudes,
+        if_fraction=f"take the unweighted counts; {magnitudes}",
+    )
     _refuse_weights(problem)
     _warn_of_magnitudes(problem, maximum_change)
     return value

@@ -19,7 +19,8 @@ from tablesafe.equations import Floats, Integers, Mask, cell_keys
 from tablesafe.errors import InvalidOption, InvalidTable
 from tablesafe.files import Source
 from tablesafe.linking import RESPONSE
-from tablesafe.methods.cell_key.records import WHOLE, more, whole_fraction
+from tablesafe.methods.cell_key.records import WHOLE, whole_fraction
+from tablesafe.methods.counting import more
 from tablesafe.table import Table
 from tablesafe.tabulate.origin import Origin
 

@@ -11,7 +11,7 @@ from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidOption
 from tablesafe.mechanism import Mechanism
 from tablesafe.methods.cell_key.bounds import magnitude_range
-from tablesafe.methods.cell_key.counts import refuse_counts, whole_counts
+from tablesafe.methods.cell_key.counts import counts_of, refuse_counts
 from tablesafe.methods.cell_key.design import design_perturbation
 from tablesafe.methods.cell_key.keys import MOST, CellKeys, cell_keys_from_records, given_cell_keys, origin_of
 from tablesafe.methods.cell_key.magnitude import Magnitude, MagnitudeNoise, contributions
@@ -160,7 +160,7 @@ class CellKey:
                 "The perturbation table is not for counts: it needs a row for each of 0, 1, 2, … and whole changes.\n\n"
                 "Hint: for magnitudes, set the options of [method.magnitude]."
             )
-        counts = whole_counts(problem, perturbation.maximum_change)
+        counts = counts_of(problem, perturbation.maximum_change)
         keys = self.cell_keys(problem)
         row = np.minimum(counts, len(perturbation) - 1)
         frozen = problem.frozen

@@ -14,6 +14,7 @@ import polars as pl
 from tablesafe.equations import Floats, Integers
 from tablesafe.errors import InvalidTable
 from tablesafe.files import Source
+from tablesafe.methods.counting import more
 
 WHOLE = 10**18
 """The whole to which keys in [0, 1) refer."""
@@ -118,8 +119,3 @@ def drawn_record_keys(records: Source, column: str, seed: int) -> Integers:
         ).pl()
     joined = pl.DataFrame({"name": text}).join(keys, on="name", how="left", maintain_order="left")
     return joined["key"].to_numpy().astype(np.int64)
-
-
-def more(size: int) -> str:
-    """How many others there are, in brackets."""
-    return f" (and {size - 1:,} more)" if size > 1 else ""

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidProblem, InvalidTable
+from tablesafe.errors import InvalidProblem
+from tablesafe.methods.counting import more, whole_counts
 from tablesafe.problem import Problem
 from tablesafe.table import Table
 
@@ -30,19 +32,13 @@ class Counts:
     @classmethod
     def of(cls, problem: Problem, base: int | Integers) -> Self:
         """The counts of a problem; refuses negative numbers and fractions."""
-        table, value = problem.table, problem.table.integers
-        negative = np.flatnonzero(value < 0)
-        if negative.size:
-            raise InvalidTable(
-                f"Rounding is for counts, but cell {table.describe(int(negative[0]))} is negative"
-                f"{_more(negative.size)}.\n\nHint: use Suppress or Adjust for tables with negative values."
-            )
-        if table.decimals:
-            parts = np.flatnonzero(value % 10**table.decimals)
-            raise InvalidTable(
-                f"Rounding is for counts, but cell {table.describe(int(parts[0]))} is not a whole number"
-                f"{_more(parts.size)}.\n\nHint: take the unweighted counts, or express the values in a smaller unit."
-            )
+        table = problem.table
+        value = whole_counts(
+            table,
+            "Rounding",
+            if_negative="use Suppress or Adjust for tables with negative values.",
+            if_fraction="take the unweighted counts, or express the values in a smaller unit.",
+        )
         bases = np.broadcast_to(np.asarray(base, dtype=np.int64), len(table))
         return cls(table, bases, value, problem.frozen, problem.suppressed | problem.withheld)
 
@@ -71,9 +67,20 @@ class Counts:
         if wrong.size:
             raise InvalidProblem(
                 f"Cell {self.table.describe(int(wrong[0]))} is frozen to be published as it is, but is no multiple of "
-                f"{self.base[wrong[0]]}{_more(wrong.size)}: a rounded table could not add up.\n\n"
+                f"{self.base[wrong[0]]}{more(wrong.size)}: a rounded table could not add up.\n\n"
                 f"Hint: unfreeze it, or choose another base."
             )
+
+
+def parts_of_totals(table: Table) -> tuple[NDArray[np.intp], sparse.csr_array]:
+    """The cells that are totals, and the parts of each, with their signs, by the first equation that gives it."""
+    rows = np.arange(len(table.totals))[::-1]
+    first = np.full(len(table), -1, dtype=np.int64)
+    first[table.totals[rows]] = rows
+    totals = np.flatnonzero(first >= 0)
+    chosen = sparse.csr_array(table.equations[first[totals]]).astype(np.int64)
+    own = sparse.csr_array((np.ones(len(totals), np.int64), (np.arange(len(totals)), totals)), shape=chosen.shape)
+    return totals, sparse.csr_array(chosen + own)
 
 
 def summed_up(table: Table, values: Integers, *, absolute: bool = False) -> Integers | None:
@@ -81,13 +88,8 @@ def summed_up(table: Table, values: Integers, *, absolute: bool = False) -> Inte
 
     With `absolute` parts that are subtracted are added too: how far the parts' errors can add up.
     """
-    rows = np.arange(len(table.totals))[::-1]
-    first = np.full(len(table), -1, dtype=np.int64)
-    first[table.totals[rows]] = rows
-    totals = np.flatnonzero(first >= 0)
-    chosen = sparse.csr_array(table.equations[first[totals]]).astype(np.int64)
-    own = sparse.csr_array((np.ones(len(totals), np.int64), (np.arange(len(totals)), totals)), shape=chosen.shape)
-    parts = abs(chosen + own) if absolute else chosen + own
+    totals, parts = parts_of_totals(table)
+    parts = abs(parts) if absolute else parts
     sums = values.copy()
     for _ in range(len(table)):
         new = np.asarray(parts @ sums)
@@ -97,7 +99,3 @@ def summed_up(table: Table, values: Integers, *, absolute: bool = False) -> Inte
     if absolute:
         return sums
     return None if np.asarray(table.equations.astype(np.int64) @ sums).any() else sums
-
-
-def _more(size: int) -> str:
-    return f" (and {size - 1:,} more)" if size > 1 else ""

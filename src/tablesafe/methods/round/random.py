@@ -16,7 +16,7 @@ from scipy import sparse
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import InvalidOption, InvalidProblem
 from tablesafe.mechanism import Mechanism, Transition
-from tablesafe.methods.round.counts import Counts, summed_up
+from tablesafe.methods.round.counts import Counts, parts_of_totals, summed_up
 from tablesafe.table import Table
 
 
@@ -111,13 +111,7 @@ def _subtracts(table: Table) -> bool:
 def _summed_windows(counts: Counts, low: Integers, high: Integers) -> tuple[Integers, Integers]:
     """The windows of the totals from those of their parts, from the inner cells up."""
     table = counts.table
-    rows = np.arange(len(table.totals))[::-1]
-    first = np.full(len(table), -1, dtype=np.int64)
-    first[table.totals[rows]] = rows
-    totals = np.flatnonzero(first >= 0)
-    chosen = sparse.csr_array(table.equations[first[totals]]).astype(np.int64)
-    own = sparse.csr_array((np.ones(len(totals), np.int64), (np.arange(len(totals)), totals)), shape=chosen.shape)
-    parts = sparse.csr_array(chosen + own)
+    totals, parts = parts_of_totals(table)
     added, subtracted = parts.maximum(0), (-parts).maximum(0)
     low, high = low.copy(), high.copy()
     for _ in range(len(table)):

@@ -1,0 +1,32 @@
+"""What methods for counts refuse: tables that hold anything else."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tablesafe.equations import Integers
+from tablesafe.errors import InvalidTable
+from tablesafe.table import Table
+
+
+def whole_counts(table: Table, what: str, *, if_negative: str, if_fraction: str) -> Integers:
+    """The counts of a table, refused where they are negative or no whole numbers; `what` is the method, in words."""
+    value = table.integers
+    negative = np.flatnonzero(value < 0)
+    if negative.size:
+        raise InvalidTable(
+            f"{what} is for counts, but cell {table.describe(int(negative[0]))} is negative{more(negative.size)}.\n\n"
+            f"Hint: {if_negative}"
+        )
+    if table.decimals:
+        parts = np.flatnonzero(value % 10**table.decimals)
+        raise InvalidTable(
+            f"{what} is for counts, but cell {table.describe(int(parts[0]))} is not a whole number"
+            f"{more(parts.size)}.\n\nHint: {if_fraction}"
+        )
+    return value
+
+
+def more(size: int) -> str:
+    """How many others there are besides the first."""
+    return f" (and {size - 1:,} more)" if size > 1 else ""

@@ -13,7 +13,7 @@ SOURCE = Path(tablesafe.__file__).parent
 LAYERS = [
     "errors", "files", "hierarchy", "equations", "table", "linking", "tabulate", "rules", "problem", "mechanism",
     "solve", "release", "posterior", "audit", "verify", "attack", "methods", "loss", "quality", "io", "report", "job",
-    "pipeline", "cli", "web",
+    "pipeline", "web", "cli",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}
 

@@ -111,7 +111,9 @@ class Suppress:
             "algorithm can retrace its choices; needs a seed of your own, kept secret"
         },
     )
-    time_limit_s: float = field(default=60.0, metadata={"help": "stop improving after this many seconds"})
+    time_limit_s: float = field(
+        default=60.0, metadata={"help": "stop improving after this many seconds; a first safe pattern may take longer"}
+    )
     seed: int = field(default=0, metadata={"help": "seed of the random choices; equal seed, equal pattern"})
     insiders: bool = field(
         default=True,

@@ -18,7 +18,8 @@ from scipy import sparse
 from tablesafe.equations import Integers, Mask
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.part import Held, Outcome, Part, work
+from tablesafe.methods.suppress.ledger import work
+from tablesafe.methods.suppress.part import Held, Outcome, Part
 from tablesafe.methods.suppress.subtables import Subtables, region, waves
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.executor import in_order, workers

@@ -10,8 +10,8 @@ import numpy as np
 from tablesafe.equations import Floats, Mask
 from tablesafe.methods.suppress.deviations import Deviation
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.ledger import EVERYTHING, Ledger, ledger_of
 from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
-from tablesafe.methods.suppress.part import EVERYTHING, Ledger, ledger_of
 from tablesafe.methods.suppress.sequential import clean_up, improve, protect_all
 from tablesafe.methods.suppress.witnesses import Finder, Witnesses
 from tablesafe.solve.small import SmallSolver

@@ -1,0 +1,324 @@
+"""Who is protected by which deviation, in one part of a table: protect its sensitive cells, or publish again what they
+no longer need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from scipy import sparse
+
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.suppress.guard import Guard
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.part import Held, Outcome, Part
+from tablesafe.methods.suppress.sparing import cheapest_point, sparing
+from tablesafe.methods.suppress.surroundings import Effort, Scratch, System, around
+from tablesafe.solve.small import SmallSolver
+
+EFFORTS = 4
+GUARDED = 2
+SECOND_THOUGHTS = 1
+"""Efforts spent on a target, on a deviation that convinces respondents, and on a cell that may be published again."""
+EVERYTHING = 3
+"""The effort that looks at everything; only where there is no other way."""
+DEAR = 10.0
+"""How many times as much as the others a deviation costs that makes one look further."""
+TOO_MUCH = 5.0
+"""How many times as much it may cost to convince all respondents at once; else each has its own deviation later."""
+RUINOUS = 300.0
+"""The same for looking at everything, in parts of at most so many cells."""
+SMALL = 20_000
+LEARNING = 0.05
+MOSTLY = 0.3
+"""Share of what such a deviation costs from which on a cell is one that makes it dear."""
+ALMOST_FREE = 0.01
+"""Share of its cost that a cell withheld already is charged: the fewer cells a deviation needs, the better."""
+LEEWAY = 1.5
+"""A program counts what is withheld already as almost free, not as free: how much dearer than it pays it may look."""
+NEAR = 2_000
+"""Cells that count as near."""
+CROWDED = 60
+"""Deviations that rely on a cell, beyond which it is not reconsidered."""
+
+
+def work(part: Part) -> Outcome:
+    """Protect what is pending, then reconsider what is doubtful."""
+    ledger = Ledger(part)
+    for held in part.held:
+        ledger.add(held)
+    failed = ledger.protect_all(part.pending)
+    for cell in part.doubtful:
+        if ledger.seconds > part.seconds:
+            break
+        ledger.reconsider(cell)
+    return Outcome(tuple(ledger.deviations.values()), tuple(failed), ledger.seconds)
+
+
+def ledger_of(instance: Instance, targets: Integers, guard: Guard | None, solver: SmallSolver | None = None) -> Ledger:
+    """A ledger for some targets of a whole instance."""
+    part = Part(
+        instance.rows, instance.cost, instance.forced, instance.up, instance.down,
+        instance.cell[targets], instance.sign[targets], instance.level[targets], guard,
+    )  # fmt: skip
+    return Ledger(part, solver)
+
+
+class Ledger:
+    """Who is protected by which deviation, in one part."""
+
+    def __init__(self, part: Part, solver: SmallSolver | None = None) -> None:
+        self.part = part
+        self.deviations: dict[int, Held] = {}
+        self.cost = 0.0
+        self._next = 0
+        self._affordable = np.inf
+        self._uses = np.zeros(len(part.cost), dtype=np.int32)
+        self._users: dict[int, set[int]] = {}
+        self._system = System.of(part.rows, part.up, part.down)
+        self._guard, self._guarded = part.guard, self._system
+        self.watched_by(part.guard)
+        self._scratch = Scratch.over(self._system)
+        self._solver = solver or SmallSolver()
+        self._efforts = _efforts(part.rows)
+        positive = part.cost[part.cost > 0]
+        self._usual = float(np.median(positive)) if positive.size else 1.0
+        self._least = ALMOST_FREE * (part.cost + 0.1 * self._usual)
+        self._price = np.where(part.withheld, self._least, np.maximum(part.cost, self._least))
+        self._targets: dict[int, list[int]] = {}
+        for target, cell in enumerate(part.cell.tolist()):
+            self._targets.setdefault(cell, []).append(target)
+
+    def watched_by(self, guard: Guard | None) -> None:
+        """Look from now on for deviations that these respondents cannot rule out."""
+        self._guard = guard
+        if guard is not None:
+            self._guarded = self._system._replace(down=np.minimum(self.part.down, guard.down))
+
+    @property
+    def seconds(self) -> float:
+        """Work spent, as a quiet machine would count it."""
+        return self._solver.work.spent
+
+    @property
+    def used(self) -> Mask:
+        """The cells that some deviation uses."""
+        return self._uses > 0
+
+    def protect_all(
+        self,
+        targets: Iterable[int],
+        *,
+        efforts: int = EFFORTS,
+        most: float = np.inf,
+        strict: frozenset[int] = frozenset(),
+        seconds: float = np.inf,
+    ) -> list[int]:
+        """Protect targets in order, as long as the cost stays below `most`; returns those left open.
+
+        That ends after so many `seconds` of work.
+
+        With a guard, deviations that no respondent can rule out come first; `strict` targets take no other.
+        """
+        pending, failed = dict.fromkeys(targets), []
+        end = self.seconds + seconds
+        while pending and self.seconds <= end:
+            target = next(iter(pending))
+            self._affordable = LEEWAY * (most - self.cost)
+            found = self._guarded_first(target, efforts, pending, strict)
+            if found is None:
+                del pending[target]
+                failed.append(target)
+            else:
+                self._learn(found.cells)
+                self.add(found)
+                for served in found.served:
+                    del pending[served]
+            if (failed and most < np.inf) or self.cost > most:
+                break
+        return [*failed, *pending]
+
+    def _guarded_first(
+        self, target: int, efforts: int, pending: dict[int, None], strict: frozenset[int]
+    ) -> Held | None:
+        if self._guard is not None:
+            guarded = self._guarded_deviation(target, efforts if target in strict else min(efforts, GUARDED))
+            if guarded is not None and (target in strict or not self._dear(guarded[0])):
+                return self._held_guarded(guarded, target, pending)
+            if target in strict:
+                return None
+            found = self.cheapest(target, efforts)
+            if guarded is not None and (found is None or self._price_of_guard(guarded[0], found[0]) < TOO_MUCH):
+                return self._held_guarded(guarded, target, pending)
+        else:
+            found = self.cheapest(target, efforts)
+        if found is None:
+            return None
+        served = self._also_protected(*found, target, pending, self._system)
+        return Held(*found, (target, *(other for other in served if other not in strict)))
+
+    def _held_guarded(self, found: tuple[Integers, Floats], target: int, pending: dict[int, None]) -> Held:
+        return Held(*found, (target, *self._also_guarded(*found, target, pending)), guarded=True)
+
+    def _price_of_guard(self, guarded: Integers, plain: Integers) -> float:
+        """How many times as much a deviation costs that no respondent can rule out."""
+        return self._fresh_cost(guarded) / max(self._fresh_cost(plain), self._usual)
+
+    def _guarded_deviation(self, target: int, efforts: int) -> tuple[Integers, Floats] | None:
+        """A cheap deviation that no single respondent can rule out."""
+        assert self._guard is not None
+        cell, system = int(self.part.cell[target]), self._guarded
+        price, down = self._price, float(system.down[cell])
+        self._price = np.where(self._guard.alone, np.inf, price)
+        self._price[cell] = price[cell]
+        system.down[cell] = self.part.down[cell]
+        found = self.cheapest(target, efforts, guarded=True)
+        system.down[cell] = down
+        self._price = price
+        return found
+
+    def cheapest(self, target: int, efforts: int, *, guarded: bool = False) -> tuple[Integers, Floats] | None:
+        """The cells of a cheap deviation that protects a target, and by how much each moves.
+
+        A linear program likes a little of a very dear cell: where that makes a deviation dear, one without it is looked
+        for, here and further away.
+        """
+        best: tuple[Integers, Floats] | None = None
+        price, sizes = self._price, {0}
+        for wide, effort in enumerate(self._efforts):
+            if not self._worth_it(wide, efforts, None if best is None else best[0]):
+                break
+            found = self._found(target, effort, sizes, guarded=guarded)
+            while found is not None and (best is None or self._fresh_cost(found[0]) < self._fresh_cost(best[0])):
+                best = found
+                if wide >= EVERYTHING or not self._dear(best[0]):
+                    break
+                self._price = self._price.copy()
+                self._price[self._dearest(best[0], int(self.part.cell[target]))] = np.inf
+                found = self._found(target, effort, sizes, guarded=guarded)
+        self._price = price
+        return best
+
+    def _found(self, target: int, effort: Effort, sizes: set[int], *, guarded: bool) -> tuple[Integers, Floats] | None:
+        """A cheap deviation among the cells that an effort looks at; None if there is none, or they were looked at."""
+        part, level = self.part, float(self.part.level[target])
+        system = self._guarded if guarded else self._system
+        cell, sign = int(part.cell[target]), int(part.sign[target])
+        program = around(system, self._scratch, cell, sign, level, self._price, effort)
+        if program is None or len(program.cells) in sizes:
+            return None
+        sizes.add(len(program.cells))
+        x = cheapest_point(self._solver, program, program.price, self._affordable)
+        if x is None:
+            return None
+        free = (self._uses[program.cells] > 0) | part.withheld[program.cells]
+        return sparing(self._solver, program, x, np.where(free, 0.0, part.cost[program.cells]), level)
+
+    def _worth_it(self, wide: int, efforts: int, best: Integers | None) -> bool:
+        """Whether to look as wide as that: where nothing was found yet, or what was found is dear."""
+        if best is None:
+            return wide < efforts
+        if wide < EVERYTHING:
+            return wide < efforts and self._dear(best)
+        enough = efforts > SECOND_THOUGHTS and len(self.part.cost) <= SMALL
+        return enough and self._fresh_cost(best) > RUINOUS * self._usual
+
+    def _dearest(self, cells: Integers, own: int) -> Integers:
+        """The cells that make up most of what a deviation costs."""
+        fresh = cells[(self._uses[cells] == 0) & ~self.part.withheld[cells] & (cells != own)]
+        most: Mask = self.part.cost[fresh] > MOSTLY * self._fresh_cost(cells)
+        return np.asarray(fresh[most])
+
+    def _fresh_cost(self, cells: Integers) -> float:
+        fresh = cells[(self._uses[cells] == 0) & ~self.part.withheld[cells]]
+        return float(self.part.cost[fresh].sum())
+
+    def _dear(self, cells: Integers) -> bool:
+        """Whether a deviation costs so much more than the others that it is worth looking for another further away."""
+        return self._fresh_cost(cells) > DEAR * self._usual
+
+    def _learn(self, cells: Integers) -> None:
+        """Remember what deviations usually cost; one that is dear counts as what would just be called so."""
+        self._usual += LEARNING * (min(self._fresh_cost(cells), DEAR * self._usual) - self._usual)
+
+    def _also_guarded(self, cells: Integers, amount: Floats, target: int, pending: dict[int, None]) -> Iterable[int]:
+        """Pending targets that a guarded deviation protects as well, so that no respondent can rule it out for them."""
+        assert self._guard is not None
+        own = int(self.part.cell[target])
+        for other in self._also_protected(cells, amount, target, pending, self._guarded):
+            if self.part.cell[other] == own or not self._guard.alone[own]:
+                yield other
+
+    def _also_protected(
+        self, cells: Integers, amount: Floats, target: int, pending: dict[int, None], system: System
+    ) -> Iterable[int]:
+        """Pending targets that the deviation, stretched or turned around, protects as well."""
+        part, size = self.part, np.abs(amount)
+        up, down, rising = system.up[cells], system.down[cells], amount > 0
+        forward = float((np.where(rising, up, down) / size).min())
+        backward = float((np.where(rising, down, up) / size).min())
+        for cell, move in zip(cells.tolist(), amount.tolist(), strict=True):
+            for other in self._targets.get(cell, ()):
+                if other in pending and other != target:
+                    far = move * int(part.sign[other])
+                    if max(far * forward, -far * backward) >= part.level[other] * (1 + 1e-12):
+                        yield other
+
+    def add(self, held: Held) -> None:
+        """Keep a deviation."""
+        cells = held.cells
+        fresh = cells[self._uses[cells] == 0]
+        self.cost += float(self.part.cost[fresh[~self.part.withheld[fresh]]].sum())
+        self._uses[cells] += 1
+        self._price[cells] = self._least[cells]
+        for cell in cells.tolist():
+            self._users.setdefault(cell, set()).add(self._next)
+        self.deviations[self._next] = held
+        self._next += 1
+
+    def drop(self, name: int) -> Held:
+        """Forget a deviation."""
+        held = self.deviations.pop(name)
+        cells = held.cells
+        self._uses[cells] -= 1
+        gone = cells[(self._uses[cells] == 0) & ~self.part.withheld[cells]]
+        self.cost -= float(self.part.cost[gone].sum())
+        self._price[gone] = np.maximum(self.part.cost[gone], self._least[gone])
+        for cell in cells.tolist():
+            self._users[cell].discard(name)
+        return held
+
+    def reconsider(self, cell: int) -> None:
+        """Publish a cell again and protect anew whoever relied on it; keep the result if it costs less."""
+        names = sorted(self._users.get(cell, ()))
+        if not names or len(names) > CROWDED or self.part.withheld[cell]:
+            return
+        before, first = self.cost, self._next
+        old = [self.drop(name) for name in names]
+        price, self._price[cell] = self._price[cell], np.inf
+        targets = sorted(target for held in old for target in held.served)
+        limit = before * (1 - 1e-12)
+        strict = frozenset(target for held in old if held.guarded for target in held.served)
+        failed = self.protect_all(targets, efforts=SECOND_THOUGHTS, most=limit, strict=strict)
+        self._price[cell] = price
+        if failed or self.cost > limit:
+            for name in [name for name in self.deviations if name >= first]:
+                self.drop(name)
+            for held in old:
+                self.add(held)
+
+
+def _efforts(rows: sparse.csr_array) -> tuple[Effort, ...]:
+    """How wide to look: in d dimensions the far corner of a box is d steps away, and one more step shows other ways.
+
+    First the cheapest cells there; then all that are near, because cells withheld already are cheap and may crowd out
+    those that help; then the cheapest of a wide area; then everything.
+    """
+    d = max(1, rows.nnz // max(1, rows.shape[1]))
+    return (
+        Effort(d + 1, 30_000, 200 * d),
+        Effort(d + 1, NEAR, 2 * NEAR),
+        Effort(64, 200_000, 4_000),
+        Effort(10**6, 10**9, 10**9),
+    )

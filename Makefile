@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed-dev
 DEMO_STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test check format benchmark docs clean
+.PHONY: demo test check audit format benchmark docs papers site clean peers
 
 demo: $(DEMO_STAMP)
 	$(BIN)/tablesafe demo --output demo-output
@@ -18,17 +18,37 @@ check: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
+	$(BIN)/python .ci/audit
+
+# Known vulnerabilities in the versions of constraints.txt; it says by name when it could not ask.
+audit: $(STAMP)
+	$(BIN)/python .ci/audit
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix src tests benchmarks
 	$(BIN)/ruff format src tests benchmarks
 
+# SUITE: smoke, headline, growth, …; `python -m benchmarks list` names all. An unfinished run goes on where it stopped.
+SUITE ?= smoke
 benchmark: $(STAMP)
-	$(BIN)/python benchmarks/tabulate.py
-	$(BIN)/python benchmarks/audit.py
+	$(BIN)/python -m benchmarks run $(SUITE)
+	$(BIN)/python -m benchmarks page
+
+# The programs that the benchmarks run beside ours need other versions of the libraries: they live apart.
+peers:
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/peers/requirements.txt
 
 docs: $(STAMP)
 	$(BIN)/python -m tablesafe.cli.reference docs
+
+# The pages of the papers, made by running the code: a minute or two.
+papers: $(STAMP)
+	$(BIN)/python docs/reproduce
+
+# The documentation as a site: open build/site/index.html.
+site: $(STAMP) docs
+	$(BIN)/python -m sphinx -q -E -W --keep-going -b html docs build/site
 
 clean:
 	rm -rf $(VENV) demo-output

@@ -11,9 +11,9 @@ import tablesafe
 
 SOURCE = Path(tablesafe.__file__).parent
 LAYERS = [
-    "errors", "files", "hierarchy", "equations", "table", "linking", "tabulate", "rules", "problem", "mechanism",
-    "solve", "release", "posterior", "audit", "verify", "attack", "methods", "loss", "quality", "io", "report", "job",
-    "pipeline", "web", "cli",
+    "errors", "display", "moves", "scratch", "frozen", "untrusted", "files", "hierarchy", "equations", "table",
+    "linking", "tabulate", "rules", "problem", "mechanism", "solve", "release", "posterior", "audit", "verify",
+    "attack", "methods", "loss", "quality", "io", "report", "job", "pipeline", "web", "cli",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}
 

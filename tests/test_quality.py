@@ -14,7 +14,7 @@ from tablesafe.hierarchy import Hierarchy
 from tablesafe.problem import Problem
 from tablesafe.quality import CLASSES, Quality, compared, quality
 from tablesafe.release import Release, Status
-from tablesafe.report.changes import accuracy_by_size, percent_changes
+from tablesafe.report.plots import accuracy_by_size, percent_changes
 from tablesafe.table import Table
 
 
@@ -68,8 +68,8 @@ def test_json_comparison_and_plots(changed: tuple[Problem, Release], tmp_path: P
     both = compared({"one": found, "other": found})
     assert both["one"].to_list() == both["other"].to_list()
     for name, draw in (("a.svg", percent_changes), ("b.png", accuracy_by_size)):
-        draw({"one": found, "other": found}, tmp_path / name)
-        draw(found, tmp_path / f"single {name}")
+        draw({"one": found, "other": found}).save(tmp_path / name)
+        draw(found).save(tmp_path / f"single {name}")
         assert (tmp_path / name).stat().st_size > 1000
     figure = percent_changes(found)
     heights = [bar.get_height() for bar in figure.axes[0].patches]

@@ -1,8 +1,9 @@
 """Make statistical tables safe to publish, and prove it.
 
 Every public name lives here and is loaded when it is first used, so that `tablesafe --help` does not load a solver.
-`ts.audit`, `ts.tabulate`, `ts.verify`, `ts.attack` and `ts.loss` are the functions; the modules of the same names are
-reached by `from tablesafe.audit.system import System`.
+`ts.audit`, `ts.tabulate`, `ts.verify`, `ts.attack`, `ts.loss` and `ts.report` are the functions; the modules of the
+same names are reached by `from tablesafe.audit.system import System`. `ts.plots` is a module:
+`ts.plots.intervals(findings)`.
 """
 
 from __future__ import annotations
@@ -84,6 +85,10 @@ if TYPE_CHECKING:
     from tablesafe.problem import Problem, waive
     from tablesafe.quality import Quality, quality
     from tablesafe.release import Release, Status
+    from tablesafe.report import plots as plots
+    from tablesafe.report.frontier import Frontier, frontier
+    from tablesafe.report.trace import Trace
+    from tablesafe.report.writing import report
     from tablesafe.rules import (
         PQ,
         AllOf,
@@ -156,6 +161,9 @@ _HOMES = {
     "tablesafe.problem": ("Problem", "waive"),
     "tablesafe.quality": ("Quality", "quality"),
     "tablesafe.release": ("Release", "Status"),
+    "tablesafe.report.frontier": ("Frontier", "frontier"),
+    "tablesafe.report.trace": ("Trace",),
+    "tablesafe.report.writing": ("report",),
     "tablesafe.rules": (
         "PQ", "AllOf", "AnyOf", "Dominance", "GroupDisclosure", "Levels", "LinearSensitivity", "Manual", "PPercent",
         "RequestRule", "Sensitivity", "Threshold", "Waiver", "ZeroCells",
@@ -164,6 +172,7 @@ _HOMES = {
     "tablesafe.tabulate": ("tabulate",),
     "tablesafe.verify": ("verify",),
 }  # fmt: skip
+_MODULES = {"plots": "tablesafe.report.plots"}
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -179,6 +188,7 @@ __all__ = [
     "Contributors",
     "Dominance",
     "Edited",
+    "Frontier",
     "GroupDisclosure",
     "Hierarchy",
     "HitAndRun",
@@ -224,6 +234,7 @@ __all__ = [
     "TablesafeError",
     "Tabu",
     "Threshold",
+    "Trace",
     "VertexMean",
     "ViewBounds",
     "Waiver",
@@ -241,6 +252,7 @@ __all__ = [
     "difference",
     "distances",
     "export_tauargus",
+    "frontier",
     "guessed",
     "infer_p",
     "known_office",
@@ -257,6 +269,7 @@ __all__ = [
     "read_perturbations",
     "reconstruct",
     "redesign",
+    "report",
     "reverse_adjustment",
     "run",
     "shrink",
@@ -275,15 +288,18 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name in _MODULES:
+        value: Any = import_module(_MODULES[name])
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    else:
         raise AttributeError(f"module 'tablesafe' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
     setattr(sys.modules[__name__], name, value)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, *_MODULES, "__version__"])
 
 
 class _Package(ModuleType):

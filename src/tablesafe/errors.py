@@ -15,13 +15,34 @@ TablesafeError
 │   └── OutOfTime              it was given too little time to find one
 ├── UnsafeRelease              a release failed its audit and was therefore not written
 └── Interrupted                the user stopped the run
+
+Terminated stands outside the tree, as KeyboardInterrupt does: the process is to end, and nothing may hold that up.
 """
 
 from __future__ import annotations
 
 
+LONGEST_LINE, MOST_LINES = 1_000, 60
+"""What is shown of a message that quotes a file without line breaks, or that lists hundreds of mistakes."""
+
+
 class TablesafeError(Exception):
-    """Root of all errors that tablesafe raises on purpose."""
+    """Root of all errors that tablesafe raises on purpose. A message is for people: one beyond all measure is cut."""
+
+    def __init__(self, message: str = "", *rest: object) -> None:
+        super().__init__(_readable(str(message)), *rest)
+
+
+def _readable(message: str) -> str:
+    """The message with the middle left out of long lines, and of many lines."""
+    if len(message) <= LONGEST_LINE:
+        return message
+    half = LONGEST_LINE // 2
+    lines = [line if len(line) <= LONGEST_LINE else f"{line[:half]} … {line[-half:]}" for line in message.split("\n")]
+    if len(lines) > MOST_LINES:
+        left = len(lines) - MOST_LINES
+        lines = [*lines[: MOST_LINES - 4], f"  … and {left:,} lines more", *lines[-4:]]
+    return "\n".join(lines)
 
 
 class InvalidInput(TablesafeError, ValueError):
@@ -81,3 +102,7 @@ class UnsafeRelease(TablesafeError):
 
 class Interrupted(TablesafeError):
     """The user stopped the run; what was finished and safe is kept."""
+
+
+class Terminated(BaseException):
+    """The process was asked to end: nothing more is written, and all that is temporary is removed on the way out."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +22,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.errors import InvalidFile, InvalidInput, InvalidTable
+from tablesafe.moves import sync
+from tablesafe.scratch import HIDDEN, private_folder
+from tablesafe.untrusted import (
+    is_input,
+    is_there,
+    kind_of,
+    note_input,
+    read_plain,
+    refused_as,
+    require_plausible_rows,
+    unpacked,
+)
 
 DELIMITERS = ",;\t|"
 LARGEST_EXACT = 2.0**53
@@ -129,28 +141,18 @@ def did_you_mean(word: str, options: list[str]) -> str:
 def read_text(path: str | Path, *, encoding: str | None = None) -> str:
     """Read a text file: UTF-8 with or without byte-order mark, UTF-16 with one, otherwise Windows-1252."""
     path = Path(path)
-    data = read_bytes(path)
+    data = unpacked(read_bytes(path), path.name)
     if encoding is not None:
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError) as error:
-            raise InvalidFile(f"{path.name} is not text in {encoding}: {error}.") from error
+            raise InvalidFile(f"{path.name} is not text in {encoding}: {error}.\n\nHint: save it as UTF-8.") from error
     return decode(data, path.name)
 
 
 def read_bytes(path: str | Path) -> bytes:
     """Read a file, with an error in the user's words."""
-    path = Path(path)
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise InvalidFile(f"There is no file {str(path)!r}.\n\nHint: paths are relative to the job file.") from None
-    except IsADirectoryError:
-        raise InvalidFile(f"{str(path)!r} is a folder, not a file.") from None
-    except PermissionError:
-        raise InvalidFile(f"{str(path)!r} may not be read by this user.") from None
-    except OSError as error:
-        raise InvalidFile(f"{str(path)!r} cannot be read: {error.strerror}.") from error
+    return read_plain(Path(path))
 
 
 def decode(data: bytes, name: str) -> str:
@@ -159,9 +161,11 @@ def decode(data: bytes, name: str) -> str:
         try:
             return data.decode("utf-16")
         except UnicodeDecodeError as error:
-            raise InvalidFile(f"{name} begins like UTF-16 text, but is not: {error.reason}.") from error
+            raise InvalidFile(
+                f"{name} begins like UTF-16 text, but is not: {error.reason}.\n\nHint: save it as UTF-8."
+            ) from error
     if b"\x00" in data[:4096]:
-        raise InvalidFile(f"{name} is not a text file.")
+        raise InvalidFile(f"{name} is not a text file.\n\nHint: is it the right file? Save it as text.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -182,7 +186,7 @@ def read_source(source: Any, *, name: str = "the frame", delimiter: str | None =
     if isinstance(source, pl.DataFrame):
         return Source(source, name)
     try:
-        frame = pl.DataFrame(source, strict=False)
+        frame = pl.DataFrame(with_index(source), strict=False)
     except Exception as error:
         raise InvalidInput(
             f"Cannot read a {type(source).__name__} as a table of rows and columns.\n\n"
@@ -191,35 +195,64 @@ def read_source(source: Any, *, name: str = "the frame", delimiter: str | None =
     return Source(frame, name)
 
 
+def with_index(frame: Any) -> Any:
+    """A pandas frame with the named levels of its index as columns, for grouping puts codes there; others unchanged."""
+    if not hasattr(frame, "iloc"):
+        return frame
+    whole = frame if hasattr(frame, "columns") else frame.to_frame()
+    named = [name for name in whole.index.names if isinstance(name, str) and name not in whole.columns]
+    return whole.reset_index(level=named) if named else whole
+
+
 def _read_file(path: Path, delimiter: str | None) -> Source:
     if path.suffix.lower() in {".parquet", ".pq"}:
-        read_bytes_probe(path)
-        try:
-            return Source(pl.read_parquet(path), path.name)
-        except Exception as error:
-            raise InvalidFile(f"{path.name} is not a Parquet file, or is damaged: {error}.") from error
+        require_parquet(path, in_memory=True)
+        with refused_as(f"{path.name} is not a Parquet file, or is damaged", "a CSV file must not end in .parquet."):
+            return Source(_from_parquet(path), path.name)
     return parse_csv(read_text(path), path.name, delimiter=delimiter)
+
+
+def _from_parquet(path: Path) -> pl.DataFrame:
+    """The rows of a Parquet file; Arrow's reader refuses a damaged file where others end the process."""
+    from pyarrow import parquet
+
+    frame = pl.from_arrow(parquet.ParquetFile(path).read())
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def require_parquet(path: Path, *, in_memory: bool = False) -> None:
+    """Check that a file is Parquet, and that what it announces can be held; its data are not read."""
+    from pyarrow import parquet
+
+    read_bytes_probe(path)
+    with refused_as(f"{path.name} is not a Parquet file, or is damaged", "a CSV file must not end in .parquet."):
+        about = parquet.read_metadata(path)
+    require_plausible_rows(path.name, about.num_rows, about.num_columns, path.stat().st_size, in_memory=in_memory)
 
 
 def read_bytes_probe(path: Path) -> None:
     """Raise the usual errors for a file that cannot be opened, without reading it."""
-    if not path.is_file():
+    if not is_there(path) or kind_of(path) or not os.access(path, os.R_OK):
         read_bytes(path)
+    note_input(path)
 
 
 def parse_csv(text: str, name: str, *, delimiter: str | None = None) -> Source:
     """Parse delimited text with a header line; every column stays text."""
     if not text.strip():
-        raise InvalidFile(f"{name} is empty.")
+        raise InvalidFile(f"{name} is empty.\n\nHint: is it the right file, and complete?")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     delimiter = delimiter or guess_delimiter(text)
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n':
+        raise InvalidFile(f"{delimiter!r} cannot delimit the columns of {name}.\n\nHint: it is one character, as ; is.")
     try:
         header = [column.strip() for column in next(csv.reader(io.StringIO(text), delimiter=delimiter))]
     except csv.Error as error:
         raise InvalidFile(f"The first line of {name} cannot be read: {error}.\n\nHint: are quotes closed?") from error
-    repeated = {column for column in header if header.count(column) > 1}
+    repeated = [column for column, times in Counter(header).items() if times > 1]
     if repeated:
-        raise InvalidFile(f"{name} has two columns named {sorted(repeated)[0]!r}.\n\nHint: rename one of them.")
+        raise InvalidFile(f"{name} has two columns named {repeated[0]!r}.\n\nHint: rename one of them.")
     try:
         frame = pl.read_csv(
             text.encode(), separator=delimiter, infer_schema=False, has_header=True, new_columns=header,
@@ -232,7 +265,7 @@ def parse_csv(text: str, name: str, *, delimiter: str | None = None) -> Source:
             f"Hint: does every line have {len(header)} entries, and are quotes closed?"
         ) from error
     if frame.height == 0:
-        raise InvalidFile(f"{name} has a header line but no rows.")
+        raise InvalidFile(f"{name} has a header line but no rows.\n\nHint: is it complete?")
     return Source(frame, name, first_line=2)
 
 
@@ -252,29 +285,45 @@ def guess_delimiter(text: str) -> str:
     return best
 
 
+def require_replaceable(path: Path) -> None:
+    """Check that a file may be put in a place: not over a folder, a device or a pipe, also not through a link."""
+    kind = "no name of a file" if "\x00" in str(path) else kind_of(path)
+    if kind:
+        raise InvalidFile(f"Cannot write {str(path)!r}: it is {kind}.\n\nHint: name a file.")
+    if is_input(path):
+        raise InvalidFile(
+            f"Cannot write {str(path)!r}: it was read, and writing it would destroy the original.\n\n"
+            f"Hint: name another file."
+        )
+
+
 @contextmanager
 def whole_file(path: str | Path, *, private: bool = False) -> Iterator[Path]:
     """Give a temporary path beside `path`; rename it into place when all went well, otherwise remove it.
 
-    A private file is for its owner's eyes only.
+    A private file is for its owner's eyes only. What is in place is on the disk, also after a loss of power.
     """
     path = Path(path)
+    require_replaceable(path)
+    if path.parent.name.startswith(HIDDEN):  # it is put in place by those who made the folder
+        yield path
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part" + path.suffix, dir=path.parent)
-    except OSError as error:
-        raise InvalidFile(f"Cannot write {str(path)!r}: {error.strerror}.") from error
-    os.close(handle)
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"Cannot write {str(path)!r}: {getattr(error, 'strerror', error)}.") from error
     try:
-        yield Path(temporary)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o600 if private else 0o666 & ~umask)
-        Path(temporary).replace(path)
+        with private_folder(path.parent, prefix=HIDDEN) as folder:
+            temporary = folder / path.name
+            yield temporary
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o600 if private else 0o666 & ~umask)
+            sync(temporary)
+            temporary.replace(path)
+            sync(path.parent)
     except OSError as error:
         raise InvalidFile(f"Cannot write {str(path)!r}: {error.strerror}.") from error
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def write_text(path: str | Path, text: str, *, private: bool = False) -> None:

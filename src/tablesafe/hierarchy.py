@@ -23,6 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tablesafe.display import shown
 from tablesafe.errors import InvalidHierarchy
 from tablesafe.files import Source, did_you_mean, read_source, read_text, write_text
 
@@ -43,6 +44,7 @@ class Equation:
         return f"{self.total} = {' '.join(terms).removeprefix('+ ')}"
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
     """The codes of one dimension, and the equations between them."""
@@ -63,14 +65,17 @@ class Hierarchy:
     @classmethod
     def from_pairs(
         cls,
-        pairs: Iterable[tuple[str, str]],
+        pairs: Any,
         *,
         total: str | None = None,
         labels: Mapping[str, str] | None = None,
         name: str = "the hierarchy",
     ) -> Self:
-        """Build a tree from `(parent, child)` pairs; `total` is put on top of several roots."""
-        located = [(str(parent), str(child), f"pair {i + 1}") for i, (parent, child) in enumerate(pairs)]
+        """Build a tree from `(parent, child)` pairs; `total` is put on top of several roots.
+
+        The pairs may be tuples, or the first two columns of a file, or of a pandas, polars or Arrow frame.
+        """
+        located = _located_pairs(pairs, name)
         return cls._from_tree(located, total=total, labels=labels, name=name)
 
     @classmethod
@@ -240,12 +245,13 @@ class Hierarchy:
         children: dict[str, list[str]] = {}
         for parent, child, where in located:
             if parent == child:
-                raise InvalidHierarchy(f"Code {child!r} is its own parent ({name}, {where}).")
+                raise InvalidHierarchy(f"Code {child!r} is its own parent ({name}, {where}).\n\nHint: remove the pair.")
             if child in parent_of:
                 other, first = parent_of[child]
                 if other == parent:
                     raise InvalidHierarchy(
-                        f"Code {child!r} stands twice under {parent!r} ({name}: {first} and {where})."
+                        f"Code {child!r} stands twice under {parent!r} ({name}: {first} and {where}).\n\n"
+                        f"Hint: remove one of the two."
                     )
                 raise InvalidHierarchy(
                     f"Code {child!r} has two parents, {other!r} ({first}) and {parent!r} ({where}), in {name}.\n\n"
@@ -260,7 +266,9 @@ class Hierarchy:
             )
         roots = [code for code in mentioned if code not in parent_of]
         if not roots:
-            raise InvalidHierarchy(f"{name} has no root: {_a_cycle(children, mentioned)}.")
+            raise InvalidHierarchy(
+                f"{name} has no root: {_a_cycle(children, mentioned)}.\n\nHint: remove one of these."
+            )
         top = total
         if total is not None and total not in mentioned:
             children[total] = roots
@@ -279,7 +287,7 @@ class Hierarchy:
         order = _depth_first(children, top or roots[0])
         if len(order) < len({*mentioned, *children}):
             lost = [code for code in mentioned if code not in set(order)]
-            raise InvalidHierarchy(f"{name} has a cycle: {_a_cycle(children, lost)}.")
+            raise InvalidHierarchy(f"{name} has a cycle: {_a_cycle(children, lost)}.\n\nHint: remove one of these.")
         equations = [
             Equation(parent, tuple(children[parent]), (1,) * len(children[parent]), name)
             for parent in order
@@ -313,9 +321,13 @@ class Hierarchy:
             if len(new.parts) == 1 and new.parts[0] == new.total:
                 continue
             if new.total in new.parts:
-                raise InvalidHierarchy(f"Equation '{equation}' of {name} has {new.total!r} on both sides.")
+                raise InvalidHierarchy(
+                    f"Equation '{equation}' of {name} has {new.total!r} on both sides.\n\nHint: remove it from one."
+                )
             if len(set(new.parts)) < len(new.parts):
-                raise InvalidHierarchy(f"Equation '{equation}' of {name} counts a code twice.")
+                raise InvalidHierarchy(
+                    f"Equation '{equation}' of {name} counts a code twice.\n\nHint: name every code once."
+                )
             merged.setdefault((new.total, frozenset(zip(new.parts, new.signs, strict=True))), new)
         kept = [code for code in codes if code not in aliases]
         position = {code: i for i, code in enumerate(kept)}
@@ -334,6 +346,9 @@ class Hierarchy:
         return cls(tuple(kept), matrix, totals, labels=dict(labels or {}), aliases=aliases, name=name)
 
     # -- what it knows ---------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"Hierarchy({len(self.codes):,} codes, {self.equations.shape[0]:,} equations, name={self.name!r})"
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -523,6 +538,21 @@ class Hierarchy:
             lines += [indent * (depth + i) + text for i, text in enumerate(names)]
             stack += [(part, depth + len(names)) for part in reversed(parts.get(at, []))]
         return "\n".join(lines) + "\n"
+
+
+def _located_pairs(pairs: Any, name: str) -> list[tuple[str, str, str]]:
+    """Parent and child of each pair, and where it stands."""
+    framed = isinstance(pairs, (str, Path, pl.DataFrame, pl.LazyFrame)) or hasattr(pairs, "__arrow_c_stream__")
+    if not framed and not hasattr(pairs, "iloc"):
+        return [(str(parent), str(child), f"pair {i + 1}") for i, (parent, child) in enumerate(pairs)]
+    source = read_source(pairs, name=name)
+    if len(source.frame.columns) < 2:
+        raise InvalidHierarchy(f"{source.name} has one column only.\n\nHint: pairs are two: the parent and the child.")
+    parents, children = (source.text(column).to_list() for column in source.frame.columns[:2])
+    for row, pair in enumerate(zip(parents, children, strict=True)):
+        if None in pair:
+            raise InvalidHierarchy(f"A code is missing at {source.where(row)}.\n\nHint: delete the empty row.")
+    return [(parent, child, source.where(i)) for i, (parent, child) in enumerate(zip(parents, children, strict=True))]
 
 
 def _hrc_lines(path: Path, indent: str) -> list[tuple[int, int, str]]:

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
+from tablesafe.display import shown
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidRelease
 from tablesafe.problem import Problem
@@ -20,6 +21,7 @@ SAME = 1e-6
 """Units of the table's last decimal within which a published value is the true one."""
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Loss:
     """What users of a release miss, compared with the table as it was meant to be published.

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from tablesafe.display import shown
 from tablesafe.equations import Floats, Integers
 from tablesafe.errors import InvalidOption, InvalidRelease
 from tablesafe.mechanism import Transition
@@ -30,6 +31,7 @@ TIE = 1e-9
 Prior = Literal["empirical", "uniform"] | ArrayLike
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """Per changed cell what is believed about its true count; one entry per cell that went through the mechanism."""

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tablesafe.display import shown
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidProblem
 from tablesafe.rules.sensitivity import Rule, Sensitivity
 from tablesafe.table import Table
 
 
+@shown
 @dataclass(frozen=True, eq=False, init=False)
 class Problem:
     """A table, what is sensitive in it, what an attacker knows beforehand, what must stay as it is, and costs.

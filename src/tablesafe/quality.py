@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tablesafe.display import shown
 from tablesafe.errors import InvalidOption
 from tablesafe.loss import Loss, loss
 from tablesafe.methods.adjust.measures import Over, statistics
@@ -28,6 +29,7 @@ SIZES = 10.0
 """Size classes of cells are powers of this."""
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Quality:
     """How well a release serves its users."""
@@ -98,7 +100,7 @@ class Quality:
             }
         )  # fmt: skip
         named = pl.col("power").map_elements(
-            lambda p: f"{SIZES**p:,.10g} to {SIZES ** (p + 1):,.10g}", return_dtype=pl.String
+            lambda p: f"{SIZES**p:,.15g} to {SIZES ** (p + 1):,.15g}", return_dtype=pl.String
         )
         return (
             frame.group_by("power")

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tablesafe.display import shown
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidRelease
 from tablesafe.linking import RESPONSE
@@ -45,6 +46,7 @@ class Status(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Release:
     """Per cell the published value or none, a status, and the interval implied for the truth."""
@@ -146,6 +148,10 @@ class Release:
             columns["from"] = self._shown(np.where(shown, self.lower, np.nan))
             columns["to"] = self._shown(np.where(shown, self.upper, np.nan))
         return pl.DataFrame(columns).filter(pl.Series(self.status != Status.BY_DESIGN))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """What may be published, for whatever reads Arrow: `pd.DataFrame.from_arrow(release)`."""
+        return self.frame().__arrow_c_stream__(requested_schema)
 
     def _shown(self, values: Floats) -> pl.Series:
         """Numbers for the public: whole ones without a decimal point."""

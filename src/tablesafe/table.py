@@ -18,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tablesafe.display import shown
 from tablesafe.equations import Floats, Integers, Mask, cell_keys, product_equations, roll_up, to_integers
 from tablesafe.errors import InvalidTable
 from tablesafe.files import LARGEST_EXACT, Source, read_source
@@ -74,6 +75,7 @@ class Origin(Protocol):
         ...
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Table:
     """Cells and the equations between them; `equations @ integers` is exactly zero."""
@@ -368,6 +370,10 @@ class Table:
     def __len__(self) -> int:
         return len(self.integers)
 
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}: {len(tree):,} codes" for name, tree in self.dimensions.items())
+        return f"Table({len(self):,} cells, {self.equations.shape[0]:,} equations{', ' + sizes if sizes else ''})"
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "origin": None}
 
@@ -439,6 +445,10 @@ class Table:
         for name, column in self.columns.items():
             data.setdefault(name, column)
         return pl.DataFrame(data)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The cells, for whatever reads Arrow: `pd.DataFrame.from_arrow(table)`, `pa.table(table)`. Confidential."""
+        return self.cells().__arrow_c_stream__(requested_schema)
 
     def code_columns(self) -> dict[str, pl.Series]:
         """The cells' codes as text, one column per dimension (or their names)."""

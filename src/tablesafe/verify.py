@@ -17,11 +17,13 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import re
+import stat
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -31,9 +33,20 @@ from tablesafe.errors import InvalidCertificate
 FORMAT = "tablesafe certificate"
 VERSION = 1
 FRACTION = re.compile(r"-?[0-9]+/[1-9][0-9]*")
+PLAIN = re.compile(r"[+-]?[0-9]*[.,]?[0-9]*(?:[eE][+-]?[0-9]{1,3})?")
+"""A number as published files write it; an exponent of more digits would fill the memory."""
 DELIMITERS = ",;\t|"
+REPEAT = "\n\nHint: repeat the audit; a certificate is never edited."
+GIVE = "\n\nHint: give the CSV file of the release, as it was written."
+LIMIT_VARIABLE = "TABLESAFE_READ_LIMIT"
+MOST_DECIMALS = 400
+"""More than any number of a table has; ten to the power of a stranger's number would never end."""
 
 Number = int | Fraction
+
+
+class _Unreadable(InvalidCertificate):
+    """The file as a whole is not a certificate; there is nothing in it to check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +136,31 @@ def verify(path: str | Path, *, release: str | Path | None = None) -> Verificati
     release, or that claims more than its witnesses show.
     """
     path = Path(path)
-    document = _read(path)
     try:
+        document = _read(path)
         content = _content(document)
         _check_release_hash(content, document["release"])
         rows = _equations_of_unknown(content)
         _check_truth(content)
         proved, witnesses = _check_proofs(content, rows)
         _check_complete(content, proved)
+        found = _found(content, document, proved, witnesses)
+    except _Unreadable:
+        raise
     except InvalidCertificate as error:
-        raise InvalidCertificate(f"{path.name} is not a valid certificate: {error}") from None
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise InvalidCertificate(f"{path.name} is not a valid certificate: {error}{REPEAT}") from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InvalidCertificate(
-            f"{path.name} is not a valid certificate: it is damaged ({type(error).__name__}: {error})."
+            f"{path.name} is not a valid certificate: it is damaged "
+            f"({type(error).__name__}: {str(error)[:100]}).{REPEAT}"
         ) from error
-    if release is not None:
-        _check_published_file(content, Path(release), path.name)
+    if release is None:
+        return found
+    _check_published_file(content, Path(release), path.name)
+    return replace(found, release_checked=True)
+
+
+def _found(content: _Content, document: dict[str, Any], proved: set[int], witnesses: int) -> Verification:
     return Verification(
         cells=len(content.levels),
         protected=len(proved),
@@ -149,7 +171,7 @@ def verify(path: str | Path, *, release: str | Path | None = None) -> Verificati
         equations=len(content.equations),
         unknown=len(content.truth),
         changed=len(document["changed"]),
-        release_checked=release is not None,
+        release_checked=False,
     )
 
 
@@ -159,32 +181,61 @@ def verify(path: str | Path, *, release: str | Path | None = None) -> Verificati
 def _read(path: Path) -> dict[str, Any]:
     """The document, if it is one of ours, whole, and as it was written."""
     try:
-        data = path.read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
+        data = _bytes_of(path)
         document = json.loads(data.decode("utf-8"), parse_float=_refuse_float, parse_constant=_refuse_float)
     except FileNotFoundError:
-        raise InvalidCertificate(f"There is no certificate {str(path)!r}.") from None
+        raise _Unreadable(f"There is no certificate {str(path)!r}.\n\nHint: check the path.") from None
     except OSError as error:
-        raise InvalidCertificate(f"{path.name} cannot be read: {error.strerror or error}.") from error
-    except (EOFError, zlib.error, ValueError) as error:
-        raise InvalidCertificate(
+        why = error.strerror or error
+        raise _Unreadable(f"{path.name} cannot be read: {why}.\n\nHint: copy it again.") from error
+    except (EOFError, zlib.error, ValueError, RecursionError) as error:
+        raise _Unreadable(
             f"{path.name} is damaged or cut short: {error}.\n\nHint: copy it again, or repeat the audit."
         ) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InvalidCertificate(f"{path.name} is not a certificate of tablesafe.")
+        raise _Unreadable(f"{path.name} is not a certificate of tablesafe.\n\nHint: is it the right file?")
     if document.get("version") != VERSION:
-        raise InvalidCertificate(
+        raise _Unreadable(
             f"{path.name} has version {document.get('version')!r} of the format; this program reads version {VERSION}."
+            f"\n\nHint: verify it with the release of tablesafe that made it."
         )
     claimed = document.pop("sha256", None)
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     if hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest() != claimed:
-        raise InvalidCertificate(
+        raise _Unreadable(
             f"{path.name} was changed after it was made: its content does not match its own checksum.\n\n"
             f"Hint: repeat the audit; a certificate is never edited."
         )
     return document
+
+
+def _bytes_of(path: Path) -> bytes:
+    """The content of a plain file, unpacked; a pipe or a device has no end, and a few bytes can unpack to anything."""
+    try:
+        mode = path.stat().st_mode
+    except ValueError as error:
+        raise OSError(0, str(error)) from error
+    if not stat.S_ISREG(mode):
+        raise OSError(0, "it is not a plain file")
+    with path.open("rb") as packed:
+        opened: Any = gzip.GzipFile(fileobj=packed) if packed.peek(2)[:2] == b"\x1f\x8b" else packed
+        most, size, pieces = _read_limit(), 0, []
+        while piece := opened.read(1 << 20):
+            size += len(piece)
+            if size > most:
+                raise OSError(0, f"it holds more than {most:,} bytes; {LIMIT_VARIABLE}=16GB raises the limit")
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _read_limit() -> int:
+    """Most bytes that a file may unpack to: `TABLESAFE_READ_LIMIT`, such as 16GB, or 4 GB."""
+    found = re.fullmatch(
+        r"\s*([0-9]{1,15})\s*([KMGT]?)(?:i?B)?\s*", os.environ.get(LIMIT_VARIABLE, "4G"), re.IGNORECASE
+    )
+    if found is None:
+        raise OSError(0, f"{LIMIT_VARIABLE} should be written like 8GB")
+    return int(found[1]) << 10 * " KMGT".index(found[2].upper() or " ")
 
 
 def _refuse_float(text: str) -> Number:
@@ -217,6 +268,8 @@ def _content(document: dict[str, Any]) -> _Content:
         proofs=document["proofs"],
         chains=document["chains"],
     )
+    if content.decimals > MOST_DECIMALS:
+        raise InvalidCertificate(f"it says that values have {content.decimals} decimals.")
     if any(published[cell] is not None for cell in content.absent):
         raise InvalidCertificate("it lists a cell both as published and as left out of the release.")
     if set(_cells(document["changed"], n)) != {cell for cell in unknown if published[cell] is not None}:
@@ -475,10 +528,16 @@ def _published_rows(
 ) -> dict[tuple[str, ...], tuple[int, Number | None, Number | None, Number | None]]:
     """The rows of the published file by their codes: line, value, and the interval announced, if any."""
     try:
-        text = _decode(release.read_bytes())
-    except OSError as error:
-        raise InvalidCertificate(f"{release.name} cannot be read: {error.strerror or error}.") from error
-    delimiter, header = _header(text, [*content.dimensions, content.response], release.name)
+        return _rows_of(content, release.name, _decode(_bytes_of(release)))
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InvalidCertificate(f"{release.name} cannot be read: {why}.{GIVE}") from error
+
+
+def _rows_of(
+    content: _Content, name: str, text: str
+) -> dict[tuple[str, ...], tuple[int, Number | None, Number | None, Number | None]]:
+    delimiter, header = _header(text, [*content.dimensions, content.response], name)
     at = [header.index(dimension) for dimension in content.dimensions]
     value_at = header.index(content.response)
     from_at = header.index("from") if {"from", "to"} <= set(header) else None
@@ -490,12 +549,12 @@ def _published_rows(
     for row in reader:
         if not row:
             continue
-        where = f"{release.name}, line {reader.line_num}"
+        where = f"{name}, line {reader.line_num}"
         if len(row) < len(header):
-            raise InvalidCertificate(f"{where} is cut short.")
-        key = tuple(row[i] for i in at)
+            raise InvalidCertificate(f"{where} is cut short.{GIVE}")
+        key = tuple(_unguarded(row[i]) for i in at)
         if key in rows:
-            raise InvalidCertificate(f"{where} repeats cell ({', '.join(key)}).")
+            raise InvalidCertificate(f"{where} repeats cell ({', '.join(key)}).{GIVE}")
         value, low, high = (
             None if i is None else _published_number(row[i], scale, where) for i in (value_at, from_at, to_at)
         )
@@ -503,13 +562,19 @@ def _published_rows(
     return rows
 
 
+def _unguarded(code: str) -> str:
+    """A code without the apostrophe that keeps spreadsheets from running it."""
+    return code[1:] if re.match(r"'[=+\-@\t\r]", code) else code
+
+
 def _header(text: str, needed: Sequence[str], name: str) -> tuple[str, list[str]]:
     first = io.StringIO(text).readline()
     for delimiter in DELIMITERS:
-        header = [column.strip() for column in next(csv.reader([first], delimiter=delimiter), [])]
+        header = [_unguarded(column.strip()) for column in next(csv.reader([first], delimiter=delimiter), [])]
         if set(needed) <= set(header):
             return delimiter, header
-    raise InvalidCertificate(f"{name} does not have the columns {', '.join(map(repr, needed))} of the certificate.")
+    wanted = ", ".join(map(repr, needed))
+    raise InvalidCertificate(f"{name} does not have the columns {wanted} of the certificate.{GIVE}")
 
 
 def _published_number(text: str, scale: int, where: str) -> Number | None:
@@ -518,11 +583,11 @@ def _published_number(text: str, scale: int, where: str) -> Number | None:
     if not any(character.isdigit() for character in text):
         return None
     try:
-        value = Fraction(text.replace(",", ".")) * scale if "/" not in text else None
+        value = Fraction(text.replace(",", ".")) * scale if PLAIN.fullmatch(text) else None
     except (ValueError, ZeroDivisionError):
         value = None
     if value is None:
-        raise InvalidCertificate(f"{where}: {text!r} is neither a number nor a mark for a withheld cell.")
+        raise InvalidCertificate(f"{where}: {text!r} is neither a number nor a mark for a withheld cell.{GIVE}")
     return value.numerator if value.denominator == 1 else value
 
 

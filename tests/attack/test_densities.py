@@ -15,7 +15,7 @@ from tablesafe.attack.layout import attack_table, density_table
 from tablesafe.errors import InvalidOption
 from tablesafe.problem import Problem
 from tablesafe.release import Release
-from tablesafe.report.densities import densities
+from tablesafe.report.plots import densities
 from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.table import Table
 
@@ -222,7 +222,8 @@ def test_layouts_and_the_missing_density() -> None:
 
 
 def test_a_plot_is_drawn_and_written(tmp_path: Path) -> None:
-    figure = densities(attack(*THREE, VertexMean()), tmp_path / "d.svg")
+    figure = densities(attack(*THREE, VertexMean()))
+    figure.save(tmp_path / "d.svg")
     assert len(figure.axes) == 3
     assert (tmp_path / "d.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
     with pytest.raises(InvalidOption, match="density"):

@@ -154,7 +154,7 @@ def test_nothing_sensitive_is_safe() -> None:
     findings = audit(problem, Release.from_suppression(problem, cells_of(table, *CYCLE)))
     assert findings.safe
     assert findings.cells.size == 0
-    assert "0 of 0" in findings.text()
+    assert "no rule was applied" in findings.text()
     assert findings.frame().height == 0
 
 

@@ -131,7 +131,7 @@ def test_the_optimum_does_not_depend_on_big_m(banking: Problem, big_m: float | N
     assert answer.bound == pytest.approx(4)
 
 
-# -- Tables 5 and 6, on a sample; benchmarks/views.py runs them in full
+# -- Tables 5 and 6, on a sample; the benchmark suite `views` runs more of them
 
 
 def generated(size: int, count: int) -> list[np.ndarray[Any, Any]]:

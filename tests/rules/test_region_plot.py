@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tablesafe.errors import InvalidOption, MissingExtra
-from tablesafe.report.plots import COLOURS, sensitivity_regions
+from tablesafe.report.plots import sensitivity_regions
+from tablesafe.report.plots.style import COLOURS
 from tablesafe.rules import AnyOf, Dominance, PPercent, Rule, Threshold
 
 RULES: list[Rule] = [PPercent(p=10), Dominance(n=2, k=85), AnyOf(rules=(PPercent(p=10), Dominance(n=1, k=75)))]
@@ -20,26 +21,26 @@ STARTS = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
 
 @pytest.mark.parametrize("suffix", STARTS)
 def test_a_plot_is_written_in_the_format_of_its_suffix(tmp_path: Path, suffix: str) -> None:
-    sensitivity_regions(RULES, tmp_path / f"regions{suffix}")
+    sensitivity_regions(RULES).save(tmp_path / f"regions{suffix}")
     assert (tmp_path / f"regions{suffix}").read_bytes().startswith(STARTS[suffix])
     assert [path.name for path in tmp_path.iterdir()] == [f"regions{suffix}"]
 
 
 def test_equal_plots_are_equal_files(tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg"):
-        sensitivity_regions(RULES, tmp_path / name)
+        sensitivity_regions(RULES).save(tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
 def test_an_unknown_suffix_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=r"\.svg, \.png, \.pdf"):
-        sensitivity_regions(RULES, tmp_path / "regions.docx")
+        sensitivity_regions(RULES).save(tmp_path / "regions.docx")
     assert not list(tmp_path.iterdir())
 
 
 def test_the_picture_is_tinted_where_the_rule_flags() -> None:
     """Read the picture back: at shares that a p% rule flags, the pixel is tinted; at others it is white."""
-    figure = sensitivity_regions([PPercent(p=20)])
+    figure = sensitivity_regions([PPercent(p=20)]).figure
     figure.canvas.draw()
     pixels = np.asarray(figure.canvas.buffer_rgba())
     axes = figure.axes[0]

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.attack.density import Density
+from tablesafe.display import shown
 from tablesafe.equations import Floats, Mask
 from tablesafe.problem import Problem
 
@@ -17,6 +18,7 @@ SAME = 1e-6
 """Units of the table's last decimal within which two numbers are the same."""
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """An intruder's guess of every cell, and its score against the truth, one entry per sensitive cell."""

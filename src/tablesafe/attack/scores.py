@@ -10,9 +10,11 @@ import numpy as np
 import polars as pl
 
 from tablesafe.attack.estimate import Estimate
+from tablesafe.display import shown
 from tablesafe.errors import InvalidOption
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Scores:
     """Estimates of the same release, those at the peak of a density among them."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -38,11 +37,19 @@ class Checkpoint:
 
     def _load(self, path: Path) -> None:
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 belongs = str(file["digest"]) == self._digest
                 cells, lower, upper = file["cells"], file["lower"], file["upper"]
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
-            raise InvalidFile(f"{str(path)!r} is not a checkpoint of an audit.\n\nHint: remove it.") from error
+                n = len(self.done)
+                if not (cells.dtype.kind == "i" and cells.shape == lower.shape == upper.shape == (len(cells),)):
+                    raise ValueError("the arrays differ in length")
+                if len(cells) and not (cells.min() >= 0 and cells.max() < n):
+                    raise ValueError("there is no such cell")
+                lower, upper = lower.astype(np.float64, casting="safe"), upper.astype(np.float64, casting="safe")
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except Exception as error:  # a damaged archive fails in many ways
+            raise InvalidFile(f"{path.name!r} is not a checkpoint of an audit.\n\nHint: remove it.") from error
         if not belongs:
             raise InvalidFile(
                 f"The checkpoint {path.name!r} belongs to another audit: table, release or bounds differ.\n\n"
@@ -61,9 +68,8 @@ class Checkpoint:
             return
         cells = np.flatnonzero(self.done)
         name, lower, upper = np.array(self._digest), self.lower[cells], self.upper[cells]
-        with whole_file(self._path) as temporary, temporary.open("wb") as file:
+        with whole_file(self._path, private=True) as temporary, temporary.open("wb") as file:
             np.savez(file, digest=name, cells=cells, lower=lower, upper=upper)
-        self._path.chmod(0o600)
         self._saved = time.monotonic()
 
     def remove(self) -> None:

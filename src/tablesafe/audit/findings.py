@@ -18,6 +18,7 @@ from tablesafe.audit.explain import Explanation, Side, explain
 from tablesafe.audit.insiders import Insider, Insiders
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Union, Unions
+from tablesafe.display import shown
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidInput
 from tablesafe.problem import Problem
@@ -71,6 +72,7 @@ class Opening:
         return f"{self.name}: {self.how}, open to {self.attacker}"
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Findings:
     """Per sensitive cell what an attacker can derive, and whether that covers its protection interval."""
@@ -237,6 +239,10 @@ class Findings:
             }
         )
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The frame, for whatever reads Arrow: `pd.DataFrame.from_arrow(findings)`."""
+        return self.frame().__arrow_c_stream__(requested_schema)
+
     def to_json(self, *, explanations: int = MOST_SHOWN) -> str:
         """The findings as JSON; the first open cells come with how they are given away."""
         table = self.problem.table
@@ -282,18 +288,21 @@ class Findings:
     def _sensitive(self) -> Mask:
         return self.problem.sensitivity.mask[self.cells]
 
-    def text(self, *, shown: int = MOST_SHOWN) -> str:
-        """A summary for the terminal; the first open cells are spelled out."""
+    def text(self, *, shown: int = MOST_SHOWN, values: bool = True) -> str:
+        """A summary for the terminal; the first open cells are spelled out.
+
+        Without `values` it says which cells are open but no number and no respondent, so that it may stand in a log.
+        """
         sensitive, withheld = int(self._sensitive.sum()), int(self.release.suppressed.sum())
         good = int(self.protected[self._sensitive].sum())
         changed = int((self.release.status == Status.CHANGED).sum())
         also = f", {changed:,} changed" if changed else ""
         verdict = "SAFE" if self.safe else "NOT SAFE"
         whom = "outsiders and insiders" if self.safe and self.insiders is not None else "outsiders"
-        lines = [
-            f"{verdict}: {good:,} of {sensitive:,} sensitive cells are protected from {whom} "
-            f"({withheld:,} of {len(self.problem.table):,} cells are withheld{also})."
-        ]
+        told = f"{good:,} of {sensitive:,} sensitive cells are protected from {whom}"
+        if not sensitive:
+            told = "no cell is sensitive" if self.problem.rules else "no rule was applied, so no cell is sensitive"
+        lines = [f"{verdict}: {told} ({withheld:,} of {len(self.problem.table):,} cells are withheld{also})."]
         if self.certificate is not None and good:
             tables = "table" if self.certificate.witnesses == 1 else "tables"
             lines.append(f"Proved by {self.certificate.witnesses:,} witness {tables} in exact arithmetic.")
@@ -305,12 +314,13 @@ class Findings:
         if given_away:
             lines.append(f"{given_away:,} withheld sensitive cells are given away exactly.")
         for opening in self.open[:shown]:
-            lines.extend(self._lines(opening))
+            lines.extend(self._lines(opening) if values else [f"  {opening.name}: {_in_words(opening)}"])
         if len(self.open) > shown:
             lines.append(f"  ... and {len(self.open) - shown:,} more.")
         if self.possible:
             lines.append(f"{len(self.possible):,} more would be open if contributors not listed were large enough:")
-            lines.extend(line for opening in self.possible[:3] for line in self._lines(opening))
+            if values:
+                lines.extend(line for opening in self.possible[:3] for line in self._lines(opening))
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -337,6 +347,17 @@ class Findings:
         if not np.isfinite(number):
             return "∞" if number > 0 else "-∞"
         return f"{number:,.{max(self.problem.table.decimals, 1)}f}".removesuffix(".0")
+
+
+def _in_words(opening: Opening) -> str:
+    """How a cell is open, without any number, and without the name of a respondent who can open it."""
+    whom = opening.attacker if opening.attacker == OUTSIDER else "a respondent"
+    return {
+        How.PUBLISHED: "published",
+        How.EXACT: f"given away exactly to {whom}",
+        How.UNPROVED: f"nothing proves that {whom} stays far enough away",
+        How.SUM: f"derived by {whom}",
+    }.get(opening.how, f"{whom} comes too close")
 
 
 def _to_all(union: Union) -> Opening:

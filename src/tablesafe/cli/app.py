@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import sys
@@ -21,14 +23,17 @@ from tablesafe.cli.difference import difference
 from tablesafe.cli.exits import EXIT_HELP, Exit, report_error
 from tablesafe.cli.flag import flag
 from tablesafe.cli.init import init
+from tablesafe.cli.methods import methods
 from tablesafe.cli.redesign import redesign
 from tablesafe.cli.rules import rules
 from tablesafe.cli.run import run
+from tablesafe.cli.serve import serve
 from tablesafe.cli.show import warn
 from tablesafe.cli.suppress import suppress
 from tablesafe.cli.tabulate import tabulate
 from tablesafe.cli.verify import verify
-from tablesafe.errors import InvalidOption
+from tablesafe.errors import InvalidOption, Terminated
+from tablesafe.untrusted import inputs_kept
 
 CLOSED_PIPE = 141
 """What a shell reports for a program whose output nobody reads any more."""
@@ -45,16 +50,30 @@ app = App(
 
 _PLAIN: tuple[Callable[..., int], ...] = (
     run, init, demo, tabulate, flag, suppress, audit, attack, verify, redesign, difference,
+    serve,
 )  # fmt: skip
 for _number, _command in enumerate(_PLAIN):
     app.command(_command, sort_key=_number)
 app.command(rules)
+app.command(methods, sort_key=10)
 app.command(convert, sort_key=11)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit with its code."""
+    _no_core_dumps()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a code or a path that the terminal cannot show
     sys.exit(call(sys.argv[1:] if arguments is None else arguments))
+
+
+def _no_core_dumps() -> None:
+    """Leave no image of the memory, with all values in it, on disk if the process crashes."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def call(arguments: Sequence[str]) -> int:
@@ -66,7 +85,7 @@ def call(arguments: Sequence[str]) -> int:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminated)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), inputs_kept():
             warnings.showwarning = _show_warning
             code = app(tokens, exit_on_error=False, print_error=not as_json, result_action="return_value")
             sys.stdout.flush()
@@ -95,5 +114,5 @@ def _show_warning(
 
 
 def _terminated(number: int, frame: object) -> NoReturn:
-    """Clean up as after Ctrl-C when the process is asked to end."""
-    raise KeyboardInterrupt
+    """Clean up when the process is asked to end; other than Ctrl-C, it asks for no answer found so far."""
+    raise Terminated

@@ -127,6 +127,6 @@ def _densities(estimates: list[Any]) -> Any:
 
 
 def _plot(estimates: list[Any], path: Path) -> None:
-    from tablesafe.report.densities import densities
+    from tablesafe.report.plots import densities
 
-    densities(_with_density(estimates)[-1], path)
+    densities(_with_density(estimates)[-1]).save(path)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from tablesafe.cli.exits import Exit
-from tablesafe.cli.show import say
+from tablesafe.cli.show import print_json_text, say
 from tablesafe.cli.sources import Tolerance, read_problem
 
 
@@ -70,7 +70,7 @@ def audit(
         else:
             write_frame(findings.frame(), output)
     if json:
-        print(findings.to_json())
+        print_json_text(findings.to_json())
     elif not (quiet and findings.safe):
         say(findings.text(), style="green" if findings.safe else "red")
     return Exit.OK if findings.safe else Exit.UNSAFE

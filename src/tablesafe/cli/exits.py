@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
 from enum import IntEnum
+from pathlib import Path
 
-from tablesafe.cli.show import console
+from tablesafe.cli.show import console, print_json
 from tablesafe.errors import (
     Interrupted,
     InvalidCertificate,
     InvalidInput,
     MissingExtra,
     TablesafeError,
+    Terminated,
     UnsafeRelease,
 )
+from tablesafe.untrusted import visible
 
 
 class Exit(IntEnum):
@@ -44,22 +46,30 @@ def exit_of(error: BaseException) -> Exit:
         return Exit.UNSAFE
     if isinstance(error, (InvalidInput, MissingExtra)):
         return Exit.BAD_INPUT
-    if isinstance(error, (KeyboardInterrupt, Interrupted)):
+    if isinstance(error, (KeyboardInterrupt, Interrupted, Terminated)):
         return Exit.INTERRUPTED
     return Exit.FAILED
 
 
 def message_of(error: BaseException) -> tuple[str, str]:
     """An error's message and its hint, in words for the user."""
-    if isinstance(error, (KeyboardInterrupt, Interrupted)):
+    if isinstance(error, (KeyboardInterrupt, Interrupted, Terminated)):
         return "Interrupted: nothing was written.", ""
     if isinstance(error, TablesafeError):
         message, _, hint = str(error).partition("\n\nHint: ")
         return message, hint
     if isinstance(error, MemoryError):
         return "There is not enough memory for this table.", "try fewer dimensions, or a machine with more memory."
-    message = f"tablesafe failed: {type(error).__name__}: {error}"
-    return message, "this is a bug; run the command again with --debug and report what it prints."
+    message = f"tablesafe failed: {type(error).__name__}{_place(error)}."
+    return message, (
+        "this is a bug. The same command with --debug prints more; it may quote your data, so look before you send it."
+    )
+
+
+def _place(error: BaseException) -> str:
+    """Where our own code failed. What the error says is left out: it may quote confidential values."""
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "tablesafe" in Path(frame.filename).parts]
+    return f" in {Path(ours[-1].filename).name}, line {ours[-1].lineno}" if ours else ""
 
 
 def report_error(error: BaseException, *, as_json: bool, debug: bool) -> Exit:
@@ -70,13 +80,13 @@ def report_error(error: BaseException, *, as_json: bool, debug: bool) -> Exit:
         traceback.print_exception(error)
     if as_json:
         about = {"kind": type(error).__name__, "message": message, "hint": hint}
-        print(json.dumps({"status": "error", "exit_code": int(code), "error": about}, ensure_ascii=False, indent=2))
+        print_json({"status": "error", "exit_code": int(code), "error": about})
         return code
     from rich.text import Text
 
     terminal = console(stderr=True)
-    terminal.print(Text("Error: ", style="bold red") + Text(message, style="red"))
+    terminal.print(Text("Error: ", style="bold red") + Text(visible(message), style="red"))
     if hint:
-        terminal.print(Text("Hint: ", style="bold") + Text(hint))
+        terminal.print(Text("Hint: ", style="bold") + Text(visible(hint)))
     sys.stderr.flush()
     return code

@@ -98,7 +98,8 @@ def plot(
     from tablesafe.job import parse_rule
     from tablesafe.report.plots import sensitivity_regions
 
-    sensitivity_regions([parse_rule(text) for text in rule or ("p_percent p=10", "dominance n=2 k=85")], output)
+    chosen = [parse_rule(text) for text in rule or ("p_percent p=10", "dominance n=2 k=85")]
+    sensitivity_regions(chosen).save(output)
     say(f"Written to {output}")
     return Exit.OK
 

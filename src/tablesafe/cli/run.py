@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,10 +23,13 @@ def run(
     json: Annotated[bool, Parameter(help="print one JSON document and nothing else")] = False,
     force: Annotated[bool, Parameter(help="write the release even if its audit finds it open")] = False,
     quiet: Annotated[bool, Parameter(help="print nothing when all is well")] = False,
+    resume: Annotated[bool, Parameter(help="go on from the checkpoint of a run that was stopped")] = False,
 ) -> int:
     """Run a job file: tabulate, flag, protect, audit, write.
 
     A release that fails its audit is not written, and the exit code is 1; the findings are, in the internal folder.
+    A run that was stopped after a minute or more leaves a checkpoint, which is confidential: with --resume the next one
+    goes on from there, and without it begins anew.
     A batch file of τ-ARGUS (.arb) runs as it is; what is done otherwise than τ-ARGUS would is said as a warning.
 
     Parameters
@@ -36,7 +40,11 @@ def run(
     from tablesafe.pipeline import run as run_job
     from tablesafe.pipeline.batch import BatchResult
 
-    result = run_job(job, force=True if force else None, progress=not (json or quiet))
+    try:
+        result = run_job(job, force=True if force else None, progress=not (json or quiet), resume=resume)
+    except BaseException:
+        say_resumable(job, quiet=json)
+        raise
     code = Exit.OK if result.safe and (force or result.published) else Exit.UNSAFE
     if json:
         print_json({**result.facts(), "exit_code": int(code)})
@@ -45,6 +53,17 @@ def run(
     else:
         show_result(result, quiet=quiet)
     return code
+
+
+def say_resumable(path: Path, *, quiet: bool) -> None:
+    """Say where a run that was stopped has left what it had, if it has."""
+    from tablesafe.job import load_job
+    from tablesafe.pipeline.checkpoint import left_by
+
+    with suppress(Exception):
+        folder = None if path.suffix.lower() == ".arb" else left_by(load_job(path))
+        if folder is not None and not quiet:
+            warn(f"What was worked out so far is kept in {folder}; it is confidential. --resume goes on from there.")
 
 
 def show_batch(batch: BatchResult, *, quiet: bool = False) -> None:
@@ -70,7 +89,7 @@ def show_result(result: Result, *, quiet: bool = False) -> None:
         return
     if facts["title"]:
         say(facts["title"], style="bold")
-    say(result.findings.text(shown=5), style="green" if result.safe else "red")
+    say(result.findings.text(shown=5, values=False), style="green" if result.safe else "red")
     if result.leaks is not None:
         say(str(result.leaks), style="green" if result.leaks.safe else "red")
     if not result.published:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+from tablesafe.untrusted import UNSEEN, visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,7 +29,17 @@ def console(*, stderr: bool = False, width: int | None = None) -> Console:
 
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
-    print(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
+    print_json_text(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def print_json_text(text: str) -> None:
+    """A JSON document that is text already; what would steer a terminal is escaped in it, as JSON allows."""
+    text = UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # a terminal without these characters
+        text = re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
+    print(text)
 
 
 def say(text: str = "", *, style: str | None = None, quiet: bool = False) -> None:
@@ -35,26 +48,27 @@ def say(text: str = "", *, style: str | None = None, quiet: bool = False) -> Non
         return
     from rich.text import Text
 
-    console().print(Text(text, style=style or ""))
+    console().print(Text(visible(text), style=style or ""))
 
 
 def warn(text: str) -> None:
     """A warning for people on standard error."""
     from rich.text import Text
 
-    console(stderr=True).print(Text("Warning: ", style="bold yellow") + Text(text))
+    console(stderr=True).print(Text("Warning: ", style="bold yellow") + Text(visible(text)))
     sys.stderr.flush()
 
 
 def grid(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()) -> Table:
     """A table for the terminal; columns named in `right` hold numbers."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left")
+        table.add_column(Text(visible(column)), justify="right" if column in right else "left")
     for row in rows:
-        table.add_row(*map(str, row))
+        table.add_row(*(Text(visible(str(entry))) for entry in row))
     return table
 
 

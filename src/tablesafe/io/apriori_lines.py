@@ -69,7 +69,10 @@ def _well_written(lines: pl.Series, separator: str, dimensions: int) -> Mask:
     """Lines that are codes, an instruction, and as many numbers as it takes; none is negative but a lower bound."""
     good = np.zeros(len(lines), np.bool_)
     for at, line in enumerate(lines.to_list()):
-        entries = next(csv.reader([line], delimiter=separator))
+        try:
+            entries = next(csv.reader([line], delimiter=separator), [])
+        except csv.Error:  # an entry of absurd length
+            continue
         what = entries[dimensions].strip().lower() if len(entries) > dimensions else ""
         numbers = [entry.strip() for entry in entries[dimensions + 1 :]]
         while numbers and not numbers[-1] and what != "ab":

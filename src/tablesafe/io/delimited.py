@@ -18,7 +18,7 @@ def read_lines(path: str | Path) -> pl.Series:
     path = Path(path)
     text = read_text(path).replace("\r\r\n", "\n").replace("\r\n", "\n").rstrip(" \t\r\n\x1a")
     if not text.strip():
-        raise InvalidFile(f"{path.name} is empty.")
+        raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
     lines = pl.Series(text.split("\n"), dtype=pl.String)
     _refuse(
         (lines.str.strip_chars() == "").to_numpy(), path.name, "the line is empty", "remove the line, or fill it in."
@@ -45,7 +45,10 @@ def split_lines(lines: pl.Series, name: str, separator: str, columns: Sequence[s
         )  # fmt: skip
     except pl.exceptions.PolarsError as error:
         first = str(error).splitlines()[0]
-        raise InvalidFile(f"{name} cannot be read as text separated by {separator!r}: {first}") from error
+        raise InvalidFile(
+            f"{name} cannot be read as text separated by {separator!r}: {first}\n\n"
+            f"Hint: put text that holds it, or a quote, in double quotes."
+        ) from error
     frame = frame.select(frame.columns[: len(columns)])
     if frame.shape != (len(lines), len(columns)):
         raise InvalidFile(

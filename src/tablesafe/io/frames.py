@@ -11,6 +11,7 @@ spreadsheets hide; other programs see it, so it is off unless asked for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +21,8 @@ import numpy as np
 import polars as pl
 
 from tablesafe.errors import InvalidFile, InvalidOption, MissingExtra
-from tablesafe.files import Source, read_bytes_probe, read_source, whole_file
+from tablesafe.files import Source, read_source, whole_file
+from tablesafe.io.workbook import load_sheet
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
 from tablesafe.table import Table
@@ -49,29 +51,12 @@ def read_frame(path: str | Path, *, sheet: str | None = None, delimiter: str | N
 
 def read_excel(path: str | Path, *, sheet: str | None = None) -> Source:
     """Read one sheet of a workbook, by default its only one; the first row names the columns."""
-    try:
-        import fastexcel
-    except ImportError:
-        raise MissingExtra("Reading Excel files", "excel") from None
     path = Path(path)
-    read_bytes_probe(path)
-    try:
-        workbook = fastexcel.read_excel(path)
-        sheets = list(workbook.sheet_names)
-    except Exception as error:
-        raise InvalidFile(f"{path.name} is not an Excel file, or is damaged: {_first_line(error)}") from error
-    if sheet is None and len(sheets) != 1:
-        raise InvalidFile(f"{path.name} has {len(sheets)} sheets: {', '.join(map(repr, sheets))}.\n\nHint: name one.")
-    if sheet is not None and sheet not in sheets:
-        raise InvalidFile(f"{path.name} has no sheet {sheet!r}; it has {', '.join(map(repr, sheets))}.")
-    try:
-        frame = workbook.load_sheet(sheet or sheets[0]).to_polars()
-    except Exception as error:
-        raise InvalidFile(
-            f"Sheet {sheet or sheets[0]!r} of {path.name} cannot be read: {_first_line(error)}"
-        ) from error
+    frame, chosen = load_sheet(path, sheet)
     if frame.height == 0:
-        raise InvalidFile(f"Sheet {sheet or sheets[0]!r} of {path.name} has no rows below its names.")
+        raise InvalidFile(
+            f"Sheet {chosen!r} of {path.name} has no rows below its names.\n\nHint: the first row names the columns."
+        )
     return Source(frame, path.name, first_line=2)
 
 
@@ -138,7 +123,9 @@ def write_frame(
 def guarded(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with an apostrophe before text that a spreadsheet would run as a formula."""
     text = pl.col(pl.String)
-    return frame.with_columns(pl.when(text.str.contains(_FORMULA)).then("'" + text).otherwise(text).name.keep())
+    names = {name: "'" + name for name in frame.columns if re.match(_FORMULA, name)}
+    guarded = frame.with_columns(pl.when(text.str.contains(_FORMULA)).then("'" + text).otherwise(text).name.keep())
+    return guarded.rename(names)
 
 
 def _reasons(problem: Problem) -> pl.Series:
@@ -183,7 +170,3 @@ def _write_excel(frame: pl.DataFrame, path: Path, colour: str | None, colours: M
                     sheet.write_number(row, column, value, shade)
     finally:
         workbook.close()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -19,7 +19,6 @@ Parsing works on whole columns: sixty thousand cells and a million entries take 
 from __future__ import annotations
 
 import gzip
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -36,6 +35,7 @@ from tablesafe.io.numbers import as_text
 from tablesafe.problem import Problem
 from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.table import Table
+from tablesafe.untrusted import unpacked
 
 RIGHT_HAND_SIDE = "rhs "
 """How the name of a cell begins that stands for a right-hand side."""
@@ -155,17 +155,12 @@ def jj_text(problem: Problem, *, infinity: float = UNBOUNDED) -> str:
 
 
 def _read_lines(path: Path) -> _Lines:
-    data = read_bytes(path)
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InvalidFile(f"{path.name} is a damaged gzip file: {error}.") from error
+    data = unpacked(read_bytes(path), path.name)
     text = pl.Series(decode(data, path.name).split("\n"), dtype=pl.String).str.strip_chars(" \t\r\x1a\ufeff")
     number = np.flatnonzero((text != "").to_numpy())
     lines = _Lines(path.name, text.gather(number), number + 1)
     if len(lines.text) == 0:
-        raise InvalidFile(f"{path.name} is empty.")
+        raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
     return lines
 
 

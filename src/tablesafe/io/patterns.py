@@ -148,7 +148,7 @@ def _read(source: Any, problem: Problem, column: str | None) -> Source:
         return read_source(path)
     text = read_text(path)
     if not text.strip():
-        raise InvalidFile(f"{path.name} is empty.")
+        raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
     keys = key_columns(problem.table)
     if column is not None or _has_names(text, keys):
         return _in_spelling_of(parse_csv(text, path.name), keys)

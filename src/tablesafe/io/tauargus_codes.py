@@ -30,7 +30,7 @@ def read_code_list(path: str | Path) -> dict[str, str]:
             raise InvalidFile(f"{path.name}, line {number}: code {code!r} has a label already.\n\nHint: remove one.")
         labels[code] = label.strip().strip('"')
     if not labels:
-        raise InvalidFile(f"{path.name} is empty.")
+        raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
     return labels
 
 

@@ -182,7 +182,9 @@ def find_beside(name: str, path: Path, line: int = 0) -> Path:
                 return candidate
         beside = sorted(entry for entry in path.parent.iterdir() if entry.is_file())
     except OSError as error:
-        raise InvalidFile(f"{name!r} cannot be looked up{where}: {error.strerror}.") from error
+        raise InvalidFile(
+            f"{name!r} cannot be looked up{where}: {error.strerror}.\n\nHint: put the name in double quotes."
+        ) from error
     for candidate in beside:
         if candidate.name.lower() == last.lower():
             return candidate
@@ -242,7 +244,7 @@ def read_metadata(path: str | Path, *, kind: Kind | None = None) -> Metadata:
     text = read_text(path).replace("\r\r\n", "\n")
     lines = [_split(raw, path.name, i) for i, raw in enumerate(text.splitlines(), start=1) if raw.strip(" \t\x1a")]
     if not lines:
-        raise InvalidFile(f"{path.name} is empty.")
+        raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
     kind = kind or _guess_kind(lines)
     metadata = Metadata(variables=(), kind=kind, separator=";" if kind == "table" else None, path=path)
     variables: list[Variable] = []
@@ -429,7 +431,9 @@ def _check(metadata: Metadata) -> None:
         where = f"{name}, line {variable.line}"
         if variable.name.lower() in seen:
             first = seen[variable.name.lower()]
-            raise InvalidFile(f"{where}: variable {variable.name!r} was declared on line {first} already.")
+            raise InvalidFile(
+                f"{where}: variable {variable.name!r} was declared on line {first} already.\n\nHint: rename one."
+            )
         seen[variable.name.lower()] = variable.line
         if variable.hierarchical and variable.hierarchy_file is None and not variable.levels:
             raise InvalidFile(

@@ -11,10 +11,19 @@ from tablesafe.files import did_you_mean
 from tablesafe.job.decode import Fault
 from tablesafe.job.lines import KeyPath
 from tablesafe.job.model import Job
+from tablesafe.untrusted import UNSEEN, kind_of
 
 RELEASE_SUFFIXES = (".csv", ".parquet", ".xlsx")
 RECORDS_ONLY = ("respondent", "holding", "weight", "request", "where", "zeros", "empty")
 CELLS_ONLY = ("count", "holdings", "contributions", "contributors", "status", "structural_zero", "tolerance")
+REPORT_SUFFIXES = (".html", ".htm", ".json", ".xlsx")
+INTERNAL_FILES = (
+    "report.html", "report.json", "table.xlsx", "cells.csv", "findings.csv", "findings.json", "attack.csv",
+    "certificate.json.gz",
+)  # fmt: skip
+"""What every run puts into the internal folder, so that no input may be kept there under such a name."""
+LONGEST_NAME = 180
+"""Bytes of a file name; file systems hold 255, and a name is longer until the file is complete."""
 INTERNAL = "internal"
 """The default folder, beside the job file, for what stays in the office."""
 
@@ -100,14 +109,18 @@ def _cells(job: Job) -> Iterator[Fault]:
 
 
 def _outputs(job: Job) -> Iterator[Fault]:
-    named = [(("output", "release", i), name) for i, name in enumerate(job.output.release)]
+    named: list[tuple[KeyPath, str]] = [(("output", "release", i), name) for i, name in enumerate(job.output.release)]
+    unusable = [*_unusable(job, named)]
+    if unusable:
+        yield from unusable
+        return
     for path, name in named:
         if not name.lower().endswith(RELEASE_SUFFIXES):
             yield Fault(path, f"{name!r} must end in {', '.join(RELEASE_SUFFIXES)}: the suffix says the format.")
-    if job.output.report is not None:
-        named.append((("output", "report"), job.output.report))  # type: ignore[arg-type]
-        if not job.output.report.lower().endswith((".html", ".htm")):
-            yield Fault(("output", "report"), f"The report is a web page: {job.output.report!r} must end in .html.")
+    for path, name in _reports(job):
+        named.append((path, name))
+        if not name.lower().endswith(REPORT_SUFFIXES):
+            yield Fault(path, f"{name!r} must end in {', '.join(REPORT_SUFFIXES)}: the suffix says the format.")
     inputs = {_real(job, name): name for _, name in input_files(job)}
     if job.path is not None:
         inputs[job.path.resolve()] = job.path.name
@@ -118,10 +131,29 @@ def _outputs(job: Job) -> Iterator[Fault]:
             yield Fault(path, f"{name!r} is read by this job: writing it would destroy the original.")
         elif file in seen:
             yield Fault(path, f"{name!r} would be written twice.")
-        elif file.is_dir():
-            yield Fault(path, f"{name!r} is a folder, not a file.")
+        elif file.parent == internal_folder(job).resolve() and file.name in INTERNAL_FILES:
+            yield Fault(path, f"{name!r} is the name of a file that stays in the office: choose another folder.")
+        elif kind_of(file):
+            yield Fault(path, f"{name!r} is {kind_of(file)}.")
         seen[file] = name
     yield from _apart(job)
+    for path, name in input_files(job):
+        if _real(job, name).parent == internal_folder(job).resolve() and Path(name).name in INTERNAL_FILES:
+            yield Fault(path, f"{name!r} would be replaced by this run, which writes a file there: copy it elsewhere.")
+
+
+def _reports(job: Job) -> list[tuple[KeyPath, str]]:
+    """The reports for the public, with the key that names each."""
+    single = isinstance(job.output.report, str)
+    return [(("output", "report") if single else ("output", "report", i), n) for i, n in enumerate(job.output.reports)]
+
+
+def _unusable(job: Job, named: list[tuple[KeyPath, str]]) -> Iterator[Fault]:
+    """Names of outputs that no file system can hold."""
+    others: list[tuple[KeyPath, str | None]] = [*_reports(job), (("output", "internal"), job.output.internal)]
+    for path, name in [*named, *others]:
+        if name is not None and (UNSEEN.search(name) or "\n" in name or len(Path(name).name.encode()) > LONGEST_NAME):
+            yield Fault(path, f"{name[:40]!r} cannot be the name of a file.")
 
 
 def _apart(job: Job) -> Iterator[Fault]:
@@ -150,4 +182,8 @@ def internal_folder(job: Job) -> Path:
 
 
 def _real(job: Job, name: str) -> Path:
-    return job.resolve(name).resolve()
+    """The file that a name leads to; one that leads nowhere is complained of elsewhere."""
+    try:
+        return job.resolve(name).resolve()
+    except (OSError, ValueError, RuntimeError):  # too long, no name at all, a link to itself
+        return job.resolve(name).absolute()

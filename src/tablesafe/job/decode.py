@@ -20,8 +20,11 @@ from tablesafe.errors import InvalidInput
 from tablesafe.files import did_you_mean
 from tablesafe.job.lines import KeyPath
 from tablesafe.job.words import brief, expected, got, key_name, missing_key, section, unknown_key
+from tablesafe.untrusted import is_there, kind_of
 
 MISSING = dataclasses.MISSING
+LARGEST = 10**300
+"""Whole numbers below this are also numbers with a point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +125,11 @@ class Decoding:
     def _require_file(self, name: str, path: KeyPath) -> None:
         """A file that the job reads must be there."""
         file = self.folder / name
-        if file.is_dir():
-            self.absent.append(Fault(path, f"{name!r} is a folder, not a file."))
-        elif not file.exists():
-            beside = [entry.name for entry in file.parent.iterdir()] if file.parent.is_dir() else []
+        kind = kind_of(file)
+        if kind:
+            self.absent.append(Fault(path, f"{name!r} is {kind}."))
+        elif not is_there(file):
+            beside = [entry.name for entry in file.parent.iterdir()] if kind_of(file.parent) else []
             hint = did_you_mean(file.name, beside) or "paths are relative to the job file."
             self.absent.append(Fault(path, f"There is no file {name!r}: {hint}"))
 
@@ -194,7 +198,7 @@ class Decoding:
 
     def _scalar(self, kind: Any, value: Any, path: KeyPath, example: Any) -> Any:
         if kind is float and type(value) is int:
-            return float(value)
+            return float(value) if abs(value) < LARGEST else self.fault(path, f"{key_name(path)} is too large.")
         if isinstance(kind, type) and type(value) is kind:
             return value
         hint = ""

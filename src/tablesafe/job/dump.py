@@ -84,7 +84,7 @@ def _named(value: Any) -> dict[str, str]:
 def _is_table(item: Any) -> bool:
     """Whether a value is written as a table of its own: a dataclass, several of them, or a mapping to them."""
     if isinstance(item, Mapping):
-        return all(dataclasses.is_dataclass(inner) for inner in item.values())
+        return bool(item) and all(dataclasses.is_dataclass(inner) for inner in item.values())
     if isinstance(item, tuple):
         return bool(item) and all(dataclasses.is_dataclass(inner) for inner in item)
     return dataclasses.is_dataclass(item)

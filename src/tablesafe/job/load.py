@@ -34,16 +34,26 @@ def parse_job(text: str, path: Path | None = None) -> Job:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidJob(_syntax(name, text, error)) from None
+    except (RecursionError, ValueError):
+        raise InvalidJob(
+            f"{name} is no valid TOML: brackets are nested without end, or a number is too long.\n\n"
+            f"Hint: is a bracket left open?"
+        ) from None
     lines = key_lines(text)
+    job, faults = examine(data, path, lines)
+    if faults or job is None:
+        raise InvalidJob(list_faults(name, faults, lines, last_line=len(text.splitlines())))
+    return job
+
+
+def examine(data: Mapping[str, Any], path: Path | None, lines: Mapping[KeyPath, int]) -> tuple[Job | None, list[Fault]]:
+    """The job that plain data describes, as far as it can be read, and everything that is wrong with it, by key."""
     decoding = Decoding(CHOICES, Path() if path is None else path.parent)
     found = decoding.fields(Job, data, ())
     job = _as_far_as_known(found, path, lines)
     if job is not None:
         decoding.faults += [fault for fault in check(job) if found.get(str(fault.path[0])) is not MISSING]
-    faults = [*decoding.faults, *decoding.absent]
-    if faults or job is None:
-        raise InvalidJob(list_faults(name, faults, lines, last_line=len(text.splitlines())))
-    return job
+    return job, [*decoding.faults, *decoding.absent]
 
 
 def _as_far_as_known(found: Mapping[str, Any], path: Path | None, lines: Mapping[KeyPath, int]) -> Job | None:

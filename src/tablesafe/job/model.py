@@ -13,6 +13,7 @@ from tablesafe.hierarchy import TOTAL
 from tablesafe.job.decode import Choice
 from tablesafe.job.lines import KeyPath
 from tablesafe.methods import METHODS, Method, Suppress
+from tablesafe.report.plots.named import NAMES, require_plot_name
 from tablesafe.rules import RULES
 from tablesafe.rules.sensitivity import Rule
 
@@ -214,7 +215,11 @@ class Output:
     release: tuple[str, ...] = _key(
         "files of the release: .csv, .parquet or .xlsx", (), example=("public/table.csv", "public/table.xlsx")
     )
-    report: str | None = _key("report for the public, without rule parameters", example="public/report.html")
+    report: str | tuple[str, ...] | None = _key(
+        "report for the public, without rule parameters; one name or several: .html a page, .json the same for "
+        "programs, .xlsx the table with colours",
+        example="public/report.html",
+    )
     internal: str | None = _key(
         "folder for what stays in the office: certificate, findings, flagged cells, internal report; "
         "'internal' beside the job file when not given",
@@ -222,20 +227,70 @@ class Output:
     )
     labels: bool = _key("write the labels of codes beside them", True)
     intervals: bool = _key("write the interval that the release announces for each changed value", False)
+    plots: tuple[str, ...] = _key(
+        f"plots for the office, into its folder where there is something to draw: {', '.join(NAMES)}, each .svg, .png "
+        "or .pdf",
+        (),
+        example=("intervals.svg", "heat_map.png"),
+    )
+    guard_formulas: bool = _key(
+        "CSV: put an apostrophe before codes and labels that a spreadsheet would run as a formula (= + - @); workbooks "
+        "are safe without it, and other programs see the apostrophe",
+        False,
+    )
     force: bool = _key("write the release even when its audit finds it open", False)
+
+    def __post_init__(self) -> None:
+        for name in self.plots:
+            require_plot_name(name)
+
+    @property
+    def reports(self) -> tuple[str, ...]:
+        """The names of the public reports."""
+        return (self.report,) if isinstance(self.report, str) else self.report or ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """Where the work is done."""
 
-    engine: Literal["auto", "duckdb", "ibis"] = _key("what tabulates the records", "auto")
+    engine: Literal["auto", "duckdb", "ibis", "spark"] = _key(
+        "what tabulates the records: this machine, or a Spark cluster; the table is the same", "auto"
+    )
+    spark: str | None = _key(
+        "address of the Spark cluster; as Spark is set up when not given, else this machine",
+        example="spark://host:7077",
+    )
     memory_limit: str | None = _key("most memory that the tabulation may use; the rest goes to disk", example="4GB")
     temporary: str | None = _key("folder for what does not fit into memory, encrypted", example="/scratch")
-    executor: Literal["here", "processes"] = _key("run linear programs in this process or in several", "here")
+    executor: Literal["here", "processes", "dask"] = _key(
+        "who works on the parts of large tables: this process (which starts others where that pays), a pool of "
+        "processes, or the workers of a Dask cluster; the answer is the same",
+        "here",
+    )
     workers: int | None = _key("how many processes; as many as there are cores when not given", example=2)
+    scheduler: str | None = _key(
+        "address of the Dask scheduler; worker processes of this machine when not given", example="tls://host:8786"
+    )
+    certificates: str | None = _key(
+        "folder with ca.pem, cert.pem and key.pem for a Dask scheduler at a tls:// address", example="keys"
+    )
+    checkpoint: str | None = _key(
+        "folder for what a run has worked out so far, from which 'tablesafe run --resume' goes on; confidential, and "
+        "removed at the end; 'checkpoint' in the internal folder when not given",
+        example="checkpoint",
+    )
+    checkpoint_after_s: float = _key("keep a checkpoint only once a run has taken this many seconds; inf: never", 60.0)
 
     def __post_init__(self) -> None:
+        if not self.checkpoint_after_s >= 0:
+            raise InvalidOption(f"'checkpoint_after_s' must be 0 or more, got {self.checkpoint_after_s}.")
+        if self.scheduler is not None and self.executor != "dask":
+            raise InvalidOption("'scheduler' is the address of a Dask cluster: it needs executor = \"dask\".")
+        if self.certificates is not None and self.scheduler is None:
+            raise InvalidOption("'certificates' are for a Dask cluster: they need its 'scheduler'.")
+        if self.spark is not None and self.engine != "spark":
+            raise InvalidOption("'spark' is the address of a Spark cluster: it needs engine = \"spark\".")
         if self.workers is not None and self.workers < 1:
             raise InvalidOption(f"'workers' must be 1 or more, got {self.workers}.")
 

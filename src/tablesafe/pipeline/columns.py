@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
-import polars as pl
+from pyarrow import ArrowException, parquet
 
 from tablesafe.errors import InvalidFile, InvalidJob
 from tablesafe.files import decode, did_you_mean, guess_delimiter
@@ -98,7 +98,14 @@ def contributors_needed(rules: tuple[Rule, ...]) -> int:
 
 
 def require_columns(job: Job) -> None:
-    """Check that the source has every column that the job names; all that are missing are named at once.
+    """Check that the source has every column that the job names; all that are missing are named at once."""
+    faults = missing_columns(job)
+    if faults:
+        raise InvalidJob(list_faults(job.name, faults, job.lines))
+
+
+def missing_columns(job: Job) -> list[Fault]:
+    """Every column that the job names and its source does not have, by the key that names it.
 
     Only the first line of a text file is read here. A file that does not even have two columns is left to its reader,
     which knows more about what is wrong with it.
@@ -106,14 +113,12 @@ def require_columns(job: Job) -> None:
     described = job.source.metadata is not None  # then the file has no header line
     header = [] if described else _header(job.resolve(job.source.file), job.source.delimiter)
     if job.source.holds == "problem" or any(table.file for table in job.tables) or len(header) < 2:
-        return
-    faults = [
+        return []
+    return [
         Fault(path, f"{Path(job.source.file).name} has no column {column!r}: {_nearest(column, header)}")
         for path, column in _named_columns(job)
         if column not in header
     ]
-    if faults:
-        raise InvalidJob(list_faults(job.name, faults, job.lines))
 
 
 def _named_columns(job: Job) -> Iterator[tuple[KeyPath, str]]:
@@ -141,7 +146,7 @@ def _header(path: Path, delimiter: str | None) -> list[str]:
     suffix = path.suffix.lower()
     try:
         if suffix in {".parquet", ".pq"}:
-            return list(pl.read_parquet_schema(path))
+            return list(parquet.read_schema(path).names)
         if suffix not in {".csv", ".txt", ".tsv"}:
             return []
         with path.open("rb") as file:
@@ -151,7 +156,7 @@ def _header(path: Path, delimiter: str | None) -> list[str]:
             name.strip()
             for name in next(csv.reader([text.splitlines()[0]], delimiter=delimiter or guess_delimiter(text)))
         ]
-    except (OSError, InvalidFile, pl.exceptions.PolarsError, UnicodeDecodeError, IndexError, csv.Error):
+    except (OSError, InvalidFile, ArrowException, UnicodeDecodeError, IndexError, csv.Error, ValueError):
         return []
 
 

@@ -118,6 +118,9 @@ def read_labels(path: Path) -> dict[str, str]:
     """Labels from a file whose first two columns are the code and the label."""
     source = read_source(path)
     if source.frame.width < 2:
-        raise InvalidHierarchy(f"{source.name} has one column; labels need two: the code and the label.")
+        raise InvalidHierarchy(
+            f"{source.name} has one column; labels need two: the code and the label.\n\n"
+            f"Hint: is the delimiter a comma, a semicolon, a tab or a bar?"
+        )
     code, label = (source.text(column).fill_null("").to_list() for column in source.frame.columns[:2])
     return dict(zip(code, label, strict=True))

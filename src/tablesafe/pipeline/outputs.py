@@ -5,118 +5,153 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tablesafe.errors import InvalidFile
+from tablesafe.files import require_replaceable
+from tablesafe.moves import Move, alone_in, carry_out, forget, make, note, point, sync
+from tablesafe.scratch import HIDDEN, private_folder
 
 
 @dataclass(slots=True)
 class Outputs:
-    """Files written under temporary names beside their places, and not yet visible."""
+    """Files written into private folders beside their places, and not yet visible."""
 
     written: dict[Path, Path] = field(default_factory=dict)
     """The temporary file of each target."""
     private: set[Path] = field(default_factory=set)
     folders: list[Path] = field(default_factory=list)
     """Folders that did not exist before, outermost first."""
+    _beside: dict[Path, Path] = field(default_factory=dict)
+    """The private folder in each folder of targets."""
+    last: bool = False
+    """Whether nothing is done after these files: then it is too late to stop when they are in place."""
+    _stack: ExitStack = field(default_factory=ExitStack)
 
     def place(self, target: Path, *, private: bool = False) -> Path:
         """A temporary path to write `target` to; a private file is for its owner's eyes only."""
+        require_replaceable(target)
         try:
-            self._make_folder(target.parent, private=private)
-            if target.is_dir():
-                raise IsADirectoryError(0, "it is a folder")
-            handle, name = tempfile.mkstemp(
-                prefix=f".{target.name}.", suffix=".part" + target.suffix, dir=target.parent
-            )
-        except OSError as error:
-            raise InvalidFile(f"Cannot write {str(target)!r}: {error.strerror}.") from error
-        os.close(handle)
-        self.written[target] = Path(name)
+            folder = self._folder(target.parent, private=private)
+            temporary = folder / f"{len(self.written)}-{target.name}"
+            temporary.touch(mode=0o600)
+        except (OSError, ValueError) as error:
+            raise InvalidFile(f"Cannot write {str(target)!r}: {getattr(error, 'strerror', error)}.") from error
+        self.written[target] = temporary
         if private:
             self.private.add(target)
-        return Path(name)
+        return temporary
 
-    def _make_folder(self, folder: Path, *, private: bool) -> None:
-        lacking = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-        for parent in reversed(lacking):
-            parent.mkdir(mode=0o700 if private and parent == folder else 0o777)
-            self.folders.append(parent)
+    def _folder(self, parent: Path, *, private: bool) -> Path:
+        if parent not in self._beside:
+            lacking = [folder for folder in (parent, *parent.parents) if not folder.exists()]
+            for folder in reversed(lacking):
+                folder.mkdir(mode=0o700 if private and folder == parent else 0o777)
+                self.folders.append(folder)
+            self._beside[parent] = self._stack.enter_context(private_folder(parent, prefix=HIDDEN))
+        return self._beside[parent]
 
     def commit(self) -> None:
-        """Rename every file into its place; if one cannot be, put everything back as it was."""
+        """Rename every file into its place; if one cannot be, put everything back as it was.
+
+        What stays in the office comes first: wherever a release is seen, its proof lies in its place already.
+        """
+        if not self.written:
+            return
+        order = sorted(self.written, key=lambda target: target not in self.private)
+        moves = [Move(target.absolute(), self.written[target].absolute()) for target in order]
+        noted = self._beside[order[-1].parent].absolute()
+        with _uninterrupted(last=self.last), alone_in(list(self._beside)):
+            try:
+                self._make_ready(noted)
+                note(noted, moves)
+                _carry_out_or_undo(noted)
+            except OSError as error:
+                where = error.filename2 or order[-1]
+                raise InvalidFile(f"Cannot write {str(where)!r}: {error.strerror}.") from error
+            self.folders.clear()
+
+    def _make_ready(self, noted: Path) -> None:
+        """Give every file its mode, see that it is on the disk, and tell each folder where the note will be."""
         umask = os.umask(0)
         os.umask(umask)
-        done: list[tuple[Path, Path | None]] = []
-        with _uninterrupted():
-            try:
-                for target, temporary in self.written.items():
-                    temporary.chmod(0o600 if target in self.private else 0o666 & ~umask)
-                    done.append((target, _copy_of(target)))
-                    temporary.replace(target)
-            except OSError as error:
-                for placed, before in reversed(done):
-                    _put_back(placed, before)
-                raise InvalidFile(f"Cannot write {str(target)!r}: {error.strerror}.") from error
-            for _, before in done:
-                if before is not None:
-                    before.unlink(missing_ok=True)
-            self.folders.clear()
+        for target, temporary in self.written.items():
+            temporary.chmod(0o600 if target in self.private else 0o666 & ~umask)
+            sync(temporary)
+        for folder in self._beside.values():
+            if folder.absolute() != noted:
+                point(folder, noted)
+            sync(folder)
 
     def discard(self) -> None:
         """Remove what is left of the temporary files, and folders made for nothing."""
-        for temporary in self.written.values():
-            temporary.unlink(missing_ok=True)
+        self._stack.close()
         for folder in reversed(self.folders):
             with suppress(OSError):
                 folder.rmdir()
 
 
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold back Ctrl-C for the moment in which files change places, and deliver it afterwards."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    held: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: held.append(number))
+def _carry_out_or_undo(noted: Path) -> None:
+    """Make the moves of a note; if one fails, note that what was there before comes back, and bring it back."""
+    undo: list[Move] = []
+
+    def keep(move: Move) -> None:
+        assert move.file is not None, "a run takes no file away"
+        undo.insert(0, Move(move.place, _copy_of(move.place, move.file.with_name(f"before-{len(undo)}"))))
+
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if held:
-        signal.raise_signal(signal.SIGINT)
+        carry_out(noted, keep)
+    except BaseException:
+        try:
+            note(noted, undo)
+        except OSError:  # a full disk: without a note nobody goes on with it
+            forget(noted)
+        make(undo)
+        forget(noted)
+        raise
 
 
-def _copy_of(target: Path) -> Path | None:
+def _copy_of(target: Path, copy: Path) -> Path | None:
     """A second name for the file that stands in the place already, until all new ones are there."""
     if not target.exists():
         return None
-    copy = target.with_name(f".{target.name}.{os.getpid()}.before")
-    copy.unlink(missing_ok=True)
     try:
         os.link(target, copy)
-    except OSError:  # a file system without links
+    except OSError:  # a file system without links, or another one
         shutil.copy2(target, copy)
     return copy
 
 
-def _put_back(target: Path, before: Path | None) -> None:
-    if before is not None:
-        before.replace(target)
-    else:
-        target.unlink(missing_ok=True)
+@contextmanager
+def _uninterrupted(*, last: bool) -> Iterator[None]:
+    """Hold back Ctrl-C and the wish to end for the moment in which files change places, and deliver it afterwards.
+
+    Unless they are in place then and nothing comes after them: it would be said that nothing was written.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    before = {
+        number: signal.signal(number, lambda got, _: held.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+    if held and not last:
+        signal.raise_signal(held[0])
 
 
 @contextmanager
-def together() -> Iterator[Outputs]:
+def together(*, last: bool = False) -> Iterator[Outputs]:
     """Collect files; put them all in place when the block ends well, and none of them otherwise."""
-    outputs = Outputs()
+    outputs = Outputs(last=last)
     try:
         yield outputs
         outputs.commit()

@@ -20,14 +20,15 @@ from tablesafe.rules.columns import amounts, marked
 from tablesafe.table import Table
 
 
-def build_problem(job: Job, listen: Listener = ignore) -> Problem:
-    """The problem of a job."""
+def build_problem(job: Job, listen: Listener = ignore, *, table: Table | None = None) -> Problem:
+    """The problem of a job; a `table` that was built for it before is not built again."""
     if job.source.holds == "problem":
         listen(Event("read", f"Reading {job.source.file}"))
         problem = _read_problem(job)
     else:
-        listen(Event("tabulate", f"Reading {job.source.file}"))
-        table = build_table(job, listen)
+        if table is None:
+            listen(Event("tabulate", f"Reading {job.source.file}"))
+            table = build_table(job, listen)
         listen(Event("rules", "Looking for sensitive cells"))
         problem = _with_statuses(job, Problem(table, job.rules))
     return _with_apriori(job, _with_options(job, problem))

@@ -10,14 +10,17 @@ from typing import Any
 
 from tablesafe.attack.scores import Scores
 from tablesafe.audit.findings import Findings
+from tablesafe.display import shown
 from tablesafe.job.checks import internal_folder
 from tablesafe.job.model import Job
 from tablesafe.methods.intervals.leaks import Leaks
 from tablesafe.methods.suppress.stability import Stability
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
+from tablesafe.report.trace import Trace
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Result:
     """What went in, what came out, what the audit says, and the files that were written."""
@@ -38,6 +41,8 @@ class Result:
     """How near an intruder's guesses come; None when the job wants no attack."""
     leaks: Leaks | None = field(default=None, repr=False)
     """What published intervals give away; None when none are published."""
+    trace: Trace | None = field(default=None, repr=False)
+    """The best answer and the proven bound over time, as far as the method told them."""
 
     @property
     def safe(self) -> bool:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, overload
 
@@ -24,12 +22,12 @@ from tablesafe.attack.suite import estimate_by
 from tablesafe.attack.view import View
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
-from tablesafe.errors import InvalidFile
+from tablesafe.errors import InvalidFile, InvalidOption
 from tablesafe.io.frames import write_frame, write_release
 from tablesafe.io.patterns import read_pattern
 from tablesafe.io.ptable import read_perturbation
 from tablesafe.job import Job, dump_job, load_job
-from tablesafe.job.checks import input_files, internal_folder
+from tablesafe.job.checks import internal_folder
 from tablesafe.loss import loss
 from tablesafe.methods import (
     Adjust,
@@ -49,24 +47,47 @@ from tablesafe.methods.adjust.measures import statistics
 from tablesafe.methods.cell_key.measures import noise_measures
 from tablesafe.methods.intervals.leaks import check_intervals
 from tablesafe.methods.suppress.stability import Stability, stability
+from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
+from tablesafe.pipeline.executing import executing, with_executor
+from tablesafe.pipeline.inputs import Inputs
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
+from tablesafe.pipeline.wording import in_job_words
 from tablesafe.posterior import posterior
 from tablesafe.problem import Problem
 from tablesafe.quality import quality
 from tablesafe.release import Release, Status
+from tablesafe.report.plots.named import named_plot
+from tablesafe.report.plots.style import require_matplotlib
 from tablesafe.report.progress import Event, Listener, ignore, progress_bar
-from tablesafe.report.summary import Origin, render, summarise
+from tablesafe.report.summary import Origin
+from tablesafe.report.trace import Trace
+from tablesafe.report.writing import Subject
 
-
-@overload
-def run(job: Job, *, force: bool | None = None, progress: bool = False, on_event: Listener | None = None) -> Result: ...
+WITHOUT_RECORDS = (Adjust, Pattern, PublishIntervals, Round, Suppress)
+"""Methods that need nothing but the problem."""
 
 
 @overload
 def run(
-    job: str | Path, *, force: bool | None = None, progress: bool = False, on_event: Listener | None = None
+    job: Job,
+    *,
+    force: bool | None = None,
+    progress: bool = False,
+    on_event: Listener | None = None,
+    resume: bool = False,
+) -> Result: ...
+
+
+@overload
+def run(
+    job: str | Path,
+    *,
+    force: bool | None = None,
+    progress: bool = False,
+    on_event: Listener | None = None,
+    resume: bool = False,
 ) -> Any: ...
 
 
@@ -76,6 +97,7 @@ def run(
     force: bool | None = None,
     progress: bool = False,
     on_event: Listener | None = None,
+    resume: bool = False,
 ) -> Any:
     """Run a job: read or tabulate, flag, protect, audit, write. The answer is a `Result`.
 
@@ -83,12 +105,15 @@ def run(
 
     A release that fails its audit is not written, unless the job or `force` insists; what the office needs to see why
     is written in any case. All files appear together at the end, or none. `progress` shows a bar on a terminal;
-    `on_event` is told of every step.
+    `on_event` is told of every step. With `resume` the run goes on from the checkpoint that one before it left when
+    it was stopped; the answer is the same as without the stop.
     """
     if not isinstance(job, Job):
         if Path(job).suffix.lower() == ".arb":
             from tablesafe.pipeline.batch import run_batch  # it uses what is below
 
+            if resume:
+                raise InvalidOption("A batch file of τ-ARGUS keeps no checkpoint to resume.")
             return run_batch(job, force=force, progress=progress, on_event=on_event)
         job = load_job(Path(job))
     if force is not None:
@@ -96,31 +121,52 @@ def run(
     _require_writable(job)
     with ExitStack() as stack:
         bar = stack.enter_context(progress_bar(enabled=progress))
-        return _run(job, _both(bar, on_event or ignore))
+        stack.enter_context(in_job_words())
+        inputs = Inputs.of(job)
+        kept = stack.enter_context(checkpoint(job, inputs, resume=resume))
+        return _run(job, _both(bar, on_event or ignore), inputs, kept)
 
 
-def _run(job: Job, listen: Listener) -> Result:
+def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result:
     clock = _Clock()
     with clock.stage("table"):
-        problem = build_problem(job, listen)
+        problem = _built(job, listen, kept)
+        inputs.require_unchanged()
     with clock.stage("protect"):
         listen(Event("protect", f"Protecting {len(problem.sensitive):,} sensitive cells"))
-        method = _ready(job, problem, listen)
-        release, tables = _protected(problem, method)
-    with clock.stage("audit"):
-        listen(Event("audit", "Attacking the release"))
-        findings = _audited(job, problem, release, listen)
+        trace = Trace()
+        method = _ready(job, problem, _both(listen, trace.listen))
+        inputs.require_unchanged()
+    with executing(job, kept) as executor:
+        with clock.stage("protect"):
+            working = with_executor(method, executor)
+            release, tables = kept.stage("release", lambda: _protected(problem, working), {"table": problem.table})
+        with clock.stage("audit"):
+            listen(Event("audit", "Attacking the release"))
+            findings = _audited(job, problem, release, listen, executor)
     with clock.stage("attack"):
         scores = _attacked(job, problem, release, listen)
         leaks = None if release.intervals is None else check_intervals(problem, release, findings=findings)
     published = (findings.safe and (leaks is None or leaks.safe)) or job.output.force
     with clock.stage("write"):
         listen(Event("write", "Writing files"))
-        files = _write(job, problem, release, findings, scores, tables, published=published)
+        subject = Subject(
+            problem=problem, release=release, findings=findings, scores=scores, leaks=leaks, trace=trace,
+            origin=_origin(job, clock.seconds, inputs), intervals=job.output.intervals,
+        )  # fmt: skip
+        files = _write(job, subject, tables, published=published)
+    kept.finish()
     return Result(
         job, problem, release, findings, published, files, clock.seconds, _stability(problem, release, method),
-        scores, leaks,
+        scores, leaks, trace,
     )  # fmt: skip
+
+
+def _built(job: Job, listen: Listener, kept: Checkpoint) -> Problem:
+    """The problem of the job. Methods that go back to the records need it as it was made, not as it was kept."""
+    if not isinstance(job.method, WITHOUT_RECORDS):
+        return build_problem(job, listen)
+    return kept.stage("problem", lambda: build_problem(job, listen))
 
 
 def _protected(problem: Problem, method: Method) -> tuple[Release, dict[str, pl.DataFrame]]:
@@ -197,7 +243,7 @@ class _Clock:
     def stage(self, name: str) -> Iterator[None]:
         start = time.perf_counter()
         yield
-        self.seconds[name] = time.perf_counter() - start
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
 def _both(one: Listener, other: Listener) -> Listener:
@@ -213,7 +259,8 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
 
     def progress(cost: float, bound: float) -> None:
         gap = f" (gap {(cost - bound) / cost:.1%})" if 0 < bound <= cost else ""
-        listen(Event("protect", message, detail=f": cost {cost:,.6g}, at least {bound:,.6g}{gap}"))
+        detail = f": cost {cost:,.6g}, at least {bound:,.6g}{gap}"
+        listen(Event("protect", message, detail=detail, incumbent=cost, bound=bound))
 
     message = f"Protecting {len(problem.sensitive):,} sensitive cells"
     match job.method:
@@ -238,6 +285,8 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
                 pattern = read_pattern(job.resolve(pattern), problem)
             assert isinstance(suppress, Suppress)
             return replace(job.method, suppress=suppress, pattern=pattern)
+        case Adjust():
+            return replace(job.method, progress=progress)
         case CellKey():
             return _with_perturbations(job, job.method)
         case _:
@@ -259,26 +308,27 @@ def _with_perturbations(job: Job, method: CellKey) -> CellKey:
     return replace(method, magnitude=options)
 
 
-def _audited(job: Job, problem: Problem, release: Release, listen: Listener) -> Findings:
+def _audited(
+    job: Job, problem: Problem, release: Release, listen: Listener, executor: Executor | None
+) -> Findings:  # fmt: skip
     def progress(done: float) -> None:
         listen(Event("audit", "Attacking the release", round(100 * done), 100))
 
     options = job.audit
-    with _executor(job) as executor:
-        return audit(
-            problem,
-            release,
-            cells=options.cells,
-            exact=options.exact,
-            insiders=options.insiders,
-            coalition=options.coalition,
-            unions=options.unions,
-            integers=options.integers,
-            certify=options.certificate,
-            executor=executor,
-            progress=progress,
-            time_limit_s=options.time_limit_s,
-        )
+    return audit(
+        problem,
+        release,
+        cells=options.cells,
+        exact=options.exact,
+        insiders=options.insiders,
+        coalition=options.coalition,
+        unions=options.unions,
+        integers=options.integers,
+        certify=options.certificate,
+        executor=executor,
+        progress=progress,
+        time_limit_s=options.time_limit_s,
+    )
 
 
 def _attacked(job: Job, problem: Problem, release: Release, listen: Listener) -> Scores | None:
@@ -296,74 +346,61 @@ def _attacked(job: Job, problem: Problem, release: Release, listen: Listener) ->
     return Scores.of(estimate_by(each, problem, view, job.attack.time_limit_s) for each in chosen)
 
 
-@contextmanager
-def _executor(job: Job) -> Iterator[Executor | None]:
-    """The processes that the job asks for; none means this one. Fresh ones, because forking copies locks."""
-    if job.run.executor == "here":
-        yield None
-        return
-    with ProcessPoolExecutor(job.run.workers, mp_context=get_context("spawn")) as pool:
-        yield pool
-
-
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
 def _require_writable(job: Job) -> None:
     """Fail before the long work, not after it."""
-    named = [job.resolve(name) for name in (*job.output.release, *filter(None, [job.output.report]))]
+    if job.output.plots:
+        require_matplotlib()
+    named = [job.resolve(name) for name in (*job.output.release, *job.output.reports)]
     for target in [*named, internal_folder(job) / "report.html"]:
         folder = next(parent for parent in target.absolute().parents if parent.exists())
         if not folder.is_dir() or not os.access(folder, os.W_OK):
             raise InvalidFile(f"Cannot write {str(target)!r}: {str(folder)!r} is not a folder that may be written to.")
 
 
-def _write(
-    job: Job, problem: Problem, release: Release, findings: Findings, scores: Scores | None,
-    tables: Mapping[str, pl.DataFrame], *, published: bool,
-) -> tuple[Path, ...]:  # fmt: skip
-    origin = _origin(job)
-    with together() as outputs:
+def _write(job: Job, subject: Subject, tables: Mapping[str, pl.DataFrame], *, published: bool) -> tuple[Path, ...]:
+    with together(last=True) as outputs:
         if published:
             for name in job.output.release:
                 target = outputs.place(job.resolve(name))
-                write_release(release, target, labels=job.output.labels, intervals=job.output.intervals)
-            if job.output.report is not None:
-                page = render(summarise(problem, release, findings, origin=origin, internal=False))
-                outputs.place(job.resolve(job.output.report)).write_text(page, encoding="utf-8")
-        write_internal(job, outputs, problem, release, findings, scores, tables, origin)
+                write_release(
+                    subject.release, target, labels=job.output.labels, intervals=job.output.intervals,
+                    guard_formulas=job.output.guard_formulas,
+                )  # fmt: skip
+            public = subject.with_table_in(Path(name).name for name in job.output.release)
+            for name in job.output.reports:
+                public.write(outputs.place(job.resolve(name)), internal=False)
+        write_internal(job, outputs, subject, tables)
         return tuple(outputs.written)
 
 
-def write_internal(
-    job: Job, outputs: Outputs, problem: Problem, release: Release, findings: Findings, scores: Scores | None,
-    tables: Mapping[str, pl.DataFrame], origin: Origin,
-) -> None:  # fmt: skip
+def write_internal(job: Job, outputs: Outputs, subject: Subject, tables: Mapping[str, pl.DataFrame]) -> None:
     """What stays in the office, in a folder of its own, for its owner's eyes."""
-    folder = internal_folder(job)
+    folder, findings, release = internal_folder(job), subject.findings, subject.release
+    assert findings is not None
 
     def place(name: str) -> Path:
         return outputs.place(folder / name, private=True)
 
-    page = render(summarise(problem, release, findings, origin=origin, internal=True, scores=scores))
-    place("report.html").write_text(page, encoding="utf-8")
-    write_release(release, place("cells.csv"), problem=problem, confidential=True)
+    subject.write_internal(place)
+    write_release(release, place("cells.csv"), problem=subject.problem, confidential=True)
     write_frame(findings.frame(), place("findings.csv"))
     place("findings.json").write_text(findings.to_json(), encoding="utf-8")
-    if scores is not None:
-        write_frame(scores.ranking(), place("attack.csv"))
+    if subject.scores is not None:
+        write_frame(subject.scores.ranking(), place("attack.csv"))
     for name, frame in tables.items():
         write_frame(frame, place(name))
+    for name in job.output.plots:
+        plot = named_plot(name, subject.problem, release, findings, subject.scores, subject.trace)
+        if plot is not None:
+            plot.save(place(name))
     if findings.certificate is not None:
         findings.certificate.save(place("certificate.json.gz"))
 
 
-def _origin(job: Job) -> Origin:
-    files = {name: _sha256(job.resolve(name)) for _, name in input_files(job)}
+def _origin(job: Job, seconds: Mapping[str, float], inputs: Inputs) -> Origin:
     command = "" if job.path is None else f"tablesafe run {shlex.quote(job.path.name)}"
-    return Origin(job.title, Path(job.source.file).name, command, dump_job(job), files, datetime.now().astimezone())
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    source, now = Path(job.source.file).name, datetime.now().astimezone()
+    return Origin(job.title, source, command, dump_job(job), inputs.hashes, now, dict(seconds))

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.errors import InvalidTable
-from tablesafe.files import Source
+from tablesafe.files import Source, require_parquet
 from tablesafe.hierarchy import Equation, Hierarchy, parse_equations
 from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
 from tablesafe.io.tauargus_micro import Microdata, read_microdata
@@ -21,6 +21,7 @@ from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, with_
 from tablesafe.report.progress import Event, Listener, ignore
 from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
+from tablesafe.untrusted import refused_as
 
 ROOM = 1
 """Contributors kept beyond those that the rules look at: an insider is one of them."""
@@ -69,7 +70,8 @@ def _from_records(job: Job, listen: Listener) -> Table:
         total={name: dimension.total for name, dimension in job.dimensions.items()},
         empty=list(source.empty),
         delimiter=source.delimiter,
-        engine=job.run.engine,
+        engine="auto" if job.run.engine == "spark" and records is not path else job.run.engine,
+        spark=job.run.spark,
         memory_limit=job.run.memory_limit,
         temporary=None if job.run.temporary is None else job.resolve(job.run.temporary),
         progress=progress,
@@ -88,7 +90,9 @@ def _codes_of_records(job: Job, column: str) -> list[str]:
     """The distinct codes of a column of the source."""
     path = job.resolve(job.source.file)
     if path.suffix.lower() in {".parquet", ".pq"}:
-        source = Source(pl.scan_parquet(path).select(column).unique(maintain_order=True).collect(), path.name)
+        require_parquet(path)
+        with refused_as(f"{path.name} is damaged", "copy it again."):
+            source = Source(pl.scan_parquet(path).select(column).unique(maintain_order=True).collect(), path.name)
     else:
         source = read_frame(path, sheet=job.source.sheet, delimiter=job.source.delimiter)
     return _codes_of(source, column)

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tablesafe.untrusted import visible
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -19,6 +21,10 @@ class Event:
     total: int | None = None
     detail: str = ""
     """What changes while the step goes on."""
+    incumbent: float | None = None
+    """The cost of the best answer so far, where a method looks for a better one."""
+    bound: float | None = None
+    """What no answer can cost less than."""
 
 
 Listener: TypeAlias = Callable[[Event], None]
@@ -47,7 +53,7 @@ def progress_bar(*, enabled: bool = True) -> Iterator[Listener]:
 
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
@@ -61,7 +67,7 @@ def progress_bar(*, enabled: bool = True) -> Iterator[Listener]:
                     progress.remove_task(done)
                 tasks.clear()
                 tasks[event.message] = progress.add_task(event.message, total=event.total)
-            text = f"{event.message}{event.detail}"
+            text = visible(f"{event.message}{event.detail}")
             progress.update(tasks[event.message], description=text, completed=event.done or 0, total=event.total)
 
         yield listen

@@ -1,7 +1,7 @@
 """What a run did, in numbers and words, for the public and for the office.
 
-The public page may say nothing that the release does not say: no rule parameters, no split between sensitive and
-complementary cells, no sum of withheld values. The internal page says it all.
+The public summary may say nothing that the release does not say: no rule parameters, no split between sensitive and
+complementary cells, no sum of withheld values, not how many values were really changed. The internal one says it all.
 """
 
 from __future__ import annotations
@@ -12,30 +12,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import metadata
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import tablesafe
-from tablesafe.equations import Mask
 from tablesafe.linking import RESPONSE
 from tablesafe.posterior import posterior
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
+from tablesafe.report.excerpt import Excerpt
+from tablesafe.report.layout import Layout
+from tablesafe.report.losses import Changes, LevelLine, StatusLine, changes, levels, statuses
+from tablesafe.report.margins import Margins, margins
+from tablesafe.report.verdict import AttackLine, DangerLine, OpenLine, Verdict, attack_lines, danger_lines, judge
 from tablesafe.rules.sensitivity import Rule
-from tablesafe.solve.program import Solution
 from tablesafe.table import Table
 
 if TYPE_CHECKING:
     from tablesafe.attack.scores import Scores
     from tablesafe.audit.findings import Findings
+    from tablesafe.methods.intervals.leaks import Leaks
 
 LIBRARIES = ("numpy", "scipy", "polars", "duckdb", "highspy", "numba")
 ROUNDING = 1e-9
 """Relative rounding error of a sum of published values."""
-OPEN_SHOWN = 50
-"""How many open cells the internal page lists; the findings file has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,12 @@ class Origin:
     files: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of each input file, by name."""
     made: datetime | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """How long each stage of the run took."""
+    elsewhere: str = ""
+    """Where the whole table is, when the page shows only a part of it."""
+    remark: str = ""
+    """What could not be written beside the page, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,113 +69,134 @@ class RuleLine:
 
 
 @dataclass(frozen=True, slots=True)
-class LevelLine:
-    """The cells at one level of one dimension."""
-
-    dimension: str
-    level: str
-    codes: int
-    cells: int
-    withheld: int
-    sensitive: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class StatusLine:
-    """How many cells were published, withheld or changed; the share of the table's value is a secret."""
-
-    word: str
-    cells: int
-    share: float
-    value_share: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AttackLine:
-    """How near one way to guess comes: a secret."""
+class DimensionLine:
+    """One dimension: how many codes and levels it has."""
 
     name: str
-    disclosed: str
-    share: float
-    error: str
-    variation: str
-    note: str
+    codes: int
+    levels: int
+    total: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """How good the method's answer is. A secret: the objective adds up withheld values."""
+
+    status: str
+    objective: float | None
+    bound: float | None
+    gap: float | None
+    """None when no bound is proven."""
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Summary:
     """Everything that a page shows."""
 
     internal: bool
-    verdict: str
-    headline: str
+    verdict: Verdict
     origin: Origin
     response: str
     cells: int
     equations: int
+    contributors: int | None
+    """How many contribute to the whole table: for the office."""
+    dimensions: tuple[DimensionLine, ...]
     method: str
+    what: str
+    """What the method does."""
     additive: bool
     """Whether every published total is the sum of its published parts: as the public can see for itself."""
-    solution: str
+    solved: Solved | None
     rules: tuple[RuleLine, ...]
+    given: bool
+    """Whether which cells are sensitive was given with the table, without any rule."""
     reasons: tuple[tuple[str, int], ...]
     """Sensitive cells by what made them so: a secret."""
     sensitive: int | None
-    levels: tuple[LevelLine, ...]
     statuses: tuple[StatusLine, ...]
-    audit: tuple[tuple[str, str], ...]
-    open: tuple[Mapping[str, str], ...]
-    more_open: int
+    levels: tuple[LevelLine, ...]
+    changes: Changes | None
+    margins: Margins | None
     chance: str
     """What is believed about counts that were changed by chance: a secret."""
     attack: str
     """What the nearest guess of an intruder comes to: a secret."""
     attacks: tuple[AttackLine, ...]
+    danger: tuple[DangerLine, ...]
+    """The sensitive cells in most danger: a secret."""
+    excerpt: Excerpt = field(repr=False)
     versions: tuple[tuple[str, str], ...]
+
+    @property
+    def withheld(self) -> int:
+        """Cells that show no value, of those that were meant to be seen."""
+        return sum(line.withheld for line in self.levels if line.dimension == self.levels[0].dimension)
+
+    @property
+    def may_differ(self) -> int:
+        """Published cells whose value can differ from the true one."""
+        return sum(line.may_differ for line in self.levels if line.dimension == self.levels[0].dimension)
+
+    @property
+    def open(self) -> tuple[OpenLine, ...]:
+        """Ways in which cells are open."""
+        return self.verdict.open
 
 
 def summarise(
     problem: Problem, release: Release, findings: Findings | None, *, origin: Origin, internal: bool,
-    scores: Scores | None = None,
+    scores: Scores | None = None, leaks: Leaks | None = None, intervals: bool = False,
+    rows: str | None = None, columns: str | None = None,
 ) -> Summary:  # fmt: skip
-    """Collect what the page shows: everything for the office, or only what the public may know."""
-    table = problem.table
-    solution = release.solution
-    opened = _open_cells(problem, findings) if internal and findings is not None else []
+    """Collect what the page shows: everything for the office, or only what the public may know.
+
+    `intervals` says that the office announces an interval for each changed value. `rows` and `columns` name the
+    dimensions that the table is shown by.
+    """
+    table = release.table
+    layout = (
+        Layout.internal(problem, release, findings, rows=rows, columns=columns)
+        if internal
+        else Layout.public(release, rows=rows, columns=columns, intervals=intervals)
+    )
+    scored = scores if internal else None
     return Summary(
         internal=internal,
-        verdict="not audited" if findings is None else "safe" if findings.safe else "open",
-        headline=_headline(problem, findings, internal),
-        origin=origin if internal else dataclasses.replace(origin, job="", files={}),
+        verdict=judge(problem, findings, leaks, internal=internal),
+        origin=origin if internal else dataclasses.replace(origin, job="", files={}, seconds={}),
         response=_responses(table),
-        cells=len(table),
+        cells=len(table) if internal else int((release.status != Status.BY_DESIGN).sum()),
         equations=table.equations.shape[0],
-        method=_method(release.method),
+        contributors=_contributors(table) if internal else None,
+        dimensions=tuple(_dimensions(table)),
+        method=release.method,
+        what=_what(release.method),
         additive=_adds_up(release),
-        solution=""
-        if solution is None or not internal
-        else f"{solution.status}, {_gap(solution)}, {solution.seconds:.1f} s",
+        solved=_solved(release) if internal else None,
         rules=tuple(_rules(problem, internal)),
+        given=not problem.rules and bool(len(problem.sensitive)),
         reasons=tuple(_reasons(problem)) if internal else (),
         sensitive=len(problem.sensitive) if internal else None,
-        levels=tuple(_levels(problem, release.suppressed, internal)),
-        statuses=tuple(_statuses(table, release, internal)),
-        audit=tuple(_audit(problem, findings, internal)),
-        open=tuple(opened),
-        more_open=0 if findings is None or not internal else max(0, len(findings.open) - OPEN_SHOWN),
+        statuses=statuses(problem, release, internal=internal),
+        levels=levels(problem, release, internal=internal),
+        changes=changes(problem, release) if internal else None,
+        margins=margins(findings) if internal and findings is not None and len(problem.sensitive) else None,
         chance=str(posterior(problem, release)) if internal and release.mechanism is not None else "",
-        attack=scores.headline if internal and scores is not None else "",
-        attacks=tuple(_attacks(scores)) if internal and scores is not None else (),
+        attack=scored.headline if scored is not None else "",
+        attacks=attack_lines(scored) if scored is not None else (),
+        danger=danger_lines(scored) if scored is not None else (),
+        excerpt=Excerpt.of(layout),
         versions=tuple(_versions()),
     )
 
 
-def _method(name: str) -> str:
-    """The method by its name, with what it does in a sentence."""
+def _what(name: str) -> str:
+    """What a method does, in a sentence."""
     from tablesafe.methods import METHODS  # solvers and compilers come with it: only for pages of releases made here
 
-    what = (METHODS[name].__doc__ or "").splitlines()[0].replace("`", "") if name in METHODS else ""
-    return f"{name}: {what[:1].lower()}{what[1:].removesuffix('.')}" if what else name
+    return (METHODS[name].__doc__ or "").splitlines()[0].replace("`", "") if name in METHODS else ""
 
 
 def _adds_up(release: Release) -> bool:
@@ -179,32 +207,36 @@ def _adds_up(release: Release) -> bool:
     return not bool((gaps > ROUNDING * (1 + np.nanmax(np.abs(release.values), initial=0.0))).any())
 
 
-def _headline(problem: Problem, findings: Findings | None, internal: bool) -> str:
-    if findings is None:
-        return "This release was not audited."
-    if findings.safe and not problem.rules and not len(problem.sensitive):
-        return "No rule was applied, so no cell was called sensitive: there was nothing to come too close to."
-    if findings.safe:
-        proved = "" if findings.certificate is None else " Exact tables prove it."
-        return f"Nobody who sees this release can come closer to a sensitive cell than the rules allow.{proved}"
-    if not internal:
-        return "This release did not pass its audit."
-    cells = len({opening.cell for opening in findings.open})
-    return f"{_counted(cells, 'cell')} can be derived too closely from this release."
-
-
-def _gap(solution: Solution) -> str:
-    """How far the answer can be from the best; no bound is no gap of 100%."""
-    unproven = solution.bound == 0 < solution.objective
-    return "no bound proven" if unproven else f"gap {solution.gap:.2%}"
+def _solved(release: Release) -> Solved | None:
+    """How the method ended; a bound of nothing is no bound."""
+    found = release.solution
+    if found is None:
+        return None
+    known = bool(np.isfinite(found.objective))
+    proven = known and bool(np.isfinite(found.bound)) and not found.bound == 0 < found.objective
+    return Solved(
+        str(found.status),
+        float(found.objective) if known else None,
+        float(found.bound) if proven else None,
+        float(found.gap) if proven else None,
+        float(found.seconds),
+    )
 
 
 def _responses(table: Table) -> str:
     return ", ".join(table.dimensions[RESPONSE].codes) if RESPONSE in table.dimensions else table.response
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+def _contributors(table: Table) -> int | None:
+    """How many contribute to the largest cell by count, which is the total where there is one."""
+    return None if table.count is None else int(table.count.max(initial=0))
+
+
+def _dimensions(table: Table) -> list[DimensionLine]:
+    return [
+        DimensionLine(name, len(tree), int(tree.depth.max(initial=0)) + 1, tree.total or "")
+        for name, tree in table.dimensions.items()
+    ]
 
 
 def _rules(problem: Problem, internal: bool) -> list[RuleLine]:
@@ -231,97 +263,6 @@ def _first_line(rule: Rule) -> str:
     return (type(rule).__doc__ or "").strip().partition("\n")[0].replace("`", "")
 
 
-def _levels(problem: Problem, withheld: Mask, internal: bool) -> list[LevelLine]:
-    """Cells, withheld and sensitive cells by the depth of their code in each dimension."""
-    table, lines = problem.table, []
-    for d, (name, hierarchy) in enumerate(table.dimensions.items()):
-        depth = hierarchy.depth[table.codes[:, d]]
-        for level in range(int(hierarchy.depth.max(initial=0)) + 1):
-            here = depth == level
-            codes = [code for code, at in zip(hierarchy.codes, hierarchy.depth, strict=True) if at == level]
-            shown = shorten(", ".join(codes[:6]), 28, placeholder=" …")
-            sensitive = int((problem.sensitivity.mask & here).sum()) if internal else None
-            lines.append(LevelLine(name, shown, len(codes), int(here.sum()), int((withheld & here).sum()), sensitive))
-    return lines
-
-
-def _statuses(table: Table, release: Release, internal: bool) -> list[StatusLine]:
-    shown = release.status != Status.BY_DESIGN
-    n = max(1, int(shown.sum()))
-    if not internal:
-        hidden = release.suppressed & shown
-        words = {"published": shown & ~hidden, "withheld": hidden}
-        return [StatusLine(word, int(mask.sum()), int(mask.sum()) / n) for word, mask in words.items()]
-    total = float(np.abs(table.value).sum()) or 1.0
-    lines = []
-    for status in Status:
-        mask = release.status == status
-        if mask.any():
-            value = float(np.abs(table.value[mask]).sum()) / total
-            lines.append(StatusLine(status.word, int(mask.sum()), int(mask.sum()) / len(table), value))
-    return lines
-
-
-def _audit(problem: Problem, findings: Findings | None, internal: bool) -> list[tuple[str, str]]:
-    if findings is None:
-        return [("Audit", "none")]
-    facts = [
-        ("Attacker", "knows every published value, every sum in and between the linked tables, and common bounds"),
-        ("Insiders", "not looked at" if findings.insiders is None else "respondents that know what they reported"),
-        ("Sums", "not looked at" if findings.unions is None else "sums of withheld cells that can be derived"),
-        ("Result", "safe" if findings.safe else "open"),
-    ]
-    if internal:
-        sensitive = problem.sensitivity.mask[findings.cells]
-        protected = int(findings.protected[sensitive].sum())
-        facts.append(("Outsiders", f"{protected:,} of {int(sensitive.sum()):,} sensitive cells are hidden from them"))
-        facts.append(("Open", _counted(len(findings.open), "way") + " to come too close"))
-        if findings.possible:
-            more = _counted(len(findings.possible), "way") + " more, if contributors that are not listed are large"
-            facts.append(("Possible", f"{more}: keep more of them (largest = … in [source])"))
-        if findings.certificate is not None:
-            facts.append(("Proof", _counted(findings.certificate.witnesses, "witness table") + " in exact arithmetic"))
-    return facts
-
-
-def _attacks(scores: Scores) -> list[AttackLine]:
-    """One line per attack."""
-    return [
-        AttackLine(
-            row["attack"],
-            f"{row['disclosed']:,} of {row['sensitive']:,}",
-            row["share"],
-            _percent(row["median relative error"]),
-            _percent(row["median coefficient of variation"]),
-            row["note"],
-        )
-        for row in scores.frame().to_dicts()
-    ]
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else "∞" if share == np.inf else f"{share:.1%}"
-
-
-def _open_cells(problem: Problem, findings: Findings) -> list[Mapping[str, str]]:
-    digits = problem.table.decimals
-    return [
-        {
-            "cell": opening.name,
-            "how": str(opening.how),
-            "derived": _interval(opening.lower, opening.upper, digits),
-            "short": f"{opening.short:,.{digits}f}",
-            "attacker": opening.attacker,
-        }
-        for opening in findings.open[:OPEN_SHOWN]
-    ]
-
-
-def _interval(lower: float, upper: float, digits: int) -> str:
-    ends = ["∞" if end == np.inf else "−∞" if end == -np.inf else f"{end:,.{digits}f}" for end in (lower, upper)]
-    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
-
-
 def _versions() -> list[tuple[str, str]]:
     found = [("tablesafe", tablesafe.__version__), ("Python", platform.python_version())]
     for name in LIBRARIES:
@@ -330,17 +271,3 @@ def _versions() -> list[tuple[str, str]]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def render(summary: Summary) -> str:
-    """The summary as one HTML page that needs nothing else: no network, no scripts, no fonts."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("tablesafe.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.jinja").render(summary=summary)

@@ -59,10 +59,19 @@ class Levels:
     """
 
     of: Rule = field(metadata={"help": "the rule that flags"})
-    lower: float = field(default=1.0, metadata={"help": "lower level, as a multiple of the rule's own"})
-    upper: float = field(default=1.0, metadata={"help": "upper level, as a multiple of the rule's own"})
-    sliding: float = field(default=0.0, metadata={"help": "sliding level, as a multiple of the rule's upper level"})
-    range_percent: float = field(default=0.0, metadata={"help": "range instead of the rule's level, in percent"})
+    lower: float = field(
+        default=1.0, metadata={"help": "lower level, as a multiple of the rule's own", "slider": (0.0, 5.0, 0.1)}
+    )
+    upper: float = field(
+        default=1.0, metadata={"help": "upper level, as a multiple of the rule's own", "slider": (0.0, 5.0, 0.1)}
+    )
+    sliding: float = field(
+        default=0.0,
+        metadata={"help": "sliding level, as a multiple of the rule's upper level", "slider": (0.0, 5.0, 0.1)},
+    )
+    range_percent: float = field(
+        default=0.0, metadata={"help": "range instead of the rule's level, in percent", "slider": (0.0, 100.0, 1.0)}
+    )
     range_absolute: float = field(default=0.0, metadata={"help": "range instead of the rule's level, as an amount"})
 
     def __post_init__(self) -> None:
@@ -172,7 +181,9 @@ class Manual:
     """
 
     cells: Column = field(metadata={"help": "column that marks the sensitive cells"})
-    range_percent: float = field(default=0.0, metadata={"help": "safety range around the value, in percent of it"})
+    range_percent: float = field(
+        default=0.0, metadata={"help": "safety range around the value, in percent of it", "slider": (0.0, 100.0, 1.0)}
+    )
     range_absolute: float = field(default=0.0, metadata={"help": "safety range around the value, in its own unit"})
     lower: Column | None = field(default=None, metadata={"help": "column with the lower protection levels"})
     upper: Column | None = field(default=None, metadata={"help": "column with the upper protection levels"})

@@ -26,10 +26,13 @@ class Threshold:
     respondent is one respondent.
     """
 
-    n: int = field(default=3, metadata={"help": "fewest contributors that make a cell safe"})
+    n: int = field(default=3, metadata={"help": "fewest contributors that make a cell safe", "slider": (1, 30, 1)})
     on: Counted = field(default="respondents", metadata={"help": "whom to count: respondents or holdings"})
     zero: bool = field(default=False, metadata={"help": "also flag cells without any contributor"})
-    range_percent: float = field(default=0.0, metadata={"help": "safety range around the value, in percent of it"})
+    range_percent: float = field(
+        default=0.0,
+        metadata={"help": "safety range around the value, in percent of it", "slider": (0.0, 100.0, 1.0)},
+    )
     range_absolute: float = field(default=0.0, metadata={"help": "safety range around the value, in its own unit"})
 
     def __post_init__(self) -> None:

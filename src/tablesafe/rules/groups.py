@@ -47,8 +47,11 @@ class GroupDisclosure:
     codes: tuple[str, ...] = field(
         default=(), metadata={"help": "codes that nobody may be known to have; any single code without it"}
     )
-    percent: float = field(default=100.0, metadata={"help": "share of a group from which it is open, in percent"})
-    least: int = field(default=1, metadata={"help": "fewest units that make a group"})
+    percent: float = field(
+        default=100.0,
+        metadata={"help": "share of a group from which it is open, in percent", "slider": (50.5, 100.0, 0.5)},
+    )
+    least: int = field(default=1, metadata={"help": "fewest units that make a group", "slider": (1, 50, 1)})
     most: int | None = field(default=None, metadata={"help": "larger groups are no secret", "example": 1000})
     hide: Hidden = field(
         default="one", metadata={"help": "how many of the other categories must be hidden: one or all"}

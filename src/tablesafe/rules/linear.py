@@ -101,9 +101,16 @@ class PPercent:
     """
 
     p: float = field(
-        default=10.0, metadata={"help": "closest estimate allowed, in percent of the largest contribution"}
+        default=10.0,
+        metadata={
+            "help": "closest estimate allowed, in percent of the largest contribution",
+            "slider": (0.5, 100.0, 0.5),
+        },
     )
-    coalition: int = field(default=1, metadata={"help": "how many contributors may share what they know"})
+    coalition: int = field(
+        default=1,
+        metadata={"help": "how many contributors may share what they know", "slider": (1, 10, 1)},
+    )
     sampling_weights: SamplingWeights = field(default="published", metadata=_ABOUT_WEIGHTS)
     negative: Negative = field(default="absolute", metadata=_ABOUT_NEGATIVE)
 
@@ -136,9 +143,18 @@ class PQ:
     the remainder is less than p percent of the largest; equal is safe. With q = 100 it is the p% rule.
     """
 
-    p: float = field(default=10.0, metadata={"help": "closest estimate allowed after publication, in percent"})
-    q: float = field(default=50.0, metadata={"help": "closest estimate possible before publication, in percent"})
-    coalition: int = field(default=1, metadata={"help": "how many contributors may share what they know"})
+    p: float = field(
+        default=10.0,
+        metadata={"help": "closest estimate allowed after publication, in percent", "slider": (0.5, 99.0, 0.5)},
+    )
+    q: float = field(
+        default=50.0,
+        metadata={"help": "closest estimate possible before publication, in percent", "slider": (1.0, 100.0, 0.5)},
+    )
+    coalition: int = field(
+        default=1,
+        metadata={"help": "how many contributors may share what they know", "slider": (1, 10, 1)},
+    )
     sampling_weights: SamplingWeights = field(default="published", metadata=_ABOUT_WEIGHTS)
     negative: Negative = field(default="absolute", metadata=_ABOUT_NEGATIVE)
 
@@ -177,8 +193,10 @@ class Dominance:
     the sum of those.
     """
 
-    n: int = field(default=2, metadata={"help": "how many of the largest contributors"})
-    k: float = field(default=85.0, metadata={"help": "largest share allowed to them, in percent"})
+    n: int = field(default=2, metadata={"help": "how many of the largest contributors", "slider": (1, 10, 1)})
+    k: float = field(
+        default=85.0, metadata={"help": "largest share allowed to them, in percent", "slider": (1.0, 99.5, 0.5)}
+    )
     sampling_weights: SamplingWeights = field(default="published", metadata=_ABOUT_WEIGHTS)
     negative: Negative = field(default="absolute", metadata=_ABOUT_NEGATIVE)
 

@@ -8,11 +8,13 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tablesafe.display import shown
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidProblem
 from tablesafe.table import Table
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
     """Per cell: sensitive or not, and the lower, upper and sliding protection levels (0 where not sensitive).

@@ -8,6 +8,7 @@ absolute, and costs such as 1/value would drown in them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -206,11 +207,12 @@ class Directions:
         whole: bool = False,
         first: bool = False,
         gap: float = GAP,
+        report: Callable[[float, float], None] | None = None,
     ) -> Choice:
         """The best directions found in the time; `start` is an answer known already, as moves and rises.
 
         With `whole` every move is a whole number; with `first` the first answer will do; `gap` says how near to the
-        best is near enough.
+        best is near enough. `report` hears of the cost and the proven bound while it goes on.
         """
         program = self if not whole else replace(self, scale=replace(self.scale, step=1.0))
         cells, switched = len(self.cost), len(self.switches.cells)
@@ -227,6 +229,8 @@ class Directions:
         solver.changeColsIntegrality(len(kinds), np.arange(len(kinds), dtype=np.int32), kinds)
         if start is not None:
             begin_at(solver, np.concatenate([_sides(start[0]) / program.scale.step, start[1].astype(np.float64)]))
+        if report is not None:
+            running.watch(lambda cost, bound: report(program.scale.original(cost), program.scale.original(bound)))
         interrupted = running.run(time_limit_s)
         return replace(program._choice(solver), interrupted=interrupted)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from tablesafe.equations import Floats
 from tablesafe.errors import SolverFailure
+from tablesafe.solve.stopping import interrupts
 from tablesafe.solve.work import Work
 
 NODES = 5_000
@@ -131,18 +130,9 @@ def _append(model: Any, cuts: list[Cut]) -> None:
 
 def run_interruptible(model: Any) -> None:
     """Solve an integer program that Ctrl-C can stop: the solver itself would go on until its time is over."""
-    if threading.current_thread() is not threading.main_thread():
+    with interrupts() as caught:
+        model.cbMipInterrupt += lambda event: event.interrupt() if caught else None
         model.run()
-        return
-    caught: list[int] = []
-    model.cbMipInterrupt += lambda event: event.interrupt() if caught else None
-    before = {
-        number: signal.signal(number, lambda got, _: caught.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        model.run()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)
-    if caught:
+        stopped = bool(caught)
+    if stopped:
         raise KeyboardInterrupt

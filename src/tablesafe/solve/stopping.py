@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
@@ -15,6 +15,8 @@ from typing import Any
 from tablesafe.errors import SolverFailure
 
 LEAST_S = 0.05
+WATCH_S = 0.5
+"""Seconds between two looks at a program that runs."""
 
 
 class Stoppable:
@@ -30,6 +32,18 @@ class Stoppable:
     def _judge(self, event: Any) -> None:
         if self._caught or monotonic() > self._end:
             event.interrupt()
+
+    def watch(self, tell: Callable[[float, float], None]) -> None:
+        """Tell the objective and the proven bound of an integer program now and then while it runs."""
+        last = monotonic()
+
+        def look(event: Any) -> None:
+            nonlocal last
+            if monotonic() - last >= WATCH_S:
+                last = monotonic()
+                tell(float(event.data_out.mip_primal_bound), float(event.data_out.mip_dual_bound))
+
+        self.solver.cbMipInterrupt += look
 
     def run(self, seconds: float = float("inf")) -> bool:
         """Solve until the time is up or the user interrupts; whether the user did."""
@@ -54,13 +68,21 @@ class Stoppable:
 
 @contextmanager
 def interrupts() -> Iterator[list[int]]:
-    """Interrupts that arrive meanwhile; other threads than the first hear of none."""
+    """Interrupts that arrive meanwhile; other threads than the first hear of none.
+
+    A wish to end the process stops the solver too, and goes on to whoever deals with it afterwards.
+    """
     caught: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield caught
         return
-    before = signal.signal(signal.SIGINT, lambda got, _: caught.append(got))
+    before = {
+        number: signal.signal(number, lambda got, _: caught.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield caught
     finally:
-        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+        if signal.SIGTERM in caught:
+            signal.raise_signal(signal.SIGTERM)

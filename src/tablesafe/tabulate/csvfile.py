@@ -8,12 +8,16 @@ import gzip
 import io
 import itertools
 import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from tablesafe.errors import InvalidFile, InvalidOption
 from tablesafe.files import guess_delimiter, read_bytes_probe
+from tablesafe.untrusted import require_streamable
 
 CHUNK = 1 << 24
 HEAD = 1 << 16
@@ -47,13 +51,15 @@ def look_at_csv(path: Path, private: Path, delimiter: str | None) -> CsvFile:
     with open_bytes(path) as raw:
         head = raw.read(HEAD).decode("utf-8-sig", errors="ignore")
     if not head.strip():
-        raise InvalidFile(f"{name} is empty.")
+        raise InvalidFile(f"{name} is empty.\n\nHint: is it the right file, and complete?")
     delimiter = delimiter or guess_delimiter(head)
     try:
         header = tuple(column.strip() for column in next(csv.reader(io.StringIO(head), delimiter=delimiter)))
-    except (csv.Error, TypeError) as error:
-        raise InvalidOption(f"{delimiter!r} cannot delimit the columns of {name}: {error}.") from error
-    repeated = [column for column in header if header.count(column) > 1]
+    except (csv.Error, TypeError, ValueError) as error:
+        raise InvalidOption(
+            f"{delimiter!r} cannot delimit the columns of {name}: {error}.\n\nHint: it is one character, as ; is."
+        ) from error
+    repeated = [column for column, times in Counter(header).items() if times > 1]
     if repeated:
         raise InvalidFile(f"{name} has two columns named {repeated[0]!r}.\n\nHint: rename one of them.")
     return CsvFile(path.absolute(), original.name, "utf-8-sig", delimiter, header)
@@ -67,27 +73,37 @@ def open_bytes(path: Path) -> IO[bytes]:
         raise InvalidFile(f"{str(path)!r} cannot be read: {error.strerror}.") from error
 
 
-def _encoding(path: Path) -> str:
-    """UTF-8 if the whole file is, UTF-16 if it says so, otherwise Windows-1252."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
+def _chunks(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, unpacked, a chunk at a time; a packed file that swells beyond all measure is refused."""
+    size = 0
     try:
         with open_bytes(path) as raw:
-            chunk = raw.read(CHUNK)
-            if chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            while chunk := raw.read(CHUNK):
+                size += len(chunk)
+                if path.suffix.lower() == ".gz":
+                    require_streamable(path, size)
+                yield chunk
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidFile(f"{path.name} cannot be read: {error}.\n\nHint: copy it again.") from error
+
+
+def _encoding(path: Path) -> str:
+    """UTF-8 if the whole file is, UTF-16 if it says so, otherwise Windows-1252."""
+    decoder, first = codecs.getincrementaldecoder("utf-8")(), True
+    try:
+        for chunk in _chunks(path):
+            if first and chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 return "utf-16"
-            if b"\x00" in chunk[:4096]:
+            if first and b"\x00" in chunk[:4096]:
                 raise InvalidFile(f"{path.name} is not a text file.\n\nHint: give a CSV or a Parquet file.")
-            while chunk:
-                if not chunk.isascii():
-                    decoder.decode(chunk)
-                elif decoder.getstate()[0]:
-                    return "cp1252"
-                chunk = raw.read(CHUNK)
-            decoder.decode(b"", final=True)
+            first = False
+            if not chunk.isascii():
+                decoder.decode(chunk)
+            elif decoder.getstate()[0]:
+                return "cp1252"
+        decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return "cp1252"
-    except (OSError, EOFError) as error:
-        raise InvalidFile(f"{path.name} cannot be read: {error}.") from error
     return "utf-8-sig"
 
 
@@ -95,8 +111,7 @@ def _as_utf8(path: Path, private: Path, encoding: str) -> Path:
     """Rewrite a text file as UTF-8 in the private folder, a chunk at a time."""
     with tempfile.NamedTemporaryFile(dir=private, prefix="utf8-", suffix=".csv", delete=False) as out:
         decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-        with open_bytes(path) as raw:
-            while chunk := raw.read(CHUNK):
-                out.write(decoder.decode(chunk).encode())
+        for chunk in _chunks(path):
+            out.write(decoder.decode(chunk).encode())
         out.write(decoder.decode(b"", final=True).encode())
     return Path(out.name)

@@ -19,7 +19,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 
 from tablesafe.errors import InvalidInput, InvalidOption, InvalidTable
-from tablesafe.files import LARGEST_EXACT, did_you_mean
+from tablesafe.files import LARGEST_EXACT, did_you_mean, require_parquet
 from tablesafe.tabulate.axes import Axis
 from tablesafe.tabulate.columns import MOST_DECIMALS, NO_DECIMALS, NOISE, Extent, Scale
 from tablesafe.tabulate.leaves import Leaves, cell_sql, number_leaves
@@ -37,6 +37,7 @@ def as_ibis(source: Any) -> ir.Table:
     if isinstance(source, (str, Path)):
         if Path(source).suffix.lower() not in {".parquet", ".pq"}:
             raise InvalidOption(f"engine='ibis' reads Parquet files, frames and Ibis tables, not {str(source)!r}.")
+        require_parquet(Path(source))
         return ibis.duckdb.connect().read_parquet(str(source))
     try:
         table = pa.Table.from_pandas(source, preserve_index=False) if hasattr(source, "iloc") else pa.table(source)

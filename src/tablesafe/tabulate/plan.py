@@ -19,7 +19,7 @@ Equations: TypeAlias = str | Iterable[str] | Mapping[str, Sequence[str]]
 Progress: TypeAlias = Callable[[str, int, int | None], None]
 """Told what is being done, how much of it is done, and how much there is (when that is known)."""
 
-Engine: TypeAlias = Literal["auto", "duckdb", "ibis"]
+Engine: TypeAlias = Literal["auto", "duckdb", "ibis", "spark"]
 """What groups the records: DuckDB here, or the engine of an Ibis table; auto goes by the source."""
 
 ERROR, DROP = "error", "drop"

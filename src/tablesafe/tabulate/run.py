@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from tablesafe.errors import InvalidOption, MissingExtra
+from tablesafe.errors import InvalidOption, MissingExtra, TablesafeError
 from tablesafe.hierarchy import TOTAL, Hierarchy
 from tablesafe.table import Table
 from tablesafe.tabulate.axes import make_axes
@@ -44,6 +44,7 @@ def tabulate(
     empty: Sequence[str] = (),
     delimiter: str | None = None,
     engine: Engine = "auto",
+    spark: str | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
     temporary: str | Path | None = None,
@@ -52,7 +53,8 @@ def tabulate(
     """Add up records into every cell of a table, with the count and the largest contributors of each cell.
 
     `source` is a CSV or Parquet file (or a list, a pattern or a folder of files), a pandas, polars or Arrow frame, or
-    an Ibis table, which its own engine (a database, Spark) aggregates. Files may be larger than memory.
+    an Ibis table, which its own engine (a database, Spark) aggregates. Files may be larger than memory. With
+    `engine="spark"` Spark reads the files: the session that is active, or one at the address `spark`.
 
     `dimensions` maps columns to hierarchies; records carry codes of leaves. A dimension without a hierarchy is flat:
     its codes add up to `total`. `column_of` gives the column of a dimension that is named otherwise. `margins` lists
@@ -81,11 +83,13 @@ def tabulate(
         holding=holding, weight=weight, largest=largest, where=where, margins=margins, missing=missing, shadow=shadow,
         cost=cost, columns=columns, request=request, zeros=zeros, total=total, empty=empty,
     )  # fmt: skip
-    if engine not in {"auto", "duckdb", "ibis"}:
-        raise InvalidOption(f"engine must be 'auto', 'duckdb' or 'ibis', got {engine!r}.")
+    if engine not in get_args(Engine):
+        raise InvalidOption(f"engine must be 'auto', 'duckdb', 'ibis' or 'spark', got {engine!r}.")
     report = progress or _ignore
     with session(memory_limit, threads, temporary) as (connection, private):
-        if engine == "ibis" or _is_ibis(source):
+        if engine == "spark" and not _is_ibis(source):
+            cells = _through_spark(connection, source, plan, private, delimiter, spark, report)
+        elif engine == "ibis" or _is_ibis(source):
             cells = _through_ibis(connection, source, plan, report)
         else:
             report("Opening the records", 0, None)
@@ -127,7 +131,26 @@ def _is_ibis(source: Any) -> bool:
     return type(source).__module__.split(".")[0] == "ibis"
 
 
-def _through_ibis(connection: Any, source: Any, plan: Plan, progress: Progress) -> Cells:
+def _through_spark(
+    connection: Any, source: Any, plan: Plan, private: Path, delimiter: str | None, master: str | None,
+    progress: Progress,
+) -> Cells:  # fmt: skip
+    """Have Spark read and group the records; what it finds wrong with them is said of the file."""
+    from tablesafe.tabulate.spark import read_on_spark, reading, spark_session
+
+    progress("Starting Spark", 0, None)
+    with spark_session(master, private) as session:
+        records, name = read_on_spark(session, source, plan, private, delimiter)
+        filtered = replace(plan, where=None) if isinstance(plan.where, str) else plan
+        try:
+            with reading(name):
+                return _through_ibis(connection, records, filtered, progress, name)
+        except TablesafeError as error:
+            error.args = (str(error).replace("the Ibis table", name),)
+            raise
+
+
+def _through_ibis(connection: Any, source: Any, plan: Plan, progress: Progress, name: str = "") -> Cells:
     try:
         from tablesafe.tabulate import expression
     except ImportError as error:
@@ -135,8 +158,8 @@ def _through_ibis(connection: Any, source: Any, plan: Plan, progress: Progress) 
     progress("Looking at the records", 0, None)
     records = expression.as_ibis(source)
     found = expression.survey(records, plan)
-    axes = make_axes(plan, found.codes, found.missing, lambda dimension, code: expression.SOURCE)
+    axes = make_axes(plan, found.codes, found.missing, lambda dimension, code: name or expression.SOURCE)
     units = scales(plan, found.extents, None if plan.weight is None else found.extents[plan.weight])
     progress("Grouping the records", 0, None)
     leaves = expression.aggregate(connection, records, plan, axes, units)
-    return add_up(leaves, axes, units, expression.SOURCE, progress)
+    return add_up(leaves, axes, units, name or expression.SOURCE, progress)

@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from tablesafe.errors import InvalidFile, InvalidOption
+from tablesafe.errors import InvalidFile, InvalidInput, InvalidOption
 from tablesafe.files import did_you_mean
 from tablesafe.tabulate.columns import code, entry, is_text, name, number
 from tablesafe.tabulate.plan import Plan, Where
@@ -93,6 +93,7 @@ def make_scan(connection: Connection, records: Records, plan: Plan) -> Scan:
         raise InvalidOption(
             f"where must be an SQL condition or codes by column for this source, got a {type(where).__name__}."
         )
+    _require_expression(connection, where, records)
     named = [column for column in records.columns if column.casefold() in words(where)]
     scan = Scan(connection, records, plan, _exposed(connection, records, named, plan.empty), f"({where}\n)")
     try:
@@ -100,6 +101,20 @@ def make_scan(connection: Connection, records: Records, plan: Plan) -> Scan:
     except duckdb.Error as error:
         raise InvalidOption(_filter_message(where, error, records)) from error
     return scan
+
+
+def _require_expression(connection: Connection, where: str, records: Records) -> None:
+    """Check that a filter is one condition: what leaves its brackets cannot stand in both of these places."""
+    for place in ("SELECT 1 WHERE ({}\n)", "SELECT CASE WHEN ({}\n) THEN 1 END"):
+        try:
+            statements = connection.extract_statements(place.replace("{}", where))
+        except duckdb.Error as error:
+            raise InvalidOption(_filter_message(where, error, records)) from error
+        if len(statements) != 1:
+            raise InvalidOption(
+                f"The filter {where!r} is more than one condition.\n\n"
+                f"Hint: write it as in SQL: region = 'NO' AND turnover > 0"
+            )
 
 
 def words(where: str) -> set[str]:
@@ -172,7 +187,7 @@ def reading(records: Records, where: Where = None) -> Iterator[None]:
     except duckdb.InvalidInputException as error:
         found = re.search(r"CSV Error on Line: (\d+)", str(error))
         if found is None:
-            raise
+            raise _unreadable(records, where, error) from error
         about = [line for line in str(error).splitlines()[1:] if line and not line.startswith(("Original", "Possible"))]
         files = [part.name for part in records.parts if part.file and str(part.file.path) in str(error)]
         raise InvalidFile(
@@ -185,5 +200,14 @@ def reading(records: Records, where: Where = None) -> Iterator[None]:
             f"The filter {where!r} cannot be used on {records.name}: {first_line(error)}\n\n"
             f"Hint: compare numbers with numbers and text with 'text'; what is missing is NULL (x IS NOT NULL)."
         ) from error
-    except duckdb.IOException as error:
-        raise InvalidFile(f"{records.name} cannot be read: {first_line(error)}") from error
+    except duckdb.Error as error:
+        raise _unreadable(records, where, error) from error
+
+
+def _unreadable(records: Records, where: Where, error: Exception) -> InvalidInput:
+    """What the database says against the filter, if there is one, otherwise against the file."""
+    if isinstance(where, str) and not isinstance(error, duckdb.IOException):
+        return InvalidOption(_filter_message(where, error, records))
+    return InvalidFile(
+        f"{records.name} cannot be read: {first_line(error)}\n\nHint: is the file complete, and what its ending says?"
+    )

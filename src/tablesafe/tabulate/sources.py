@@ -8,9 +8,8 @@ can enter and that is gone when the tabulation ends, well or not.
 from __future__ import annotations
 
 import glob
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,10 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from tablesafe.errors import InvalidFile, InvalidInput, InvalidOption, InvalidTable
-from tablesafe.files import did_you_mean, read_bytes_probe
+from tablesafe.files import did_you_mean, require_parquet, with_index
+from tablesafe.scratch import private_folder
 from tablesafe.tabulate.csvfile import CsvFile, look_at_csv
+from tablesafe.untrusted import is_there
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -76,15 +77,16 @@ class Records:
 @contextmanager
 def session(memory_limit: str | None, threads: int | None, temporary: str | Path | None) -> Iterator[tuple[Any, Path]]:
     """A database in memory, and the private folder that it may spill to; the folder is removed in any case."""
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="tablesafe-", dir=temporary, ignore_cleanup_errors=True)
-    except OSError as error:
-        raise InvalidOption(f"No temporary folder can be made in {str(temporary)!r}: {error.strerror}.") from error
-    with folder as private:
+    with ExitStack() as stack:
+        try:
+            private = stack.enter_context(private_folder(temporary))
+        except OSError as error:
+            raise InvalidOption(f"No temporary folder can be made in {str(temporary)!r}: {error.strerror}.") from error
         config: dict[str, Any] = {
-            "temp_directory": str(Path(private) / "spill"),
+            "temp_directory": str(private / "spill"),
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
+            "python_enable_replacements": "false",
             **({} if memory_limit is None else {"memory_limit": memory_limit}),
             **({} if threads is None else {"threads": threads}),
         }
@@ -97,7 +99,7 @@ def session(memory_limit: str | None, threads: int | None, temporary: str | Path
             ) from error
         connection.execute("SET enable_progress_bar = false")
         try:
-            yield connection, Path(private)
+            yield connection, private
         except duckdb.OutOfMemoryException as error:
             raise InvalidOption(
                 f"The tabulation does not fit into memory_limit={memory_limit!r}: {first_line(error)}\n\n"
@@ -143,6 +145,26 @@ def open_records(
     return _open_csv([look_at_csv(path, private, delimiter) for path in paths])
 
 
+def look_at_files(source: Any, private: Path, delimiter: str | None) -> tuple[Sequence[CsvFile | Path], str]:
+    """The files meant, looked at but not opened, and what errors call them together."""
+    paths = _paths(source)
+    if paths is None:
+        raise InvalidOption(
+            f"engine='spark' reads files, not a {type(source).__name__}.\n\n"
+            f"Hint: give a path, or an Ibis table on Spark."
+        )
+    if all(_is_parquet(path) for path in paths):
+        for path in paths:
+            require_parquet(path)
+        return [path.absolute() for path in paths], _title(paths)
+    if any(_is_parquet(path) for path in paths):
+        raise InvalidInput("The files are partly CSV, partly Parquet.\n\nHint: tabulate one kind at a time.")
+    files = [look_at_csv(path, private, delimiter) for path in paths]
+    for file in files[1:]:
+        _require_same_columns(files[0], file)
+    return files, _title([file.path for file in files], files[0].name)
+
+
 def quoted(text: str) -> str:
     """A text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
@@ -169,12 +191,12 @@ def _paths(source: Any) -> list[Path] | None:
 
 def _expanded(item: str | Path) -> list[Path]:
     path = Path(item)
-    if path.is_dir():
+    if is_there(path) and path.is_dir():
         found = sorted(path.rglob("*.parquet")) or sorted(path.glob("*.csv"))
         if not found:
-            raise InvalidFile(f"The folder {str(path)!r} holds no .parquet and no .csv file.")
+            raise InvalidFile(f"The folder {str(path)!r} holds no .parquet and no .csv file.\n\nHint: name a file.")
         return found
-    if not path.exists() and glob.has_magic(str(item)):
+    if not is_there(path) and glob.has_magic(str(item)) and "\x00" not in str(item):
         found = [Path(name) for name in sorted(glob.glob(str(item), recursive=True))]  # noqa: PTH207
         if not found:
             raise InvalidFile(f"No file matches {str(item)!r}.\n\nHint: paths are relative to the job file.")
@@ -188,7 +210,7 @@ def _is_parquet(path: Path) -> bool:
 
 def _open_parquet(connection: Connection, paths: Sequence[Path]) -> Records:
     for path in paths:
-        read_bytes_probe(path)
+        require_parquet(path)
     paths = [path.absolute() for path in paths]
     listed = ", ".join(quoted(str(path)) for path in paths)
     scan = f"read_parquet([{listed}], union_by_name = true)"
@@ -210,9 +232,7 @@ def _open_parquet(connection: Connection, paths: Sequence[Path]) -> Records:
 def _open_csv(files: Sequence[CsvFile]) -> Records:
     first = files[0]
     for file in files[1:]:
-        lost = [name for name in first.header if name not in file.header]
-        if lost:
-            raise InvalidFile(f"{file.name} has no column {lost[0]!r}, which {first.name} has.")
+        _require_same_columns(first, file)
     columns = {name: Column(_safe(i), "VARCHAR") for i, name in enumerate(first.header)}
     parts = tuple(Part(_csv_relation([file], columns), file.name, file) for file in files)
     alike = all((f.header, f.delimiter) == (first.header, first.delimiter) for f in files)
@@ -223,6 +243,12 @@ def _open_csv(files: Sequence[CsvFile]) -> Records:
     )
     paths = tuple(file.path for file in files)
     return Records(_title(paths, first.name), relation, columns, parts, paths)
+
+
+def _require_same_columns(first: CsvFile, file: CsvFile) -> None:
+    lost = [name for name in first.header if name not in file.header]
+    if lost:
+        raise InvalidFile(f"{file.name} has no column {lost[0]!r}, which {first.name} has.")
 
 
 def _csv_relation(files: Sequence[CsvFile], columns: Mapping[str, Column]) -> str:
@@ -266,6 +292,7 @@ def _arrow(source: Any, wanted: Callable[[str], bool]) -> tuple[Any, list[str], 
             available = tuple(source.schema.names)
             return source, list(available), available
         elif hasattr(source, "iloc"):
+            source = with_index(source)
             available = tuple(map(str, source.columns))
             table = _from_pandas(source, wanted)
         else:

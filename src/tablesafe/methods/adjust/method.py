@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import ClassVar, Literal, get_args
@@ -128,6 +129,9 @@ class Adjust:
     tries: int = field(default=100, metadata={"help": "how many random directions to try"})
     time_limit_s: float = field(default=60.0, metadata={"help": "stop improving after this many seconds"})
     seed: int = field(default=0, metadata={"help": "seed of the random choices; equal seed, equal release"})
+    progress: Callable[[float, float], None] | None = field(
+        default=None, repr=False, compare=False, metadata={"help": "called with cost and proven bound", "hidden": True}
+    )
 
     def __post_init__(self) -> None:
         require_choice(self, "directions", get_args(DirectionsName))
@@ -214,7 +218,9 @@ class Adjust:
             if self.distance != "sum" or self.tabu is not None or (self.keep is not None and self.keep.beyond_mean)
             else 1.0
         )
-        search = Search(instance, begin + share * self.time_limit_s, draw or np.random.default_rng(self.seed))
+        random = draw or np.random.default_rng(self.seed)
+        alike = self.distance == "sum" and draw is None  # costs of other distances, and draws, do not compare
+        search = Search(instance, begin + share * self.time_limit_s, random, report=self.progress if alike else None)
         moves = np.zeros(len(instance.cells), np.int64)
         if instance.targets.size:
             moves = self._moves(problem, search, means, start)
@@ -231,6 +237,8 @@ class Adjust:
             solution = _judged(measured.objective / unit, measured.bound / unit, monotonic() - begin)
             if not instance.holds(moves):
                 raise SolverFailure("The answer failed our own check.\n\nHint: try other directions or another seed.")
+        if self.progress is not None:
+            self.progress(solution.objective, solution.bound)
         return published(problem, instance, moves, limits, method=self.name, solution=solution)
 
     def _moves(self, problem: Problem, search: Search, means: Means, start: Way | None) -> Integers:

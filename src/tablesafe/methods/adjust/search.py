@@ -53,6 +53,8 @@ class Search:
     best: Found | None = None
     bound: float = 0.0
     lean: Floats | None = None
+    report: Callable[[float, float], None] | None = field(default=None, repr=False)
+    """Hears of the cost of the best answer and the proven bound, whenever one of them is better."""
     deep: bool = field(init=False)
     """Whether one linear program over the whole table would take too long: then only regions are solved."""
     _program: LeastChange = field(init=False, repr=False)
@@ -76,6 +78,11 @@ class Search:
         """A clock for the last steps: what is left of the time, or a little when it is up."""
         until = monotonic() + max(self.left, LAST_S)
         return lambda: until - monotonic()
+
+    def tell(self, cost: float = np.inf, bound: float = 0.0) -> None:
+        """Report what is known now, or a little more that a program under way has found."""
+        if self.report is not None and min(self.cost, cost) < np.inf:
+            self.report(min(self.cost, cost), min(max(self.bound, bound), self.cost))
 
     def closed(self) -> bool:
         """Whether the best answer is proved to be the best there is."""
@@ -119,6 +126,7 @@ class Search:
     def _take(self, way: Way, change: Change) -> None:
         if change.cost < self.cost * (1 - 1e-12):
             self.best = Found(way, change)
+            self.tell()
 
     # -- local search ----------------------------------------------------------------------------------------------
 
@@ -149,6 +157,7 @@ class Search:
                 return
             if better is not None and better.cost < change.cost * (1 - TOLERANCE):
                 self.best = Found(other, better)
+                self.tell()
                 tried[:] = False
                 tried[target] = True
 
@@ -190,6 +199,7 @@ class Search:
             while self.left > 0.5 and not seen.all():
                 self._sweep(near, pace, seen, turn=turn)
                 self._polish()
+                self.tell()
             if self.left < 0.5 or (self.cost > before * (1 - WORTHWHILE) and pace.slowest):
                 return
             pace.slower()
@@ -252,9 +262,12 @@ class Search:
         assert self.best is not None
         program, before = self._directions(open), self.cost
         start = (self.best.change.moves, self.best.way[open] > 0)
-        choice = program.choose(time_limit_s=time_limit_s, start=start)
-        if open.all() or (open | ~(self.instance.can_rise & self.instance.can_fall)).all():
+        everything = bool((open | ~(self.instance.can_rise & self.instance.can_fall)).all())
+        report = self.tell if everything and self.report is not None else None
+        choice = program.choose(time_limit_s=time_limit_s, start=start, report=report)
+        if everything:
             self.bound = max(self.bound, min(choice.bound, self.cost))
+            self.tell()
         if choice.rise is not None and (choice.rise != start[1]).any():
             way = self.best.way.copy()
             way[open] = np.where(choice.rise, 1, -1)
@@ -287,6 +300,7 @@ class Search:
         open = i.can_rise & i.can_fall
         bound, lean = self._directions(open).relaxed(time_limit_s=max(self.left / 2, AT_LEAST_S))
         self.bound = max(self.bound, min(bound, self.cost))
+        self.tell()
         self.lean = np.where(i.can_rise, 1.0, 0.0)
         self.lean[open] = lean
 

@@ -58,7 +58,9 @@ class PerturbationTable:
         wrong = np.flatnonzero(np.diff(self.count) <= 0)
         if len(self.count) < 2 or self.count[0] != 0 or wrong.size:
             twice = f"the count {self.count[wrong[0]]:g} has two rows" if wrong.size else "there is no row above 0"
-            raise InvalidOption(f"A perturbation table has one row per count, from 0 up; {twice}.")
+            raise InvalidOption(
+                f"A perturbation table has one row per count, from 0 up; {twice}.\n\nHint: add or remove rows."
+            )
         if np.any(self.change[self.start[0] : self.start[1]] != 0):
             raise InvalidOption("In a perturbation table a count of 0 must stay 0.")
         below = np.flatnonzero(np.repeat(self.count, np.diff(self.start)) + self.change < 0)

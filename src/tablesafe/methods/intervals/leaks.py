@@ -72,8 +72,8 @@ class Leaks:
     def __str__(self) -> str:
         told = [
             "the values" if self.values_leak else "",
-            f"p (at most {self.p_range.upper:.4g}%)" if self.p_leaks else "",
-            f"q ({self.reconstruction.q:.4g}%)" if self.q_leaks else "",
+            "p" if self.p_leaks else "",
+            "q" if self.q_leaks else "",
         ]
         leaks = " and ".join(filter(None, told))
         audited = "" if self.findings.safe else " The release does not pass its audit."

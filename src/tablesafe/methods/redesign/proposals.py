@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from tablesafe.display import shown
 from tablesafe.errors import InvalidOption
 from tablesafe.methods.redesign.collapse import take
 from tablesafe.methods.redesign.measure import Design, Scale, front
@@ -38,6 +39,7 @@ class Proposal:
     loss: float
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Proposals:
     """A path of steps, each the best after those before it, and all steps that were looked at first. Confidential."""

@@ -53,7 +53,7 @@ class Round:
         default=None,
         metadata={
             "help": "coarser bases: per dimension, those of its levels from the top, or of some codes",
-            "example": "{ region = [100, 10] }",
+            "example": {"region": (100, 10)},
         },
     )
     distance: Literal["absolute", "squared", "relative"] = field(

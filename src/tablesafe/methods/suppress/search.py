@@ -23,6 +23,9 @@ QUICKLY = 0.25
 GRACE = 3.0
 PER_TARGET = 2e-3
 """Share of the time for the quick way to a first pattern, and seconds that it has in any case: as such, per target."""
+SAMPLED = 200
+PROMISING = 0.9
+"""Targets that show whether the quick way is better, and the share of the usual cost below which it is."""
 
 Report = Callable[[float, float], None]
 Stop = Callable[[], bool]
@@ -128,13 +131,24 @@ class Search:
     def build_sparing(self) -> Ledger | None:
         """Another safe pattern, in which cells withheld already cost a little, so that deviations stay short.
 
-        It looks at a few hundred cells around each sensitive one: quick, and on sparse tables much better. None if
-        that does not protect them all, or not soon.
+        It looks at a few hundred cells around each sensitive one: on sparse tables much better. None if the first
+        targets show that it is not, here, or if that does not protect them all, or not soon.
         """
-        instance = self.instance
-        ledger = ledger_of(instance, np.arange(len(instance.level)), None, self.solver)
-        seconds = max(self.left * QUICKLY, GRACE + PER_TARGET * len(instance.level))
-        return None if ledger.protect_all(range(len(instance.level)), efforts=EVERYTHING, seconds=seconds) else ledger
+        targets = range(len(self.instance.level))
+        ledger = ledger_of(self.instance, np.asarray(targets), None, self.solver)
+        seconds = max(self.left * QUICKLY, GRACE + PER_TARGET * len(targets))
+        failed = ledger.protect_all(targets[:SAMPLED], efforts=EVERYTHING, seconds=seconds)
+        if failed or (len(targets) > SAMPLED and not ledger.cost < PROMISING * self._cost_of_first()):
+            return None
+        served = {target for held in ledger.deviations.values() for target in held.served}
+        rest = [target for target in targets if target not in served]
+        return None if ledger.protect_all(rest, efforts=EVERYTHING, seconds=seconds) else ledger
+
+    def _cost_of_first(self) -> float:
+        """What the first targets cost in the usual way."""
+        witnesses = self._nobody()
+        protect_all(witnesses, self.instance.cost, targets=list(range(SAMPLED)), stop=self.late)
+        return witnesses.cost
 
     def taken_over(self, ledger: Ledger) -> Witnesses:
         """The witnesses of a ledger, after it has published again what is plainly not needed."""

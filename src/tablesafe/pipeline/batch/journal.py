@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tablesafe.errors import InvalidInput, SolverFailure
-from tablesafe.files import read_text, write_text
+from tablesafe.files import decode, write_text
 from tablesafe.job.arb.model import Batch
 
 
@@ -56,6 +56,6 @@ class Journal:
     def save(self) -> None:
         """Add the log to its files: what was there stays."""
         for path in dict.fromkeys(self.files):
-            before = read_text(path) if path.exists() else ""
+            before = decode(path.read_bytes(), path.name) if path.is_file() else ""
             gap = "\n" if before and not before.endswith("\n") else ""
             write_text(path, before + gap + "".join(line + "\n" for line in self.lines))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tablesafe.audit.findings import Findings
@@ -20,6 +20,7 @@ from tablesafe.pipeline.result import Result
 from tablesafe.pipeline.running import write_internal
 from tablesafe.problem import Problem
 from tablesafe.release import Release
+from tablesafe.report.writing import Subject
 
 REPORT = "report.html"
 """The internal report: where it is, the other internal files of a table are."""
@@ -74,8 +75,9 @@ def write_all(
                     _write(writing, outputs, journal, force=force)
             if folders[number] / REPORT not in outputs.written:
                 seen = run.findings  # of all linked tables, where there are any
-                origin = origin_of(batch, run.table, text)
-                write_internal(job, outputs, seen.problem, seen.release, seen, None, {}, origin)
+                origin = replace(origin_of(batch, run.table, text), seconds=run.seconds)
+                subject = Subject(problem=seen.problem, release=seen.release, findings=seen, origin=origin)
+                write_internal(job, outputs, subject, {})
             _keep_proofs(own, run.findings, outputs, folders[number])
             published = force or (run.findings.safe and all(writing.findings.safe for writing in own))
             files = tuple(outputs.written)[before:]

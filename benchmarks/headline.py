@@ -1,0 +1,87 @@
+"""The short table for the README, from the results of the headline suite."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.registry import Row
+from benchmarks.results import FOLDER, Results, number
+
+BEGIN, END = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
+HEAD = "| what | beside | CPU s, ours | theirs | ratio | value withheld, ratio | open, ours | open, theirs |"
+COMMAND = "make peers && make benchmark SUITE=headline"
+
+LEGEND = (
+    f"`{COMMAND}` repeats it. Ratios are theirs to ours, within one run. Open: sensitive cells that our audit finds "
+    "open; then how many of a sample two fresh linear programs each (SciPy, no code of ours) find open. "
+    "What is printed was measured on another day."
+)
+MORE = "All figures: [docs/benchmarks.md](docs/benchmarks.md)."
+
+
+def table(results: Results, chosen: tuple[tuple[str, str, str], ...]) -> str:
+    """One line per comparison: our seconds, theirs, and what is open on both sides."""
+    lines = [HEAD, "|---|---|--:|--:|--:|--:|--:|--:|"]
+    for task, instance, other in chosen:
+        rows = results.of(task, instance)
+        ours = next((row for row in rows if row["role"] == "tablesafe"), None)
+        theirs = next((row for row in rows if row["program"] == other), None)
+        if ours is not None and theirs is not None:
+            lines.append(_line(task, instance, ours, theirs))
+    return "\n".join(lines)
+
+
+def _line(task: str, instance: str, ours: Row, theirs: Row) -> str:
+    """A line of the table; a program without an answer shows its reason in the place of its seconds."""
+    unit = "records" if task in {"tabulate", "flag"} else "cells"
+    way = ours["program"].removeprefix("tablesafe").strip()
+    what = f"{task}{f' ({way})' if way else ''}: {number(ours.get(unit, 0))} {unit} (`{instance}`)"
+    cells = [
+        what, theirs["program"].replace(" (printed)", ""), _seconds(ours), _seconds(theirs),
+        _ratio(theirs, "cpu_ratio"), _ratio(theirs, "value_ratio"), _open(ours), _open(theirs),
+    ]  # fmt: skip
+    return "| " + " | ".join(cells) + " |"
+
+
+def _seconds(row: Row) -> str:
+    if row["role"] == "printed":
+        return "printed"
+    return number(row["cpu_s"]) if row["status"] == "ok" else str(row["status"])
+
+
+def _ratio(row: Row, key: str) -> str:
+    return number(row[key], key) if row.get(key) is not None else "–"
+
+
+def _open(row: Row) -> str:
+    """Open cells by the audit and by the independent programs, with how many of these were asked about."""
+    if row.get("open_by_programs") is None:
+        return "–"
+    audit = f"{row['open_by_audit']}; " if row.get("open_by_audit") is not None else ""
+    return f"{audit}{row['open_by_programs']} of {row['programs_asked']}"
+
+
+def snippet(path: Path = FOLDER / "headline.json") -> str | None:
+    """What stands between the markers of the README; None without results."""
+    from benchmarks import registry
+
+    if not path.exists():
+        return None
+    registry.load()
+    results = Results.read(path)
+    shown = table(results, registry.SUITES["headline"].headline)
+    return f"{shown}\n\n{LEGEND} {machine.sentence(results.machine)} {MORE}"
+
+
+def between_markers(text: str) -> str | None:
+    """What a README has between the markers; None where it has none."""
+    found = re.search(f"{re.escape(BEGIN)}\n(.*?)\n{re.escape(END)}", text, flags=re.DOTALL)
+    return found[1] if found else None
+
+
+def inserted(text: str, table_text: str) -> str:
+    """The README with the table between its markers; unchanged where it has none."""
+    whole = f"{BEGIN}\n{table_text}\n{END}"
+    return re.sub(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", lambda _: whole, text, flags=re.DOTALL)

@@ -1,0 +1,145 @@
+"""Cox & Kelly (2003): adjustments that keep statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tablesafe as ts
+from reproduce.cases import cox_kelly, loaded
+from reproduce.layout import head, table, three, whole
+from tablesafe.methods.adjust.measures import Relation
+
+NAME = "cox-kelly"
+PAPER = (
+    "L. H. Cox and J. P. Kelly, *Balancing Data Quality and Confidentiality for Tabular Data* (2003), Tables 1 to 7."
+)
+LINEAR = {"lp_variance": "variance", "lp_correlation": "correlation", "lp_regression": "regression"}
+TABU = {"tabu_variance": "variance", "tabu_correlation": "correlation", "tabu_slope": "regression"}
+WORDS = {"min_sum_abs": "least change"} | {c: f"{n}, linear program" for c, n in LINEAR.items()}
+WORDS |= {c: f"{n}, tabu search" for c, n in TABU.items()}
+
+
+def page() -> str:
+    """The page, in Markdown."""
+    problem = cox_kelly()
+    releases = _releases(problem)
+    lines = head(
+        NAME, "Cox & Kelly: adjustments that keep statistics", PAPER,
+        "Four rows, nine columns, seven sensitive cells. A sensitive cell moves by at least its protection and at "
+        "most half of its value, any other by at most half of it. The paper looks for changes after which the "
+        "published values of the sensitive cells still have the mean of the true ones, and a correlation with them, "
+        "a slope and a ratio of variances near 1.",
+    )  # fmt: skip
+    lines += ["", "## The statistics (sensitive cells, published against true values)", ""]
+    lines += [
+        "Each printed table is given as printed (two decimals) and as its printed cells give it; ours is the least "
+        "change that keeps all three statistics at least as well as the printed table does (linear programming), or "
+        "the best found (tabu search). Changes are summed over all cells of the table, totals included.",
+        *table(
+            ["", "correlation", "slope", "ratio of variances", "sum of changes"],
+            [row for column, release in releases.items() for row in _rows(problem, column, release)],
+        ),
+    ]
+    return "\n".join([*lines, *_best(problem), *_tables(problem, releases)]) + "\n"
+
+
+def _relation(problem: ts.Problem, values: Any) -> Relation:
+    cells = problem.sensitive
+    return Relation.of(problem.table.value[cells], np.asarray(values, dtype=np.float64)[cells])
+
+
+def _releases(problem: ts.Problem) -> dict[str, ts.Release]:
+    """Ours, for each printed table."""
+    found = {"min_sum_abs": ts.protect(problem, ts.Adjust(cost="constant", zeros=True))}
+    for column in LINEAR:
+        printed = _relation(problem, problem.table.columns[column])
+        keep = ts.Keep(
+            correlation=1 - printed.correlation + 1e-6,
+            slope=abs(1 - printed.slope) + 1e-6,
+            variance=abs(1 - printed.variance_ratio) + 1e-6,
+        )
+        found[column] = ts.protect(problem, _linear(keep))
+    for column in TABU:
+        if column == "tabu_correlation":
+            printed = _relation(problem, problem.table.columns[column])
+            keep = ts.Keep(slope=printed.slope - 1, variance=printed.variance_ratio - 1)
+            found[column] = ts.protect(problem, _tabu(keep, correlation=1.0))
+        else:
+            found[column] = ts.protect(problem, _tabu(ts.Keep(), correlation=1.0, slope=1.0, variance=1.0))
+    return found
+
+
+def _linear(keep: ts.Keep) -> ts.Adjust:
+    return ts.Adjust(cost="constant", capacity_percent=50, directions="alternating", keep=keep, time_limit_s=120)
+
+
+def _tabu(keep: ts.Keep, correlation: float = 0.0, slope: float = 0.0, variance: float = 0.0) -> ts.Adjust:
+    search = ts.Tabu(distance=0.0, correlation=correlation, slope=slope, variance=variance, iterations=24, patience=12)
+    return ts.Adjust(
+        cost="constant", capacity_percent=50, directions="alternating", keep=keep, tabu=search, time_limit_s=120
+    )
+
+
+def _rows(problem: ts.Problem, column: str, release: ts.Release) -> list[list[str]]:
+    expected = loaded("cox_kelly_4x9/expected.json")
+    part = expected["tabu_search"][TABU[column]] if column in TABU else expected["linear_programming"][column]
+    theirs = np.asarray(problem.table.columns[column], dtype=float)
+    rows = [
+        [f"**{WORDS[column]}**, printed", *(f"{part[k]:.2f}" for k in ("correlation", "slope", "variance_ratio")), ""]
+    ]
+    for word, values in (("printed cells", theirs), ("ours", release.values)):
+        one = _relation(problem, values)
+        change = np.abs(values - problem.table.value).sum()
+        rows.append(
+            [f"… {word}", f"{one.correlation:.3f}", f"{one.slope:.3f}", f"{one.variance_ratio:.3f}", whole(change)]
+        )
+    return rows
+
+
+def _best(problem: ts.Problem) -> list[str]:
+    rows = []
+    best = {
+        "variance": ts.Keep(variance="best"),
+        "slope": ts.Keep(slope="best"),
+        "correlation": ts.Keep(correlation="best"),
+    }
+    for name, keep in best.items():
+        release = ts.protect(problem, _linear(keep))
+        one = _relation(problem, release.values)
+        change = np.abs(release.values - problem.table.value).sum()
+        rows.append(
+            [
+                f'`ts.Keep({name}="best")`',
+                f"{one.correlation:.3f}",
+                f"{one.slope:.3f}",
+                f"{one.variance_ratio:.3f}",
+                whole(change),
+            ]
+        )
+    return [
+        "## One statistic as well as can be", "", "The mean is kept exactly in all of them.",
+        *table(["", "correlation", "slope", "ratio of variances", "sum of changes"], rows),
+    ]  # fmt: skip
+
+
+def _tables(problem: ts.Problem, releases: dict[str, ts.Release]) -> list[str]:
+    lines = [
+        "## The tables in full",
+        "",
+        "Below each other: true, printed, ours; one number where neither changed it. Row 5 and column 10 are totals, "
+        "sensitive cells are marked *.",
+    ]
+    for column, release in releases.items():
+        rows = []
+        for row in range(1, 6):
+            cells = [problem.table.index(row=str(row), col=str(c)) for c in range(1, 11)]
+            rows.append([str(row), *(_shown(problem, column, release, cell) for cell in cells)])
+        lines += ["", f"{WORDS[column].capitalize()}:", *table(["row", *map(str, range(1, 11))], rows)]
+    return lines
+
+
+def _shown(problem: ts.Problem, column: str, release: ts.Release, cell: int) -> str:
+    values = [problem.table.value[cell], float(problem.table.columns[column][cell]), release.values[cell]]
+    return three(values) + (" *" if problem.sensitivity.mask[cell] else "")

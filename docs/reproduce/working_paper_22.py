@@ -1,0 +1,93 @@
+"""Federal Committee on Statistical Methodology, Working Paper 22: rules side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tablesafe as ts
+from reproduce.cases import loaded
+from reproduce.layout import head, table
+from tablesafe.rules.explorer import as_linear, convert, is_subadditive, sensitivity_of
+
+NAME = "working-paper-22"
+PAPER = (
+    "Federal Committee on Statistical Methodology, *Statistical Policy Working Paper 22: Report on Statistical "
+    "Disclosure Limitation Methodology*, chapter on methods for tabular data, Table 1 and technical notes."
+)
+RULES: dict[str, Any] = {
+    "(2,85)": ts.Dominance(n=2, k=85),
+    "17.65%": convert(ts.Dominance(n=2, k=85), "p_percent", conservatism="less"),
+    "(1,73.91)": ts.Dominance(n=1, k=73.91),
+    "35.29%": ts.PPercent(p=35.29),
+}
+
+
+def page() -> str:
+    """The page, in Markdown."""
+    case = loaded("sensitivity_rules.json")
+    lines = head(
+        NAME, "Working Paper 22: which rule is stricter", PAPER,
+        "The paper relates the rules that offices use: for a p% rule, the pq rule with the same ratio is the same "
+        "rule, and each has a dominance rule that is just less strict. `tablesafe rules convert` computes these.",
+    )  # fmt: skip
+    return "\n".join([*lines, *_table_1(case), *_conversions(), *_sensitivities(case)]) + "\n"
+
+
+def _table_1(case: Any) -> list[str]:
+    rows = []
+    for row in case["table_1"]:
+        p: Any = convert(ts.PQ(p=100 / row["q_over_p"], q=100), "p_percent", conservatism="more")
+        one: Any = convert(p, "dominance_1", conservatism="less")
+        two: Any = convert(p, "dominance_2", conservatism="less")
+        rows.append(
+            [f"q/p = {row['q_over_p']}", *(f"{row[key]:.1f}" for key in ("p", "k1", "k2")), f"{p.p:.1f}",
+             f"{one.k:.1f}", f"{two.k:.1f}"]
+        )  # fmt: skip
+    headers = ["pq rule", "p, printed", "k of (1,k), printed", "k of (2,k), printed", "p, ours", "k of (1,k), ours",
+               "k of (2,k), ours"]  # fmt: skip
+    return ["", "## Table 1", *table(headers, rows)]
+
+
+def _conversions() -> list[str]:
+    two = ts.Dominance(n=2, k=85)
+    less: Any = convert(two, "p_percent", conservatism="less")
+    more: Any = convert(two, "p_percent", conservatism="more")
+    one: Any = convert(more, "dominance_1", conservatism="less")
+    rows = [
+        ["p just less strict than (2,85)", "17.65", f"{less.p:.2f}"],
+        ["p just stricter than (2,85)", "35.29", f"{more.p:.2f}"],
+        ["k of the (1,k) through the same point", "73.91", f"{one.k:.2f}"],
+    ]
+    return ["## The rules of the example", *table(["rule", "printed", "ours"], rows)]
+
+
+def _sensitivities(case: Any) -> list[str]:
+    from dataclasses import replace
+
+    example = case["example"]
+    one, two, three = (example[f"cell_{i}"] for i in (1, 2, 3))
+    cells = {"union_1_2": one + two, "total": one + two + three}
+    words = {"union_1_2": "cells 1 and 2 together", "total": "the total"}
+    rows = []
+    for cell, contributions in cells.items():
+        for name, rule in RULES.items():
+            linear = as_linear(rule)
+            rounded = sensitivity_of(replace(linear, rest=round(linear.rest, 3)), contributions)
+            printed = example["sensitivities"][cell][name]
+            rows.append(
+                [
+                    f"{words[cell]}, {name}",
+                    f"{printed:.2f}",
+                    f"{rounded:.2f}",
+                    f"{sensitivity_of(rule, contributions):.2f}",
+                ]
+            )
+    lines = [
+        "## Technical notes: why a union may be safe", "",
+        "Three cells: one respondent with 100; twenty with 1 each; one with 100. Nobody reports in two of them. "
+        "Sensitive is what is above zero. The paper computes with weights rounded to three decimals (5.667, 2.833, "
+        "2.834); so does the third column. The last is without that rounding.",
+        *table(["sensitivity of", "printed", "ours, weights as printed", "ours, exact"], rows),
+    ]  # fmt: skip
+    additive = ", ".join(f"{name}: {'yes' if is_subadditive(rule) else 'no'}" for name, rule in RULES.items())
+    return [*lines, f"Subadditive, so that a union of safe cells is safe: {additive}."]

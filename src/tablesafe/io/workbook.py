@@ -1,0 +1,67 @@
+"""Read one sheet of a workbook in a process of its own, with bounded memory and time.
+
+A workbook of a few kilobytes can claim a cell in the last row of the last column, and readers make room for all before
+it; where there is none, the whole process is ended on the spot. So the process that is ended must not be ours.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import polars as pl
+
+from tablesafe.errors import InvalidFile, MissingExtra
+from tablesafe.files import read_bytes_probe
+from tablesafe.untrusted import VARIABLE, read_limit, refused_as, require_bounded_zip
+
+CHILD = Path(__file__).with_name("workbook_child.py")
+ROOM = 2 << 30
+"""Memory that the other process may use beyond the limit of a file, for its libraries."""
+TIME_LIMIT_S = 900.0
+
+
+def load_sheet(path: Path, sheet: str | None) -> tuple[pl.DataFrame, str]:
+    """The rows of a sheet, by default the only one, and its name; the first row names the columns."""
+    try:
+        import fastexcel  # noqa: F401
+    except ImportError:
+        raise MissingExtra("Reading Excel files", "excel") from None
+    read_bytes_probe(path)
+    if zipfile.is_zipfile(path):
+        require_bounded_zip(path)
+    about, data = _ask_child(path, sheet)
+    if "error" in about:
+        raise InvalidFile(
+            f"{path.name} is not an Excel file, or is damaged: {about['error']}\n\n"
+            f"Hint: open it in a spreadsheet program and save it again."
+        )
+    sheets = [str(name) for name in about["sheets"]]
+    listed = ", ".join(map(repr, sheets))
+    if sheet is None and len(sheets) != 1:
+        raise InvalidFile(f"{path.name} has {len(sheets)} sheets: {listed}.\n\nHint: name one.")
+    if sheet is not None and sheet not in sheets:
+        raise InvalidFile(f"{path.name} has no sheet {sheet!r}; it has {listed}.\n\nHint: name one of these.")
+    chosen = sheet or sheets[0]
+    with refused_as(f"Sheet {chosen!r} of {path.name} cannot be read", "save it again in a spreadsheet program."):
+        return pl.read_ipc_stream(data), chosen
+
+
+def _ask_child(path: Path, sheet: str | None) -> tuple[dict[str, list[str]], bytes]:
+    limit = read_limit() + ROOM
+    command = [sys.executable, "-I", str(CHILD), str(path.absolute()), sheet or "", str(limit)]
+    try:
+        found = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise InvalidFile(f"{path.name} cannot be read in {TIME_LIMIT_S:g} seconds.\n\nHint: save it as CSV.") from None
+    head, _, data = found.stdout.partition(b"\n")
+    if found.returncode != 0 or not head:
+        raise InvalidFile(
+            f"{path.name} is damaged, or needs more memory than {limit:,} bytes: reading it failed.\n\n"
+            f"Hint: is a cell far below or far right of the table in use? {VARIABLE}=16GB raises the limit."
+        )
+    about: dict[str, list[str]] = json.loads(head)
+    return about, data

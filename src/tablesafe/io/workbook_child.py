@@ -1,0 +1,43 @@
+"""The process that opens a workbook for `workbook`: it is run by its path and imports nothing of tablesafe.
+
+It writes one line of JSON, `{"sheets": [...]}` or `{"error": "..."}`, and after it the chosen sheet as an Arrow stream.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+
+
+def main(path: str, sheet: str, limit: int) -> None:
+    """Write the sheet, or the only one if none is named, to standard output; say what is wrong otherwise."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    import fastexcel
+    import pyarrow as pa
+
+    try:
+        workbook = fastexcel.read_excel(path)
+        sheets = list(workbook.sheet_names)
+        chosen = sheet or (sheets[0] if len(sheets) == 1 else "")
+        batch = workbook.load_sheet(chosen).to_arrow() if chosen in sheets else None
+    except BaseException as error:  # a panic of compiled code is no Exception
+        _say({"error": (str(error).strip().splitlines() or [type(error).__name__])[0][:200]})
+        return
+    _say({"sheets": sheets, "rows": None if batch is None else batch.num_rows})
+    if batch is not None:
+        with pa.ipc.new_stream(sys.stdout.buffer, batch.schema) as stream:
+            stream.write_batch(batch)
+
+
+def _say(document: dict[str, object]) -> None:
+    sys.stdout.buffer.write(json.dumps(document).encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,41 @@
+"""Who does the work of a run: this process, others of this machine, or a cluster; with a memory, if one is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from tablesafe.job.model import Job
+from tablesafe.methods import Method, PublishIntervals, Suppress
+from tablesafe.pipeline.checkpoint import Checkpoint
+from tablesafe.solve.cluster import cluster
+from tablesafe.solve.processes import Processes
+from tablesafe.solve.remembering import Remembering
+
+
+@contextmanager
+def executing(job: Job, kept: Checkpoint) -> Iterator[Executor | None]:
+    """The executor that the job asks for; none means this process. New processes are fresh: forking copies locks."""
+    asked = job.run
+    with ExitStack() as stack:
+        executor: Executor | None = None
+        if asked.executor == "processes":
+            executor = stack.enter_context(Processes(asked.workers))
+        elif asked.executor == "dask":
+            keys = None if asked.certificates is None else job.resolve(asked.certificates)
+            temporary = None if asked.temporary is None else job.resolve(asked.temporary)
+            executor = stack.enter_context(cluster(asked.workers, asked.scheduler, keys, temporary))
+        yield Remembering(executor, kept) if kept.wanted else executor
+
+
+def with_executor(method: Method, executor: Executor | None) -> Method:
+    """The method with somebody to do its work, if it can be shared."""
+    match method:
+        case Suppress():
+            return replace(method, executor=executor)
+        case PublishIntervals():
+            return replace(method, suppress=replace(method.suppress, executor=executor))
+        case _:
+            return method

@@ -1,0 +1,176 @@
+"""A summary as one HTML page that needs nothing else: no network, no fonts, and a script of its own for folding."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from tablesafe.report.axis import Axis
+from tablesafe.report.cells import WITHHELD_TEXT, Kind
+from tablesafe.report.excerpt import Slice
+from tablesafe.report.summary import Summary
+from tablesafe.report.verdict import BETWEEN
+
+CONTENTS = {
+    "in": "What went in", "rules": "What is confidential", "table": "The table", "sensitive": "Sensitive cells",
+    "attacks": "Attacks", "loss": "What it cost", "method": "How it was protected", "audit": "How it was audited",
+    "again": "How to make it again",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCell:
+    """A cell of the page."""
+
+    main: str
+    sign: str
+    small: str
+    """The true value, below a changed one."""
+    css: str
+    hover: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A code with its label."""
+
+    code: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A line of the page."""
+
+    code: str
+    label: str
+    depth: int
+    children: bool
+    cells: tuple[ShownCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSlice:
+    """A slice of the page."""
+
+    name: str
+    corner: str
+    open_depth: int
+    columns: tuple[Heading, ...]
+    rows: tuple[ShownRow, ...]
+
+
+def render(summary: Summary, pictures: Mapping[str, str] | None = None) -> str:
+    """The page; `pictures` are SVG elements by the name of their place."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("tablesafe.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    script, slices = _asset("page.js"), tuple(_slice(each) for each in summary.excerpt.slices)
+    absent = {"sensitive": not summary.margins, "attacks": not (summary.attacks or summary.chance)}
+    page = environment.get_template("page.html.jinja").render(
+        s=summary,
+        slices=slices,
+        foldable=any(row.children for each in slices for row in each.rows),
+        legend=_legend(summary),
+        tiles=_tiles(summary),
+        contents=[(key, name) for key, name in CONTENTS.items() if not absent.get(key, False)],
+        pictures=pictures or {},
+        figure=figure,
+        cell_words="" if len(summary.dimensions) < 2 else BETWEEN.join(line.name for line in summary.dimensions),
+        style=_colours(summary) + _asset("page.css"),
+        script=script,
+        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+    return page.lstrip()
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("tablesafe.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _colours(summary: Summary) -> str:
+    """A class per kind of cell that the table has: its tint, and the colour of its sign."""
+    kinds = dict.fromkeys([*_legend(summary), *(line.kind for line in summary.statuses), Kind.ABSENT])
+    rules = [f".{k.css} {{ background: {k.colour}; }} .{k.css} sup, .{k.css} b {{ color: {k.ink}; }}" for k in kinds]
+    white = [f".{Kind.OPEN.css} {{ color: {Kind.OPEN.ink}; font-weight: 700; }}"] if Kind.OPEN in kinds else []
+    return "\n".join([*rules, *white, ""])
+
+
+def _legend(summary: Summary) -> list[Kind]:
+    """The kinds of cells that the whole table has."""
+    return list(summary.excerpt.slices[0].layout.counts())
+
+
+def _tiles(summary: Summary) -> list[tuple[str, str]]:
+    """The figures that come first."""
+    tiles = [(f"{summary.cells:,}", "cells")]
+    if summary.sensitive is not None:
+        tiles.append((f"{summary.sensitive:,}", "sensitive"))
+    tiles.append((f"{summary.withheld:,}", "withheld"))
+    if summary.changes is not None:
+        tiles.append((f"{int(dict(summary.changes.measures)['cells changed']):,}", "changed"))
+    elif summary.may_differ:
+        tiles.append((f"{summary.may_differ:,}", "can differ from the true value"))
+    if summary.attacks:
+        tiles.append(
+            (f"{max(line.share for line in summary.attacks):.0%}", "of sensitive cells guessed by the best attack")
+        )
+    return [*tiles, (summary.method.replace("_", " "), "method")]
+
+
+def _slice(each: Slice) -> ShownSlice:
+    layout, window = each.layout, each.window
+    across = "" if not layout.columns.name else f" by {layout.columns.name}"
+    depth, children = each.depth, each.has_children
+    return ShownSlice(
+        each.name,
+        f"{layout.rows.name}{across}",
+        each.open_depth,
+        tuple(_heading(layout.columns, line) for line in window.columns.tolist()),
+        tuple(
+            ShownRow(*_code(layout.rows, line), depth[i], children[i], _cells(each, i))
+            for i, line in enumerate(window.rows.tolist())
+        ),
+    )
+
+
+def _code(axis: Axis, line: int) -> tuple[str, str]:
+    code, label = str(axis.codes[line]), str(axis.labels[line])
+    return code, label if label != code else ""
+
+
+def _heading(axis: Axis, line: int) -> Heading:
+    return Heading(*_code(axis, line))
+
+
+def _cells(each: Slice, i: int) -> tuple[ShownCell, ...]:
+    window = each.window
+    return tuple(
+        _cell(text, truth, kind, window.hover(i, j))
+        for j, (text, truth, kind) in enumerate(zip(window.text[i], window.truth[i], window.kind[i], strict=True))
+    )
+
+
+def _cell(text: str, truth: str, kind: Kind, hover: str) -> ShownCell:
+    """Withheld values show the truth in the office; a changed one has it below."""
+    hidden = text in ("", WITHHELD_TEXT) and bool(truth)
+    main, small = (truth, "") if hidden else (text, truth if truth != text else "")
+    return ShownCell(main, "" if kind.sign == main else kind.sign, small, kind.css, hover)
+
+
+def figure(value: float, digits: int) -> str:
+    """A number with so many significant digits, separators of thousands and no exponent where it can be helped."""
+    if abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    return f"{value:,.{digits}g}"

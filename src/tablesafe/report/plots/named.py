@@ -1,0 +1,82 @@
+"""Plots by name, for job files and other places that ask for one in words: `intervals.svg`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+
+from tablesafe.attack.scores import Scores
+from tablesafe.audit.findings import Findings
+from tablesafe.errors import InvalidInput, InvalidOption
+from tablesafe.files import did_you_mean
+from tablesafe.problem import Problem
+from tablesafe.quality import quality
+from tablesafe.release import Release
+from tablesafe.report.plots.changes import accuracy_by_size, percent_changes
+from tablesafe.report.plots.densities import densities
+from tablesafe.report.plots.heatmap import heat_map
+from tablesafe.report.plots.intervals import intervals
+from tablesafe.report.plots.plot import FORMATS, Plot
+from tablesafe.report.plots.progress import progress
+from tablesafe.report.plots.regions import sensitivity_regions
+from tablesafe.report.plots.style import COLOURS
+from tablesafe.report.trace import Trace
+from tablesafe.rules.explorer import safe_region
+from tablesafe.rules.sensitivity import Rule
+
+NAMES = (
+    "regions", "intervals", "densities", "heat_map", "changes", "percent_changes", "accuracy_by_size", "progress",
+)  # fmt: skip
+"""What a run can be asked to draw for the office; `changes` is the heat map by change."""
+
+
+def require_plot_name(name: str) -> None:
+    """Refuse a file name that says no plot, or a format that is not written."""
+    path = PurePath(name)
+    if path.name != name or path.stem not in NAMES or path.suffix.lower().lstrip(".") not in FORMATS:
+        near = did_you_mean(path.stem, list(NAMES))
+        raise InvalidOption(
+            f"{name!r} is no name of a plot.\n\n"
+            f"Hint: {near + ' ' if near else ''}plots are {', '.join(NAMES)}, each with "
+            f"{', '.join(f'.{ending}' for ending in FORMATS)}, and no folder."
+        )
+
+
+def named_plot(
+    name: str,
+    problem: Problem,
+    release: Release,
+    findings: Findings | None = None,
+    scores: Scores | None = None,
+    trace: Trace | None = None,
+) -> Plot | None:
+    """Draw the plot of this name for the office; None where there is nothing to draw it from. Internal only."""
+    ways: dict[str, Callable[[], Plot | None]] = {
+        "regions": lambda: _regions(problem.rules),
+        "intervals": lambda: None if findings is None else intervals(findings),
+        "densities": lambda: _densities(scores),
+        "heat_map": lambda: heat_map(release, problem, findings),
+        "changes": lambda: heat_map(release, problem, findings, by="change"),
+        "percent_changes": lambda: percent_changes(quality(problem, release)),
+        "accuracy_by_size": lambda: accuracy_by_size(quality(problem, release)),
+        "progress": lambda: progress(trace) if trace is not None and trace.steps else None,
+    }
+    return ways[PurePath(name).stem]()
+
+
+def _regions(rules: tuple[Rule, ...]) -> Plot | None:
+    """The rules that can be drawn in the triangle of the two largest shares."""
+    drawable = []
+    for rule in rules:
+        try:
+            safe_region(rule)
+        except InvalidInput:
+            continue
+        drawable.append(rule)
+    return sensitivity_regions(drawable[: len(COLOURS)]) if drawable else None
+
+
+def _densities(scores: Scores | None) -> Plot | None:
+    every = () if scores is None else scores.estimates
+    many = [estimate for estimate in every if estimate.density is not None]
+    return densities(many[0]) if many else None

@@ -1,0 +1,125 @@
+"""A report as a file: a page, JSON or a workbook by the ending of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from tablesafe.errors import InvalidOption, InvalidRelease
+from tablesafe.files import write_text
+from tablesafe.problem import Problem
+from tablesafe.release import Release
+from tablesafe.report.document import as_json
+from tablesafe.report.layout import Layout
+from tablesafe.report.page import render
+from tablesafe.report.pictures import pictures
+from tablesafe.report.sheet import write_sheet
+from tablesafe.report.summary import Origin, Summary, summarise
+
+if TYPE_CHECKING:
+    from tablesafe.attack.scores import Scores
+    from tablesafe.audit.findings import Findings
+    from tablesafe.methods.intervals.leaks import Leaks
+    from tablesafe.report.trace import Trace
+
+PAGES, DOCUMENTS, SHEETS = (".html", ".htm"), (".json",), (".xlsx",)
+ENDINGS = (*PAGES, *DOCUMENTS, *SHEETS)
+NO_WORKBOOK = "There is no table.xlsx: Excel files need the extra 'excel' (pip install 'tablesafe[excel]')."
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Subject:
+    """All that a report is about; the public version uses of it only what the release says."""
+
+    problem: Problem = field(repr=False)
+    release: Release = field(repr=False)
+    findings: Findings | None = field(default=None, repr=False)
+    scores: Scores | None = field(default=None, repr=False)
+    leaks: Leaks | None = field(default=None, repr=False)
+    trace: Trace | None = field(default=None, repr=False)
+    """How the method went on, where it told."""
+    origin: Origin = field(default_factory=Origin)
+    intervals: bool = False
+    """Whether the office announces an interval for each changed value."""
+    rows: str | None = None
+    columns: str | None = None
+
+    def summary(self, *, internal: bool) -> Summary:
+        """What the report says, for the office or for the public."""
+        return summarise(
+            self.problem, self.release, self.findings, origin=self.origin, internal=internal, scores=self.scores,
+            leaks=self.leaks, intervals=self.intervals, rows=self.rows, columns=self.columns,
+        )  # fmt: skip
+
+    def layout(self, *, internal: bool) -> Layout:
+        """The table, for the office or for the public."""
+        if internal:
+            return Layout.internal(self.problem, self.release, self.findings, rows=self.rows, columns=self.columns)
+        return Layout.public(self.release, rows=self.rows, columns=self.columns, intervals=self.intervals)
+
+    def with_table_in(self, names: Iterable[str]) -> Self:
+        """The same, with the files that hold the whole table, for pages that show only a part of it."""
+        return replace(self, origin=replace(self.origin, elsewhere=" and ".join(names)))
+
+    def write_internal(self, place: Callable[[str], Path]) -> None:
+        """Write everything for the office: page, JSON and workbook; `place` gives the path of each name.
+
+        Without the extra `excel` there is no workbook, and the page says so.
+        """
+        names, subject = ["cells.csv"], self
+        if find_spec("xlsxwriter") is None:
+            subject = replace(self, origin=replace(self.origin, remark=NO_WORKBOOK))
+        elif not write_sheet(self.layout(internal=True), place("table.xlsx"), title=self.origin.title, private=True):
+            names = ["table.xlsx", "cells.csv"]  # nothing of it had to be left out of the workbook
+        subject = subject.with_table_in(names)
+        summary = subject.summary(internal=True)
+        for name in ("report.html", "report.json"):
+            subject.write(place(name), internal=True, summary=summary)
+
+    def write(self, path: str | Path, *, internal: bool, summary: Summary | None = None) -> None:
+        """Write the report as its ending says; an internal one can be read by its owner only."""
+        ending = Path(path).suffix.lower()
+        if ending in SHEETS:
+            write_sheet(self.layout(internal=internal), path, title=self.origin.title, private=internal)
+            return
+        summary = self.summary(internal=internal) if summary is None else summary
+        if ending in DOCUMENTS:
+            write_text(path, as_json(summary), private=internal)
+        elif ending in PAGES:
+            write_text(path, render(summary, pictures(self, internal=internal)), private=internal)
+        else:
+            raise InvalidOption(f"{Path(path).name} ends in {ending!r}.\n\nHint: reports are {', '.join(ENDINGS)}.")
+
+
+def report(
+    problem: Problem,
+    release: Release,
+    findings: Findings | None = None,
+    *,
+    path: str | Path,
+    internal: bool = False,
+    title: str = "",
+    scores: Scores | None = None,
+    intervals: bool = False,
+    rows: str | None = None,
+    columns: str | None = None,
+) -> Path:
+    """Write a report on a release: a page, JSON or a workbook, as the path ends in .html, .json or .xlsx.
+
+    The public version says nothing that the release does not say; `internal=True` writes the office's version, with
+    rule parameters, true values, what attackers derive and the scores of attacks. `intervals` says that the office
+    announces an interval for each changed value. `rows` and `columns` name the dimensions that the table is shown by.
+    """
+    if len(release.values) != len(problem.table):
+        raise InvalidRelease(f"The release has {len(release.values):,} cells, the table {len(problem.table):,}.")
+    origin = Origin(title, made=datetime.now().astimezone())
+    subject = Subject(
+        problem=problem, release=release, findings=findings, scores=scores, origin=origin, intervals=intervals,
+        rows=rows, columns=columns,
+    )  # fmt: skip
+    subject.write(path, internal=internal)
+    return Path(path)

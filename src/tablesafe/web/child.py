@@ -1,0 +1,151 @@
+"""A process that computes for the app: `python -m tablesafe.web.child`, started by `Worker` and by nobody else.
+
+The server must answer while tables are read and programs solved, so nothing of that happens in it. Tasks and answers
+are JSON: whatever a hostile file does to this process, the server only reads text from it. A watcher process ends the
+whole group when the server is gone, however it ended, so that nothing runs on without anybody to stop it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tablesafe.web.confine import confine
+
+HEADER = struct.Struct(">I")
+NICE = 5
+"""How far a process stands back, so that the server answers while all cores compute."""
+OWN = "tablesafe.web."
+"""Only functions of these modules are tasks."""
+
+
+@dataclass(slots=True)
+class Desk:
+    """What a process keeps between tasks: the folder it works in, whatever it has loaded, and whom it tells."""
+
+    folder: Path
+    tell: Callable[[dict[str, Any]], None]
+    """Send an event to the server while a task goes on."""
+    loaded: dict[str, Any] = field(default_factory=dict)
+
+
+def watch(life: int) -> None:
+    """Split off a process that waits for the server's end of a pipe to close, and then kills the whole group."""
+    if os.fork():
+        os.close(life)
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for stream in (0, 1, 2):
+        with contextlib.suppress(OSError):
+            os.close(stream)
+    while os.read(life, 1):
+        pass
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def read_message(stream: BinaryIO) -> Any:
+    """The next message; None when there are no more."""
+    head = stream.read(HEADER.size)
+    if len(head) < HEADER.size:
+        return None
+    return json.loads(stream.read(HEADER.unpack(head)[0]))
+
+
+def write_message(stream: BinaryIO, message: Any) -> None:
+    """Send one message."""
+    body = json.dumps(message, ensure_ascii=False, default=_plain).encode()
+    stream.write(HEADER.pack(len(body)) + body)
+    stream.flush()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: numbers and arrays of NumPy, paths, sets."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    return str(value)
+
+
+def serve(requests: BinaryIO, answers: BinaryIO, folder: Path) -> None:
+    """Do one task after another until there are no more."""
+    desk = Desk(folder, lambda event: write_message(answers, {"event": event}))
+    while (request := _next(requests)) is not None:
+        try:
+            value = task_of(request["task"])(desk, *request["arguments"])
+            answer = {"value": value}
+        except BaseException as error:  # an interrupt too is an answer
+            answer = {"error": describe(error)}
+        _sent(answers, answer)
+
+
+def _next(requests: BinaryIO) -> Any:
+    """The next task; an interrupt that comes when there is none to stop means nothing."""
+    while True:
+        try:
+            return read_message(requests)
+        except KeyboardInterrupt:
+            continue
+
+
+def _sent(answers: BinaryIO, answer: dict[str, Any]) -> None:
+    """Send an answer, whole, even if it is interrupted meanwhile."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    write_message(answers, answer)
+
+
+def task_of(name: str) -> Callable[..., Any]:
+    """The function that a task names."""
+    module, _, function = name.partition(":")
+    if not module.startswith(OWN):
+        raise ValueError("not a task of the app")
+    found: Callable[..., Any] = getattr(import_module(module), function)
+    return found
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """An error for the page: in the user's words if it is one of ours, otherwise only its kind.
+
+    What other errors say may hold a value of the data.
+    """
+    from tablesafe.errors import Interrupted, TablesafeError
+
+    if isinstance(error, (KeyboardInterrupt, Interrupted)):
+        return {"kind": "Interrupted", "message": "Stopped: nothing was written.", "hint": ""}
+    if isinstance(error, TablesafeError):
+        message, _, hint = str(error).partition("\n\nHint: ")
+        return {"kind": type(error).__name__, "message": message, "hint": hint}
+    if isinstance(error, MemoryError):
+        hint = "try fewer dimensions, or a machine with more memory."
+        return {"kind": "MemoryError", "message": "There is not enough memory for this table.", "hint": hint}
+    message = f"tablesafe failed ({type(error).__name__})."
+    return {"kind": type(error).__name__, "message": message, "hint": "run the job file from the shell with --debug."}
+
+
+def main() -> None:
+    """Take the pipes that the server left, and serve."""
+    life, folder, workspace, allowed = int(sys.argv[1]), *map(Path, sys.argv[2:4]), sys.argv[4]
+    watch(life)
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 1)  # what a library prints is no answer, and may hold values
+    os.dup2(nowhere, 2)
+    os.umask(0o077)
+    os.nice(NICE)
+    os.chdir(folder)
+    confine(workspace, Path(allowed) if allowed else None)
+    serve(sys.stdin.buffer, answers, folder)
+
+
+if __name__ == "__main__":
+    main()

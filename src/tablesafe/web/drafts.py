@@ -1,0 +1,111 @@
+"""A job that is still being made: plain data, as a TOML file holds it; what is wrong with it, key by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tablesafe.job import Job
+from tablesafe.job.checks import INTERNAL, input_files
+from tablesafe.job.decode import Fault, default_of, options
+from tablesafe.job.lines import KeyPath
+from tablesafe.job.load import examine
+from tablesafe.job.model import RunOptions
+from tablesafe.job.toml import toml_key, toml_value
+
+Draft = dict[str, Any]
+JOB_FILE = "job.toml"
+RUN_KEYS = {"engine", "memory_limit", "executor", "workers"}
+"""What a job in the app may say about where it runs; other keys name folders and machines."""
+
+
+def toml_of(draft: Mapping[str, Any]) -> str:
+    """Plain data as TOML text. What is None is left out: TOML has nothing."""
+    return "\n".join(_lines(draft, ())).strip("\n") + "\n"
+
+
+def _lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    nested = {key: value for key, value in table.items() if _is_nested(value, path)}
+    for key, value in table.items():
+        if key not in nested and value is not None:
+            yield f"{toml_key(key)} = {toml_value(_filled(value))}"
+    for key, value in nested.items():
+        here = (*path, key)
+        name = ".".join(map(toml_key, here))
+        if isinstance(value, Mapping):
+            holds_tables = bool(value) and all(_is_nested(inner, here) for inner in value.values())
+            yield from () if holds_tables else ("", f"[{name}]")
+            yield from _lines(value, here)
+        else:
+            for inner in value:
+                yield from ("", f"[[{name}]]")
+                yield from _lines(inner, here)
+
+
+def _is_nested(value: Any, path: tuple[str, ...]) -> bool:
+    """Whether a value is written as tables of its own; deep inside, on one line."""
+    if isinstance(value, Mapping):
+        return len(path) < 2
+    return not path and isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
+
+
+def _filled(value: Any) -> Any:
+    """The value without what is None."""
+    if isinstance(value, Mapping):
+        return {key: _filled(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, (list, tuple)):
+        return [_filled(inner) for inner in value if inner is not None]
+    return value
+
+
+def look_over(draft: Mapping[str, Any], folder: Path, files: Mapping[str, Path]) -> tuple[Job | None, list[Fault]]:
+    """The job of a draft that is to stand in `folder`, and what is wrong with it: the messages of the command line.
+
+    Besides, it may read only the files given, and write only below its own folder.
+    """
+    job, faults = examine(_filled(draft), folder / JOB_FILE, {})
+    if job is None:
+        return None, faults
+    known = {fault.path for fault in faults}
+    faults += [fault for fault in (*_foreign(job, files), *_outside(job)) if fault.path not in known]
+    return job, faults
+
+
+def _foreign(job: Job, files: Mapping[str, Path]) -> Iterator[Fault]:
+    for path, name in input_files(job):
+        if name not in files:
+            yield Fault(path, f"{name!r} is no file of this workspace: upload it, or choose it in the folder.")
+
+
+def _outside(job: Job) -> Iterator[Fault]:
+    output = job.output
+    named = [(("output", "release", i), name) for i, name in enumerate(output.release)]
+    reports = [(("output", "report"), name) for name in output.reports]
+    internal = [] if output.internal is None else [(("output", "internal"), output.internal)]
+    places: list[tuple[KeyPath, str]] = [*named, *reports, *internal]
+    for path, name in places:
+        parts = Path(name).parts
+        if Path(name).is_absolute() or ".." in parts or any(part.startswith(".") for part in parts):
+            yield Fault(path, f"{name!r} must be a path below the folder of the job.")
+    for key, spec in options(RunOptions).items():
+        if key not in RUN_KEYS and getattr(job.run, key) != default_of(spec):
+            yield Fault(
+                ("run", key), f"{key!r} is for the command line: the app runs jobs on this machine, in its folder."
+            )
+
+
+def with_outputs(job: Job) -> Job:
+    """The job with a release, a report and an internal folder, where it names none."""
+    output = job.output
+    stem = Path(job.source.file).stem or "table"
+    return replace(
+        job,
+        output=replace(
+            output,
+            release=output.release or (f"public/{stem}.csv", f"public/{stem}.xlsx"),
+            report=output.report or "public/report.html",
+            internal=output.internal or INTERNAL,
+        ),
+    )

@@ -1,0 +1,247 @@
+"""The page Dimensions: build hierarchies by looking at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+
+from tablesafe.errors import TablesafeError
+from tablesafe.job.model import Dimension, TableOptions
+from tablesafe.web.forms import form_of
+from tablesafe.web.pages import looking
+from tablesafe.web.pages.fields import field
+from tablesafe.web.pages.screen import Screen, heading, named, show_error
+
+KINDS = {
+    "flat": "one total over all codes",
+    "prefixes": "by the beginnings of codes",
+    "hrc": "from a hierarchy file (.hrc)",
+    "levels": "from columns, one per level",
+    "pairs": "from pairs of parent and child",
+    "equations": "from equations",
+    "auto": "as the other keys say",
+}
+KEYS: dict[str, tuple[str, ...]] = {
+    "flat": (),
+    "prefixes": ("lengths", "filler", "hierarchy", "columns"),
+    "hrc": ("hierarchy", "indent"),
+    "levels": ("hierarchy", "columns"),
+    "pairs": ("hierarchy", "columns"),
+    "equations": ("equations",),
+    "auto": ("hierarchy", "columns"),
+}
+"""Which keys matter for which way of writing a hierarchy."""
+SHAPING = ("hierarchy", "columns", "lengths", "filler", "equations", "indent")
+ALWAYS = ("total", "labels", "missing", "column")
+WAIT_S = 0.25
+MOST_LENGTH = 8
+SMALL = 80
+"""Trees of no more codes are unfolded whole."""
+
+
+def page(screen: Screen) -> None:
+    """Build the page."""
+    heading("Dimensions", "Say how the codes of each dimension add up, and look at the tree while you do.")
+    screen.fault_list()
+    names = list(screen.draft.get("dimensions", {}))
+    if not names:
+        ui.label("There are no dimensions yet: on the page Data, say which columns are dimensions.").classes("ts-card")
+        return
+    with ui.tabs().props("align=left no-caps dense active-color=primary indicator-color=primary") as tabs:
+        for name in names:
+            ui.tab(name)
+    with ui.tab_panels(tabs, value=names[0], animated=False).classes("w-full bg-transparent").props("keep-alive"):
+        for name in names:
+            with ui.tab_panel(name).classes("p-0 pt-3"):
+                _dimension(screen, name)
+    _linked(screen)
+
+
+def _dimension(screen: Screen, name: str) -> None:
+    path = ("dimensions", name)
+    entries = {entry.name: entry for entry in form_of(Dimension).entries}
+    with ui.element("div").classes("ts-cols"):
+        with named(ui.element("section").classes("ts-card"), f"How {name} is built"):
+            ui.html("How it is built", tag="h2")
+
+            @ui.refreshable
+            def keys() -> None:
+                for key in KEYS[_kind(screen, path)]:
+                    control = field(screen, entries[key], (*path, key))
+                    if key == "lengths" and isinstance(control, ui.input):
+                        _Lengths(screen, path, control)
+
+            now = _kind(screen, path)
+            ui.select(
+                KINDS, value=now, label="kind", on_change=lambda e: _choose(screen, path, str(e.value), keys)
+            ).props("outlined dense").classes("w-full")
+            screen.fault_line((*path, "kind"))
+            keys()
+            ui.separator().classes("my-2")
+            for key in ALWAYS:
+                field(screen, entries[key], (*path, key))
+            screen.fault_line(path)
+        with named(ui.element("section").classes("ts-card"), f"Tree of {name}"):
+            ui.html("What it looks like", tag="h2")
+            _Tree(screen, name)
+
+
+def _kind(screen: Screen, path: tuple[str, str]) -> str:
+    given = screen.get((*path, "kind"))
+    if given in KINDS:
+        return str(given)
+    said = screen.get(path) or {}
+    if str(said.get("hierarchy", "")).lower().endswith(".hrc"):
+        return "hrc"
+    if "lengths" in said or "filler" in said:
+        return "prefixes"
+    return "equations" if "equations" in said else "auto" if "hierarchy" in said else "flat"
+
+
+def _choose(screen: Screen, path: tuple[str, str], kind: str, keys: Any) -> None:
+    """Another way to build it; what only the way before this one needed is taken out."""
+    for key in SHAPING:
+        if key not in KEYS[kind]:
+            screen.get(path).pop(key, None)
+    screen.get(path)["kind"] = kind
+    screen.changed()
+    keys.refresh()
+
+
+class _Lengths:
+    """Lengths of codes to click on, beside the field to write them in: the tree changes with each."""
+
+    def __init__(self, screen: Screen, path: tuple[str, str], control: ui.input) -> None:
+        self.screen, self.path, self.control = screen, (*path, "lengths"), control
+        self.boxes: dict[int, ui.checkbox] = {}
+        with ui.element("fieldset").classes("ts-row"):
+            ui.html("Levels are the first … letters of a code", tag="legend").classes("ts-note")
+            for length in range(1, MOST_LENGTH + 1):
+                self.boxes[length] = ui.checkbox(
+                    str(length), value=length in self.now, on_change=lambda e, n=length: self._turn(n, bool(e.value))
+                ).props("dense")
+        screen.on_page.append(self._follow)
+
+    @property
+    def now(self) -> set[int]:
+        """The lengths that are set."""
+        given = self.screen.get(self.path)
+        return {length for length in given if isinstance(length, int)} if isinstance(given, list) else set()
+
+    def _turn(self, length: int, on: bool) -> None:
+        wanted = sorted(self.now | {length} if on else self.now - {length})
+        if set(wanted) != self.now:
+            self.control.set_value(", ".join(map(str, wanted)))
+
+    def _follow(self) -> None:
+        """Tick what was written."""
+        for length, box in self.boxes.items():
+            if not box.is_deleted and box.value != (length in self.now):
+                box.set_value(length in self.now)
+
+
+class _Tree:
+    """The tree of a dimension, drawn anew a moment after the draft changed."""
+
+    def __init__(self, screen: Screen, name: str) -> None:
+        self.screen, self.name, self.shown = screen, name, ""
+        self.search = ui.input("Find a code", on_change=lambda e: self._filter(str(e.value or "")))
+        self.search.props("outlined dense clearable debounce=200").classes("w-full")
+        self.box = ui.element("div").classes("w-full")
+        self.waiting = ui.element("div")  # timers live outside the box, which is cleared
+        self.tree: ui.tree | None = None
+        self.busy = self.again = False
+        screen.on_page.append(self.later)
+        ui.timer(0.01, self.draw, once=True)
+
+    def later(self) -> None:
+        """Draw it anew in a moment, if what it is made from has changed."""
+        if repr(self._made_from()) != self.shown and not self.box.is_deleted:
+            with self.waiting:
+                ui.timer(WAIT_S, self.draw, once=True)
+
+    def _made_from(self) -> Any:
+        draft = self.screen.draft
+        return draft.get("source"), draft.get("dimensions", {}).get(self.name), self.screen.files
+
+    async def draw(self) -> None:
+        """Have the tree built, and show it; of several changes only the last counts."""
+        if self.busy:
+            self.again = True
+            return
+        made_from = repr(self._made_from())
+        if made_from == self.shown:
+            return
+        self.busy, self.shown = True, made_from
+        part = {"source": self.screen.draft.get("source"), "dimensions": {self.name: self._made_from()[1]}}
+        try:
+            found = await self.screen.compute(looking.tree, part, self.name)
+            self._show(found)
+        except TablesafeError as error:
+            if not self.box.is_deleted:
+                with self.box.clear():
+                    show_error(error)
+        finally:
+            self.busy = False
+        if self.again:
+            self.again = False
+            await self.draw()
+
+    def _show(self, found: dict[str, Any]) -> None:
+        if self.box.is_deleted or not found["codes"]:
+            return
+        with self.box.clear():
+            sums = "1 sum" if found["sums"] == 1 else f"{found['sums']:,} sums"
+            ui.label(
+                f"{found['codes']:,} codes, {found['leaves']:,} of them at the bottom, {found['levels']} levels, {sums}"
+            ).classes("ts-note py-1").props("role=status")
+            for note in found["notes"]:
+                ui.label(note).classes("ts-note")
+            for equation in found["equations"]:
+                ui.label(equation).classes("font-mono text-sm")
+            with ui.element("div").classes("ts-scroll"):
+                self.tree = ui.tree(found["nodes"], label_key="label").props("dense")
+                self.tree.expand(None if found["codes"] <= SMALL else [node["id"] for node in found["nodes"]])
+        self.screen.say(f"{self.name}: {found['codes']:,} codes in {found['levels']} levels.")
+
+    def _filter(self, text: str) -> None:
+        if self.tree is not None:
+            self.tree.set_filter(text)
+            if text:
+                self.tree.expand()
+
+
+def _linked(screen: Screen) -> None:
+    """Several linked tables over some of the dimensions, for those who publish no full cube."""
+    entries = {entry.name: entry for entry in form_of(TableOptions).entries}
+
+    def add() -> None:
+        screen.put(
+            ("tables",), [*(screen.get(("tables",)) or []), {"dimensions": list(screen.draft["dimensions"])[:2]}]
+        )
+        tables.refresh()
+
+    def remove(at: int) -> None:
+        rest = [table for number, table in enumerate(screen.get(("tables",)) or []) if number != at]
+        screen.put(("tables",), rest or None)
+        tables.refresh()
+
+    with ui.element("details").classes("ts-card mt-4"):
+        with ui.element("summary"):
+            ui.html("Linked tables", tag="h2").classes("inline-block")
+        ui.label("Without any, one table over all dimensions is made.").classes("ts-note")
+        screen.fault_line(("tables",))
+
+        @ui.refreshable
+        def tables() -> None:
+            columns, screen.columns = screen.columns, list(screen.draft.get("dimensions", {}))
+            for at, _ in enumerate(screen.get(("tables",)) or []):
+                with ui.element("div").classes("ts-inside").props(f'role=group aria-label="Table {at + 1}"'):
+                    for entry in entries.values():
+                        field(screen, entry, ("tables", at, entry.name))
+                    ui.button("Remove", on_click=lambda at=at: remove(at)).props("flat dense color=primary")
+            screen.columns = columns
+            ui.button("Add a table", icon="add", on_click=add).props("outline color=primary")
+
+        tables()

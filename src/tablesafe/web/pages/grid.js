@@ -1,0 +1,205 @@
+// A table of any size: only the cells in view are asked for and drawn. Keys: arrows, Page Up/Down, Home, End, Enter folds.
+const ROW = 28, HEAD = 30, TALLEST = 8e6, MARGIN = 8;
+
+export default {
+  template: `<div class="ts-grid-box">
+    <div ref="pane" class="ts-grid" tabindex="0" role="grid" :aria-label="label" :aria-rowcount="rows + 1"
+         :aria-colcount="columns + 1" @scroll.passive="scrolled" @keydown="pressed" @mousemove="pointed" @mouseleave="left"
+         @click="clicked"></div>
+    <div ref="bubble" class="ts-bubble" role="tooltip" hidden></div>
+    <div ref="told" class="ts-told" aria-live="polite"></div>
+  </div>`,
+  props: { label: String, version: Number, group: String, width: Number, side: Number },
+  data: () => ({ rows: 0, columns: 0, at: [0, 0] }),
+  mounted() {
+    this.pane = this.$refs.pane;
+    this.sizer = document.createElement("div");
+    this.sizer.className = "ts-sizer";
+    this.heads = document.createElement("div");
+    this.heads.className = "ts-heads";
+    this.heads.setAttribute("role", "row");
+    this.body = document.createElement("div");
+    this.body.className = "ts-body";
+    this.pane.append(this.heads, this.sizer);
+    this.sizer.append(this.body);
+    this.watcher = new ResizeObserver(() => this.look());
+    this.watcher.observe(this.pane);
+    this.onGroup = (e) => this.follow(e.detail);
+    window.addEventListener("ts-grid-scroll", this.onGroup);
+    this.look(true);
+  },
+  beforeUnmount() {
+    this.watcher.disconnect();
+    window.removeEventListener("ts-grid-scroll", this.onGroup);
+  },
+  watch: {
+    version() { this.look(true); },
+  },
+  methods: {
+    cell() { return Math.max(this.width || 96, this.wide || 0); },
+    aside() { return this.side || 250; },
+    tall() { return Math.min(this.rows * ROW, TALLEST); },
+    // Where the view would be were the table drawn at its full height: browsers do not scroll further than some 10^7 px.
+    top() {
+      const full = this.rows * ROW, room = this.pane.clientHeight - HEAD;
+      if (full <= TALLEST) return this.pane.scrollTop;
+      return this.pane.scrollTop * (full - room) / Math.max(this.tall() - room, 1);
+    },
+    span() {
+      const high = this.pane.clientHeight - HEAD, wide = this.pane.clientWidth - this.aside(), w = this.cell();
+      if (!this.rows) return [0, Math.ceil(high / ROW) + MARGIN, 0, Math.ceil(wide / w) + 2];
+      const first = Math.max(Math.floor(this.top() / ROW) - MARGIN, 0);
+      const last = Math.min(Math.ceil((this.top() + high) / ROW) + MARGIN, this.rows);
+      const left = Math.max(Math.floor(this.pane.scrollLeft / w) - 2, 0);
+      const right = Math.min(Math.ceil((this.pane.scrollLeft + wide) / w) + 2, this.columns);
+      return [first, last, left, Math.max(right, Math.min(left + 1, this.columns))];
+    },
+    look(again) {
+      if (!this.pane || !this.pane.clientHeight) return;
+      this.pane.style.height = HEAD + Math.max(this.rows, 3) * ROW + 18 + "px";
+      this.sizer.style.height = this.tall() + "px";
+      this.sizer.style.width = this.aside() + this.columns * this.cell() + "px";
+      this.heads.style.width = this.sizer.style.width;
+      const want = this.span(), key = want.join() + "/" + this.version;
+      if (key !== this.asked || again) { this.asked = key; this.$emit("window", want); }
+      this.place();
+    },
+    scrolled() {
+      this.look();
+      this.$refs.bubble.hidden = true;
+      if (this.group && !this.following)
+        window.dispatchEvent(new CustomEvent("ts-grid-scroll",
+          { detail: { group: this.group, from: this.$el, top: this.pane.scrollTop, left: this.pane.scrollLeft } }));
+      this.following = false;
+    },
+    follow(d) {
+      if (d.group !== this.group || d.from === this.$el) return;
+      if (this.pane.scrollTop === d.top && this.pane.scrollLeft === d.left) return;
+      this.following = true;
+      this.pane.scrollTop = d.top;
+      this.pane.scrollLeft = d.left;
+    },
+    // Python answers a window with its part of the table: {first, left, heads, rows: [{head, depth, fold, key, cells}]}
+    fill(part) {
+      const [rows, columns] = part.count, other = rows !== this.rows || columns !== this.columns;
+      let longest = 0;
+      for (const row of part.rows) for (const cell of row.cells) longest = Math.max(longest, cell[0].length);
+      const wide = Math.min(7.6 * longest + 36, 200), wider = wide > (this.wide || 0);
+      if (wider) this.wide = Math.ceil(wide);
+      this.held = part;
+      this.rows = rows;
+      this.columns = columns;
+      this.at = [Math.min(this.at[0], Math.max(rows - 1, 0)), Math.min(this.at[1], Math.max(columns - 1, 0))];
+      this.draw();
+      if (other || wider) this.look();
+    },
+    draw() {
+      const part = this.held, w = this.cell();
+      if (!part) return;
+      const heads = [this.made("div", "ts-corner", part.corner || "", { role: "columnheader" })];
+      heads[0].style.width = this.aside() + "px";
+      heads.push(this.gap(part.left * w));
+      part.heads.forEach((head, j) => {
+        const box = this.made("div", "ts-head", "", { role: "columnheader", title: head.title, "aria-colindex": part.left + j + 2 });
+        box.style.width = w + "px";
+        if (head.fold) box.append(this.fold(head, "column"));
+        box.append(document.createTextNode(head.text));
+        heads.push(box);
+      });
+      this.heads.replaceChildren(...heads);
+      this.body.replaceChildren(...part.rows.map((row, i) => this.line(row, part.first + i, part.left, w)));
+      this.place();
+      this.mark();
+    },
+    line(row, i, left, w) {
+      const line = this.made("div", "ts-line", "", { role: "row", "aria-rowindex": i + 2 });
+      const side = this.made("div", "ts-side" + (row.depth === 0 ? " ts-top" : ""), "", { role: "rowheader", title: row.title });
+      side.style.width = this.aside() + "px";
+      side.style.paddingLeft = 8 + row.depth * 16 + "px";
+      side.append(row.fold ? this.fold(row, "row") : this.made("span", "ts-nofold", ""), document.createTextNode(row.text));
+      line.append(side, this.gap(left * w));
+      row.cells.forEach((cell, j) => {
+        const box = this.made("div", "ts-cell " + cell[1], "", { role: "gridcell", "aria-colindex": left + j + 2 });
+        box.style.width = w + "px";
+        box.dataset.at = i + "," + (left + j);
+        box.append(document.createTextNode(cell[0]));
+        if (cell[2]) box.append(this.made("span", "ts-sign", cell[2], { "aria-hidden": "true" }));
+        box.tsHover = cell[3];
+        line.append(box);
+      });
+      return line;
+    },
+    fold(one, axis) {
+      const open = one.fold === "open";
+      const button = this.made("button", "ts-fold", open ? "▾" : "▸",
+        { type: "button", tabindex: "-1", "aria-expanded": String(open), "aria-label": (open ? "Fold " : "Unfold ") + one.text });
+      button.tsKey = [axis, one.key];
+      return button;
+    },
+    gap(width) { const g = this.made("div", "ts-gap", ""); g.style.width = width + "px"; return g; },
+    made(tag, name, text, attributes) {
+      const node = document.createElement(tag);
+      node.className = name;
+      if (text) node.textContent = text;
+      for (const key in attributes || {}) if (attributes[key] != null) node.setAttribute(key, attributes[key]);
+      return node;
+    },
+    place() {
+      if (!this.held) return;
+      this.body.style.transform = `translateY(${this.pane.scrollTop + this.held.first * ROW - this.top()}px)`;
+    },
+    mark() {
+      this.body.querySelectorAll(".ts-at").forEach((n) => n.classList.remove("ts-at"));
+      const node = this.body.querySelector(`[data-at="${this.at.join()}"]`);
+      if (node) node.classList.add("ts-at");
+      return node;
+    },
+    clicked(e) {
+      const fold = e.target.closest(".ts-fold");
+      if (fold) { this.$emit("fold", fold.tsKey); return; }
+      const cell = e.target.closest(".ts-cell");
+      if (cell) { this.at = cell.dataset.at.split(",").map(Number); this.tell(); }
+    },
+    pressed(e) {
+      const page = Math.max(Math.floor((this.pane.clientHeight - HEAD) / ROW) - 1, 1), [r, c] = this.at;
+      const moves = {
+        ArrowDown: [r + 1, c], ArrowUp: [r - 1, c], ArrowLeft: [r, c - 1], ArrowRight: [r, c + 1], PageDown: [r + page, c],
+        PageUp: [r - page, c], Home: e.ctrlKey ? [0, 0] : [r, 0], End: e.ctrlKey ? [this.rows - 1, this.columns - 1] : [r, this.columns - 1],
+      };
+      if (e.key === "Enter" || e.key === " ") {
+        const row = this.held && this.held.rows[r - this.held.first];
+        if (row && row.fold) this.$emit("fold", ["row", row.key]);
+      } else if (moves[e.key]) {
+        const [row, column] = moves[e.key];
+        this.at = [Math.min(Math.max(row, 0), this.rows - 1), Math.min(Math.max(column, 0), this.columns - 1)];
+        this.reveal();
+        this.tell();
+      } else return;
+      e.preventDefault();
+    },
+    reveal() {
+      const [r, c] = this.at, w = this.cell(), room = this.pane.clientHeight - HEAD;
+      const full = this.rows * ROW, scale = full <= TALLEST ? 1 : Math.max(this.tall() - room, 1) / (full - room);
+      if (r * ROW < this.top()) this.pane.scrollTop = Math.floor(r * ROW * scale);
+      else if ((r + 1) * ROW > this.top() + room) this.pane.scrollTop = Math.ceil(((r + 1) * ROW - room) * scale);
+      if (c * w < this.pane.scrollLeft) this.pane.scrollLeft = c * w;
+      else if ((c + 1) * w > this.pane.scrollLeft + this.pane.clientWidth - this.aside())
+        this.pane.scrollLeft = (c + 1) * w - this.pane.clientWidth + this.aside();
+    },
+    tell() {
+      const node = this.mark();
+      this.$refs.told.textContent = node ? node.tsHover.replaceAll("\n", ". ") : "";
+      this.$emit("cell", this.at);
+    },
+    pointed(e) {
+      const cell = e.target.closest(".ts-cell"), bubble = this.$refs.bubble;
+      if (!cell || !cell.tsHover) { bubble.hidden = true; return; }
+      bubble.textContent = cell.tsHover;
+      bubble.hidden = false;
+      const box = bubble.getBoundingClientRect();
+      bubble.style.left = Math.min(e.clientX + 14, window.innerWidth - box.width - 8) + "px";
+      bubble.style.top = (e.clientY + 18 + box.height > window.innerHeight ? e.clientY - box.height - 10 : e.clientY + 18) + "px";
+    },
+    left() { this.$refs.bubble.hidden = true; },
+  },
+};

@@ -1,0 +1,175 @@
+"""The page Method: choose how to protect, run it in the background, watch it, stop it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+
+from tablesafe.errors import TablesafeError
+from tablesafe.job.model import AttackOptions, AuditOptions, Output, RunOptions
+from tablesafe.web.forms import form_of
+from tablesafe.web.pages.curve import curve
+from tablesafe.web.pages.fields import chosen, fields, folded, plain
+from tablesafe.web.pages.screen import Screen, heading, show_error
+from tablesafe.web.runs import Run, State
+
+TICK_S = 0.5
+SECTIONS = (("Audit", AuditOptions, "audit"), ("Attack", AttackOptions, "attack"), ("Output", Output, "output"),
+            ("Where the work is done", RunOptions, "run"))  # fmt: skip
+WORDS = {
+    State.QUEUED: "waiting", State.RUNNING: "running", State.STOPPING: "stopping: keeping the best answer",
+    State.DONE: "done", State.OPEN: "finished, but open", State.FAILED: "failed", State.STOPPED: "stopped",
+}  # fmt: skip
+STAGES = {"read": "Read", "tabulate": "Tabulate", "rules": "Rules", "protect": "Protect", "audit": "Audit",
+          "attack": "Attack", "write": "Write"}  # fmt: skip
+
+
+def page(screen: Screen) -> None:
+    """Build the page."""
+    heading(
+        "Method", "Choose how to protect the sensitive cells, then run. The release is audited before it is written."
+    )
+    screen.fault_list()
+    with ui.element("div").classes("ts-cols wide"):
+        with ui.element("div"):
+            with ui.element("section").classes("ts-card").props('aria-label="Method"'):
+                ui.html("Method", tag="h2")
+                if screen.get(("method",)) is None and screen.draft:
+                    screen.draft["method"] = {"name": "suppress"}
+                chosen(screen, "method", ("method",))
+                screen.fault_line(("method",))
+            for title, kind, at in SECTIONS:
+                folded(title, partial(_section, screen, kind, at))
+        with ui.element("div").classes("sticky top-16"):
+            _runs(screen)
+
+
+def _section(screen: Screen, kind: type[Any], at: str) -> None:
+    form = form_of(kind)
+    ui.label(plain(form.summary)).classes("ts-note")
+    fields(screen, form, (at,))
+
+
+def _runs(screen: Screen) -> None:
+    @ui.refreshable
+    def listed() -> None:
+        for run in reversed(screen.runs.runs.values()):
+            _Watched(screen, run)
+
+    def start() -> None:
+        problem.clear()
+        screen.forget()
+        if not screen.draft or screen.faults:
+            with problem:
+                many = f"{len(screen.faults)} things are wrong" if len(screen.faults) != 1 else "Something is wrong"
+                words = f"{many} with the job:" if screen.draft else "Choose data first."
+                ui.label(words).classes("ts-fault")
+                for fault in screen.faults:
+                    ui.label(fault.message).classes("ts-fault")
+            screen.say("The job cannot run yet.")
+            return
+        try:
+            run = screen.runs.start()
+        except TablesafeError as error:
+            with problem:
+                show_error(error)
+            return
+        screen.say(f"{run.id} has started.")
+        listed.refresh()
+
+    with ui.element("section").classes("ts-card").props('aria-label="Run"'):
+        ui.html("Run", tag="h2")
+        ui.button("Run the job", icon="play_arrow", on_click=start).props("color=primary size=lg").classes("w-full")
+        problem = ui.element("div").props("role=alert")
+    screen.redraw = listed.refresh
+    listed()
+
+
+class _Watched:
+    """One run, as it goes on."""
+
+    def __init__(self, screen: Screen, run: Run) -> None:
+        self.screen, self.run, self.seen, self.points = screen, run, "", -1
+        with ui.element("section").classes("ts-card").props(f'aria-label="{run.id}"'):
+            with ui.element("div").classes("ts-row justify-between"):
+                ui.label(f"{run.id}: {run.title}").classes("font-medium").props("role=heading aria-level=3")
+                self.state = ui.label().classes("ts-note").props("role=status aria-live=polite")
+            self.bar = ui.element("div").classes("ts-bar").props("role=progressbar aria-label=Progress")
+            with self.bar:
+                self.fill = ui.element("div")
+            self.stage = ui.label().classes("text-sm pt-1")
+            self.plot = ui.html("", sanitize=False).classes("ts-plot")
+            self.told = ui.element("div")
+            with ui.element("div").classes("ts-row pt-2"):
+                self.stop = ui.button("Stop and keep the best answer", icon="stop", on_click=self._stop)
+                self.stop.props("color=negative outline")
+                self.look = ui.button("Look at the result", icon="arrow_forward", on_click=self._look)
+                self.look.props("color=primary")
+                self.gone = ui.button("Remove", on_click=self._remove).props(
+                    f'flat color=primary aria-label="Remove {run.id}"'
+                )
+        self.timer = ui.timer(TICK_S, self.tick)
+        screen.timers.append(self.timer)
+        self.tick()
+
+    def tick(self) -> None:
+        """Show where the run is."""
+        run = self.run
+        if self.state.is_deleted:
+            self.timer.cancel()
+            return
+        self.state.set_text(f"{WORDS[run.state]}, {run.seconds:,.0f} s" if not run.state.ended else _ended(run))
+        share = run.done / run.total if run.done is not None and run.total else None
+        if run.state.ended:
+            share = 1.0
+        self.fill.style(replace="" if share is None else f"width: {share:.0%}")
+        self.bar.classes(add="unknown" if share is None else "", remove="" if share is None else "unknown")
+        self.stage.set_text("" if run.state.ended else f"{STAGES.get(run.stage, run.stage)}: {run.message}{run.detail}")
+        if len(run.history) != self.points:
+            self.points = len(run.history)
+            self.plot.set_content(curve(run.history))
+        self._buttons()
+        if run.state.ended:
+            self.timer.deactivate()
+            self._end()
+
+    def _buttons(self) -> None:
+        run = self.run
+        self.stop.set_visibility(not run.state.ended)
+        self.stop.set_text("End now, keep nothing" if run.state is State.STOPPING else "Stop and keep the best answer")
+        self.look.set_visibility(bool(run.facts))
+        self.gone.set_visibility(run.state.ended)
+
+    def _end(self) -> None:
+        run = self.run
+        with self.told.clear():
+            if run.error is not None:
+                show_error(run.error)
+                self.screen.blame(run.job_text, run.error)
+            for warning in run.facts.get("warnings", []):
+                ui.label(warning).classes("ts-note")
+        self.screen.say(f"{run.id}: {_ended(run)}.")
+        for listener in self.screen.after_change:
+            listener()
+
+    def _stop(self) -> None:
+        self.run.stop()
+        self.screen.say(f"{self.run.id}: stopping.")
+        self.tick()
+
+    def _look(self) -> None:
+        self.screen.shown_run = self.run.id
+        ui.navigate.to("/result")
+
+    async def _remove(self) -> None:
+        await self.screen.runs.remove(self.run.id)
+        self.screen.say(f"{self.run.id} is removed.")
+        self.screen.redraw()
+
+
+def _ended(run: Run) -> str:
+    """How a run ended, in a few words."""
+    words = WORDS[run.state] + (": safe" if run.safe else "")
+    return f"{words}, after {run.seconds:,.1f} s"

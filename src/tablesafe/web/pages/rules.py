@@ -1,0 +1,147 @@
+"""The page Rules: choose rules and watch the sensitive cells change as the sliders move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+
+from tablesafe.job.model import ProblemOptions
+from tablesafe.web.forms import form_of
+from tablesafe.web.pages import looking
+from tablesafe.web.pages.fields import fields, folded, rule_list
+from tablesafe.web.pages.screen import Screen, heading, show_error
+from tablesafe.web.pages.tableview import TableView
+from tablesafe.web.worker import TaskFailed
+
+WAIT_S = 0.15
+
+
+def page(screen: Screen) -> None:
+    """Build the page."""
+    heading("Rules", "Say which cells are sensitive. The number and the list on the right change while you do.")
+    screen.fault_list()
+    with ui.element("div").classes("ts-cols wide"):
+        with ui.element("div"):
+            screen.fault_line(("rules",))
+            rule_list(screen, ("rules",))
+            with ui.element("div").classes("pt-4"):
+                folded(
+                    "What an attacker knows, and what must stay as it is",
+                    lambda: fields(screen, form_of(ProblemOptions), ("problem",)),
+                )
+        with ui.element("div").classes("sticky top-16"):
+            live = _Live(screen)
+    with ui.element("section").classes("ts-card mt-4").props('aria-label="The table"'):
+        ui.html("The table", tag="h2")
+        ui.label("With its sensitive cells, as the rules stand. Nothing is protected yet.").classes("ts-note")
+        holder = ui.element("div").classes("w-full")
+        ui.button("Look at the table", icon="table_view", on_click=lambda: _look(screen, live, holder)).props(
+            "outline color=primary"
+        )
+
+
+async def _look(screen: Screen, live: _Live, holder: ui.element) -> None:
+    """Show the table of the job; it follows the rules as they change."""
+    if live.view is None and live.shown:
+        live.view = TableView(screen, holder)
+        await live.view.show({"job": {"of": {"job": live.shown}}}, truths=False)
+
+
+class _Live:
+    """The sensitive cells of the rules as they stand; of several changes only the last is computed."""
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen, self.shown, self.before = screen, "", -1
+        self.view: TableView | None = None
+        self.busy = self.again = False
+        with ui.element("section").classes("ts-card").props('aria-label="Sensitive cells"'):
+            ui.html("Sensitive cells", tag="h2")
+            self.number = ui.label("–").classes("ts-big")
+            self.of = ui.label().classes("ts-note").props("role=status aria-live=polite")
+            self.error = ui.element("div")
+            self.rows = ui.element("div").classes("ts-scroll")
+            self.waiting = ui.element("div")  # timers live outside what is cleared
+        with ui.element("section").classes("ts-card").props('aria-label="Where the rules draw the line"'):
+            ui.html("Where the rules draw the line", tag="h2")
+            self.plot = ui.html("", sanitize=False).classes("ts-plot")
+        screen.on_page.append(self.later)
+        ui.timer(0.01, self.draw, once=True)
+
+    def later(self) -> None:
+        """Compute in a moment."""
+        if not self.rows.is_deleted:
+            with self.waiting:
+                ui.timer(WAIT_S, self.draw, once=True)
+
+    async def draw(self) -> None:
+        """Compute and show."""
+        if self.busy:
+            self.again = True
+            return
+        self.busy = True
+        try:
+            text = self._text()
+            if text is not None and text != self.shown:
+                self.shown = text
+                self._show(await self.screen.compute(looking.sensitive, text))
+                if self.view is not None:
+                    self.view.change(of={"job": text})
+                svg = await self.screen.compute(looking.regions, text)
+                if not self.plot.is_deleted:
+                    self.plot.set_content(svg or "These rules do not weigh contributors.")
+        except TaskFailed as error:
+            if not self.error.is_deleted:
+                with self.error.clear():
+                    show_error(error)
+                self.screen.blame(self.shown, error)
+        finally:
+            self.busy = False
+        if self.again:
+            self.again = False
+            await self.draw()
+
+    def _text(self) -> str | None:
+        """The job file, when there is nothing wrong with it."""
+        if not self.screen.draft:
+            self.of.set_text("Choose data first.")
+            return None
+        if self.screen.faults:
+            self.of.set_text("There is something wrong with the job: see the fields marked ✕.")
+            return None
+        return self.screen.workspace.job_text()
+
+    def _show(self, found: dict[str, Any]) -> None:
+        if self.rows.is_deleted:
+            return
+        self.error.clear()
+        number, cells = found["sensitive"], found["cells"]
+        change = number - self.before if self.before >= 0 else 0
+        self.before = number
+        self.number.set_text(f"{number:,}")
+        moved = f", {abs(change):,} {'more' if change > 0 else 'fewer'} than before" if change else ""
+        by = "; ".join(f"{name}: {count:,}" for name, count in found["by_rule"].items())
+        self.of.set_text(f"of {cells:,} cells ({number / max(cells, 1):.1%}){moved}. {by}")
+        with self.rows.clear():
+            _cells(found["rows"], number)
+
+
+def _cells(rows: list[dict[str, Any]], number: int) -> None:
+    if not rows:
+        ui.label("No cell is sensitive.").classes("ts-note")
+        return
+    counted = rows[0]["contributors"] is not None
+    heads = {"cell": "Cell", "value": "Value", **({"contributors": "From"} if counted else {}), "why": "By",
+             "hide": "Hide within"}  # fmt: skip
+    with ui.element("table").classes("ts-list small"):
+        with ui.element("thead"), ui.element("tr"):
+            for key, head in heads.items():
+                ui.html(head, tag="th").props("scope=col").classes("num" if key in {"value", "contributors"} else "")
+        with ui.element("tbody"):
+            for row in rows:
+                with ui.element("tr"):
+                    for key in heads:
+                        with ui.element("td").classes("num" if key in {"value", "contributors"} else "tight"):
+                            ui.label(str(row[key]))
+    if number > len(rows):
+        ui.label(f"The {len(rows)} largest of {number:,}.").classes("ts-note pt-1")

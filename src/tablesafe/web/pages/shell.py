@@ -1,0 +1,145 @@
+"""The frame around every page: the steps on the left, what happens above, the job file at hand, the content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nicegui import ui
+
+from tablesafe.web.pages import compare, data, dimensions, method, result, rules
+from tablesafe.web.pages.grid import kind_css
+from tablesafe.web.pages.screen import Screen, step_of
+from tablesafe.web.sessions import Session
+
+STEPS: dict[str, tuple[str, Callable[[Screen], None]]] = {
+    "/": ("Data", data.page),
+    "/dimensions": ("Dimensions", dimensions.page),
+    "/rules": ("Rules", rules.page),
+    "/method": ("Method", method.page),
+    "/result": ("Result", result.page),
+    "/compare": ("Compare", compare.page),
+}
+"""The pages by their addresses, in the order in which people use them."""
+
+
+def build(session: Session) -> None:
+    """Build the app for one open page of a session."""
+    ui.page_title("tablesafe")
+    ui.add_head_html('<link rel="stylesheet" href="/assets/app.css">')
+    ui.add_head_html(f"<style>{kind_css()}</style>")
+    ui.colors(primary="#0b5a8a", negative="#a33b00", positive="#00694d")
+    screen = Screen(session.workspace, session.runs)
+    with ui.element("div").classes("ts-app"):
+        panel = _header(screen)
+        steps = _steps(screen)
+        main = ui.element("main").classes("ts-main")
+        with main:
+            pages = ui.sub_pages({path: _builder(screen, path, steps) for path in STEPS})
+            pages.classes("w-full")
+    ui.skip_link("Skip to the content", target=main)
+    screen.after_change += [steps.refresh, panel.refresh]
+    screen.check()
+
+
+def _builder(screen: Screen, path: str, steps: ui.refreshable) -> Callable[[], None]:  # type: ignore[type-arg]
+    name, draw = STEPS[path]
+
+    def build_step() -> None:
+        came_from, screen.step = screen.step, name
+        screen.start_page()
+        ui.page_title(f"{name} – tablesafe")
+        draw(screen)
+        screen.check()
+        steps.refresh(path)
+        if came_from:  # whoever came by keyboard goes on reading here
+            ui.run_javascript("document.querySelector('main h1')?.focus()")
+
+    return build_step
+
+
+def _header(screen: Screen) -> ui.refreshable:  # type: ignore[type-arg]
+    with ui.element("header").classes("ts-header"):
+        ui.link("tablesafe", "/").classes("ts-brand")
+        title = ui.label().classes("ts-title")
+        screen.status_line()
+        button = ui.button("Job file", icon="description").props("flat dense color=white aria-expanded=false")
+    panel_box = ui.element("aside").classes("ts-job").props('aria-label="Job file"')
+    button.on_click(lambda: _turn(panel_box, button))
+    panel_box.set_visibility(False)
+
+    @ui.refreshable
+    def panel() -> None:
+        title.set_text(str(screen.draft.get("title") or ""))
+        text = screen.workspace.job_text() if screen.draft else ""
+        with ui.element("div").classes("ts-row justify-between w-full"):
+            ui.label("Job file").props("role=heading aria-level=2").classes("font-medium text-lg")
+            ui.button("Close", on_click=lambda: _turn(panel_box, button)).props("flat dense color=primary")
+        ui.label(
+            "What you do in the app is this file. 'tablesafe run job.toml' beside the same data makes the same release."
+        ).classes("ts-note")
+        ui.html(tag="pre", sanitize=False).classes("ts-code").props(
+            'tabindex=0 aria-label="Text of the job file"'
+        ).set_content(_escaped(text or "# Nothing yet: choose data first.\n"))
+        with ui.element("div").classes("ts-row"):
+            ui.button("Copy", icon="content_copy", on_click=lambda: _copy(screen, text)).props("outline color=primary")
+            ui.button("Download job file", icon="download", on_click=lambda: _download(text)).props("color=primary")
+
+    with panel_box:
+        panel()
+    return panel
+
+
+def _escaped(text: str) -> str:
+    from html import escape
+
+    return escape(text, quote=False)
+
+
+def _turn(box: ui.element, button: ui.button) -> None:
+    box.set_visibility(not box.visible)
+    button.props(f"aria-expanded={'true' if box.visible else 'false'}")
+
+
+def _copy(screen: Screen, text: str) -> None:
+    ui.clipboard.write(text)
+    screen.say("The job file is copied.")
+
+
+def _download(text: str) -> None:
+    ui.download.content(text, "job.toml", "application/toml")
+
+
+def _steps(screen: Screen) -> ui.refreshable:  # type: ignore[type-arg]
+    """The list of pages, with a mark for what is done and what has faults."""
+
+    @ui.refreshable
+    def steps(here: str | None = None) -> None:
+        if here is not None:
+            screen.here = here
+        wrong = {step_of(fault) for fault in screen.faults}
+        with ui.element("ol"):
+            for number, (path, (name, _)) in enumerate(STEPS.items(), start=1):
+                with ui.element("li"), ui.link(target=path) as link:
+                    if path == screen.here:
+                        link.props("aria-current=page")
+                    state = _state(screen, name, wrong)
+                    sign = {"done": "✓", "fault": "!"}.get(state, str(number))
+                    ui.label(sign).classes(f"ts-number {state}").props("aria-hidden=true")
+                    ui.label(name)
+                    if state == "fault":
+                        ui.label("has errors").classes("ts-hidden")
+
+    with ui.element("nav").classes("ts-steps").props('aria-label="Steps"'):
+        steps()
+    return steps
+
+
+def _state(screen: Screen, name: str, wrong: set[str]) -> str:
+    """Whether a step is done, wrong, or neither."""
+    if name in {"Result", "Compare"}:
+        enough = 1 if name == "Result" else 2
+        finished = [run for run in screen.runs.runs.values() if run.facts]
+        return "done" if len(finished) >= enough else ""
+    if not screen.draft:
+        return ""
+    return "fault" if name in wrong else "done"

@@ -1,0 +1,119 @@
+"""The table with what can be chosen about it: dimensions down and across, filters, folding, true values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nicegui import events, ui
+
+from tablesafe.errors import TablesafeError
+from tablesafe.web.pages import windows
+from tablesafe.web.pages.grid import Grid
+from tablesafe.web.pages.screen import Screen, show_error
+
+
+def ask(screen: Screen) -> Any:
+    """What answers the windows of a grid."""
+
+    async def answer(view: Mapping[str, Any], span: list[int]) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = await screen.compute(windows.window, view, span)
+        except TablesafeError as error:
+            screen.say(str(error).partition("\n")[0])
+            return None
+        return found
+
+    return answer
+
+
+class TableView:
+    """A grid, or several that move together, under one set of choices."""
+
+    def __init__(self, screen: Screen, holder: ui.element) -> None:
+        self.screen, self.holder = screen, holder
+        self.grids: list[Grid] = []
+
+    async def show(self, views: Mapping[str, Mapping[str, Any]], *, truths: bool = True) -> None:
+        """Show one table, or several side by side; the names stand above them."""
+        first = next(iter(views.values()))
+        try:
+            about = await self.screen.compute(windows.about, first)
+        except TablesafeError as error:
+            if not self.holder.is_deleted:
+                with self.holder.clear():
+                    show_error(error)
+            return
+        kinds = {kind[0]: kind for kind in about["kinds"]}
+        for view in list(views.values())[1:]:
+            kinds |= {kind[0]: kind for kind in (await self.screen.compute(windows.about, view))["kinds"]}
+        if len(views) > 1:  # their numbers differ
+            kinds = {word: (*kind[:4], None) for word, kind in kinds.items()}
+        if self.holder.is_deleted:
+            return
+        with self.holder.clear():
+            with ui.element("div").classes("ts-row pb-2"):
+                self._choices(about)
+                if truths:
+                    ui.checkbox("Show true values", on_change=lambda e: self.change(truth=bool(e.value)))
+                ui.button("Unfold all", on_click=lambda: self.change(opened="all", turned={})).props(
+                    "flat dense color=primary"
+                )
+                ui.button("Fold all", on_click=lambda: self.change(opened="none", turned={})).props(
+                    "flat dense color=primary"
+                )
+            _legend(list(kinds.values()))
+            with ui.element("div").classes("flex gap-4 w-full"):
+                for name, view in views.items():
+                    with ui.element("div").classes("flex-1 min-w-0"):
+                        if len(views) > 1:
+                            ui.html(name, tag="h3")
+                        label = f"Table of {name}: arrow keys move, Enter folds"
+                        self.grids.append(
+                            Grid(view, ask(self.screen), label=label, group="tables", narrow=len(views) > 1)
+                        )
+            for grid in self.grids:
+                grid.peers = [other for other in self.grids if other is not grid]
+
+    def _choices(self, about: Mapping[str, Any]) -> None:
+        names = about["dimensions"]
+        if len(names) > 1:
+            for axis, label in (("rows", "Down"), ("columns", "Across")):
+                ui.select(
+                    names, value=about[axis], label=label, on_change=lambda e, a=axis: self._axis(a, str(e.value))
+                ).props("outlined dense options-dense").classes("min-w-36")
+        self.filters = ui.element("div").classes("ts-row")
+        self._filters(about)
+
+    def _filters(self, about: Mapping[str, Any]) -> None:
+        with self.filters.clear():
+            for name, code in about["filters"].items():
+                options = dict(about["choices"][name])
+                ui.select(
+                    options, value=code, label=name, with_input=len(options) > 20,
+                    on_change=lambda e, n=name: self._hold(n, e),
+                ).props("outlined dense options-dense").classes("min-w-44")  # fmt: skip
+
+    async def _axis(self, axis: str, name: str) -> None:
+        other = "columns" if axis == "rows" else "rows"
+        view = self.grids[0].view
+        about = await self.screen.compute(windows.about, view)
+        swapped = {other: about[axis]} if about[other] == name else {other: about[other]}
+        self.change(**{axis: name, **swapped})
+        self._filters(await self.screen.compute(windows.about, self.grids[0].view))
+
+    def _hold(self, name: str, event: events.ValueChangeEventArguments[Any]) -> None:
+        self.change(filters={**(self.grids[0].view.get("filters") or {}), name: event.value})
+
+    def change(self, **changes: Any) -> None:
+        """Show every table otherwise."""
+        for grid in self.grids:
+            grid.show(**changes)
+
+
+def _legend(kinds: list[tuple[str, str, str, str, int | None]]) -> None:
+    with ui.element("div").classes("pb-2").props('role=list aria-label="What the colours mean"'):
+        for word, sign, css, meaning, number in kinds:
+            with ui.element("div").classes("ts-key").props(f'role=listitem title="{meaning}"'):
+                ui.html(sign, tag="span").classes(css)
+                ui.label(word if number is None else f"{word} ({number:,})")

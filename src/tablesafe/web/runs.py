@@ -1,0 +1,249 @@
+"""Runs of jobs: each in a process of its own, a few at a time, with live progress, a stop and their files.
+
+queued ──► running ──► done            the audit was passed, or the user insisted: the release is written
+   │          │  └───► open            finished, but the audit found the release open: it is not written
+   │          ├──────► failed          an error; the message is the command line's
+   │          └─► stopping ─► done, open, stopped
+   └────────────────────────► stopped  ended by the user with nothing to keep
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tablesafe.errors import InvalidFile, InvalidOption
+from tablesafe.job.checks import input_files
+from tablesafe.job.dump import dump_job
+from tablesafe.web.attacks import Attack
+from tablesafe.web.drafts import JOB_FILE
+from tablesafe.web.logs import note_error
+from tablesafe.web.queue import Queue, State
+from tablesafe.web.tasks import run_job
+from tablesafe.web.worker import Place, TaskFailed, Worker
+from tablesafe.web.workspace import Workspace
+
+__all__ = ["Attack", "Point", "Queue", "Run", "Runs", "State"]
+
+MOST_RUNS = 20
+"""Runs that a workspace keeps; to start another, remove one."""
+MOST_POINTS = 2_000
+"""Points of the curve of bound and incumbent that are kept; then every other one goes."""
+
+
+@dataclass(slots=True)
+class Point:
+    """The best answer and the bound at a moment of a run."""
+
+    seconds: float
+    incumbent: float | None
+    bound: float | None
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One run of a job, and what is known of it. Pages look at it, or wait with `changed()`."""
+
+    id: str
+    path: Path
+    title: str
+    job_text: str
+    state: State = State.QUEUED
+    stage: str = ""
+    message: str = "Waiting for a place"
+    detail: str = ""
+    done: int | None = None
+    total: int | None = None
+    history: list[Point] = field(default_factory=list)
+    """Bound and incumbent over time."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What came out, in numbers: `Result.facts()`, with file names relative to the run's folder."""
+    error: TaskFailed | None = None
+    asked_to_stop: bool = False
+    """Whether the user ended the search for a better answer."""
+    started: float | None = None
+    ended: float | None = None
+    attacks: list[Attack] = field(default_factory=list)
+    _worker: Worker | None = None
+    _task: asyncio.Task[None] | None = None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been running, or ran."""
+        if self.started is None:
+            return 0.0
+        return (time.monotonic() if self.ended is None else self.ended) - self.started
+
+    @property
+    def safe(self) -> bool:
+        """Whether it ended with a release that passed its audit."""
+        return self.facts.get("status") == "safe"
+
+    def stop(self) -> None:
+        """Ask the method for the best answer that it has, or for its first; audit, report and files follow.
+
+        A run that waits ends at once, and a second stop ends any run with nothing.
+        """
+        if self.state is not State.RUNNING:
+            self.kill()
+            return
+        self.asked_to_stop = True
+        self._move(State.STOPPING)
+        if self.stage and self._worker is not None:
+            self._worker.interrupt()
+
+    def kill(self) -> None:
+        """End the run now; nothing is kept."""
+        if not self.state.ended and self._task is not None:
+            self._task.cancel()
+
+    async def changed(self) -> None:
+        """Wait until something about the run changes."""
+        await self._changed.wait()
+
+    async def finished(self) -> None:
+        """Wait for the end of the run."""
+        while not self.state.ended:
+            await self.changed()
+
+    def files(self) -> list[str]:
+        """The files that can be downloaded, relative to the run's folder: the job, what was written."""
+        named = [JOB_FILE, *self.facts.get("files", [])]
+        return [name for name in named if (self.path / name).is_file()]
+
+    def file(self, name: str) -> Path:
+        """A file to download; only those that the run wrote, by exactly the names in `files()`."""
+        if name not in self.files():
+            raise InvalidFile(f"The run has no file {name[:200]!r}.")
+        return self.path / name
+
+    # -- what happens to it ----------------------------------------------------------------------------------------
+
+    def _move(self, state: State) -> None:
+        self.state = state
+        self._notify()
+
+    def _notify(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def _hear(self, event: dict[str, Any]) -> None:
+        if self.asked_to_stop and not self.stage and self._worker is not None:  # it can be told only now
+            self._worker.interrupt()
+        self.stage, self.message, self.detail = event["stage"], event["message"], event.get("detail") or ""
+        self.done, self.total = event.get("done"), event.get("total")
+        if event.get("incumbent") is not None or event.get("bound") is not None:
+            self.history.append(Point(self.seconds, event.get("incumbent"), event.get("bound")))
+            if len(self.history) > MOST_POINTS:
+                del self.history[1:-1:2]
+        self._notify()
+
+    async def _live(self, queue: Queue, who: str, place: Place) -> None:
+        try:
+            async with queue.place(who):
+                self.started = time.monotonic()
+                self.state, self.message = State.RUNNING, "Starting"
+                self._notify()
+                self._worker = await Worker.start(self.path, place)
+                self.facts = await self._worker.call(run_job, tell=self._hear)
+                end = State.DONE if self.facts["release_written"] else State.OPEN
+        except TaskFailed as error:
+            stopped = error.kind == "Interrupted"
+            self.error = error
+            end, self.message = (State.STOPPED if stopped else State.FAILED), error.message
+        except asyncio.CancelledError:
+            end, self.message = State.STOPPED, "Ended by the user."
+        except Exception as error:
+            note_error(error)
+            self.error = TaskFailed(type(error).__name__, "The process for this run could not be started.")
+            end, self.message = State.FAILED, self.error.message
+        finally:
+            if self._worker is not None:
+                await self._worker.close()
+                self._worker = None
+        self.ended = time.monotonic()
+        self._move(end)
+
+
+@dataclass(slots=True)
+class Runs:
+    """The runs of one workspace, the newest last."""
+
+    workspace: Workspace
+    queue: Queue
+    who: str
+    runs: dict[str, Run] = field(default_factory=dict)
+    _started: int = 0
+
+    def start(self) -> Run:
+        """Start a run of the workspace's job as it is now; later changes of the draft or the files do not touch it."""
+        if len(self.runs) >= MOST_RUNS:
+            raise InvalidOption(f"{MOST_RUNS} runs are kept already.\n\nHint: remove one first.")
+        job, text = self.workspace.job(), self.workspace.job_text()
+        assert text == dump_job(job)
+        self._started += 1
+        name = f"run-{self._started}"
+        path = self.workspace.path / "runs" / name
+        path.mkdir(mode=0o700)
+        for _, file in input_files(job):
+            _bring(self.workspace, file, path)
+        (path / JOB_FILE).write_text(text, encoding="utf-8", newline="\n")
+        run = Run(name, path, job.title or Path(job.source.file).name, text)
+        self.runs[name] = run
+        run._task = asyncio.create_task(run._live(self.queue, self.who, self.workspace.place), name=name)
+        return run
+
+    def get(self, name: str) -> Run:
+        """The run of a name."""
+        if name not in self.runs:
+            raise InvalidFile(f"There is no run {name[:200]!r}.")
+        return self.runs[name]
+
+    def attack(
+        self, run: Run, names: tuple[str, ...] = ("all",), *, seed: int = 1, time_limit_s: float = 30.0
+    ) -> Attack:
+        """Attack a finished run in the background; the answer stands in `run.attacks` too."""
+        if run.state not in {State.DONE, State.OPEN}:
+            raise InvalidOption("Only a finished run can be attacked.\n\nHint: wait for its end.")
+        attack = Attack(names)
+        run.attacks.append(attack)
+        living = attack._live(self.workspace, run.id, self.queue, self.who, (seed, time_limit_s))
+        attack._task = asyncio.create_task(living)
+        return attack
+
+    async def remove(self, name: str) -> None:
+        """End a run if it goes on, and remove all that it wrote."""
+        run = self.get(name)
+        await _ended(run)
+        del self.runs[name]
+        shutil.rmtree(run.path, ignore_errors=True)
+
+    async def close(self) -> None:
+        """End every run."""
+        await asyncio.gather(*(_ended(run) for run in self.runs.values()))
+
+
+async def _ended(run: Run) -> None:
+    tasks = [run._task, *(attack._task for attack in run.attacks)]
+    going = [task for task in tasks if task is not None and not task.done()]
+    for task in going:
+        task.cancel()
+    await asyncio.gather(*going, return_exceptions=True)
+
+
+def _bring(workspace: Workspace, name: str, target: Path) -> None:
+    """Put an input beside the job: an upload as a second name of the same file, a file of the folder as a link."""
+    place = target / name
+    if place.exists() or place.is_symlink():
+        return
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    original = workspace.files[name]
+    if original.is_relative_to(workspace.path):
+        place.hardlink_to(original)
+    else:
+        place.symlink_to(workspace.folder.resolve(name))

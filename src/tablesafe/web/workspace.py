@@ -1,0 +1,227 @@
+"""One user's workspace: a private folder with uploads and runs, and the job that is being made.
+
+The folder holds the files under the names by which the job knows them, so that the job file in it, or beside the same
+files anywhere else, is the job that the app runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tablesafe.errors import InvalidFile, InvalidJob
+from tablesafe.job import Job, dump_job
+from tablesafe.job.decode import Fault
+from tablesafe.pipeline.columns import missing_columns
+from tablesafe.web import desk
+from tablesafe.web.drafts import Draft, look_over, toml_of, with_outputs
+from tablesafe.web.folders import Folder
+from tablesafe.web.names import RESERVED, TooLarge, other_name, plain_name
+from tablesafe.web.worker import Place, Worker
+
+MOST_FILES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one user may bring."""
+
+    upload_bytes: int = 1 << 30
+    """Most bytes of one upload."""
+    total_bytes: int = 4 << 30
+    """Most bytes of all uploads of one workspace."""
+
+
+@dataclass(slots=True)
+class Workspace:
+    """What one user works on. The draft is plain data, as a job file holds it: `draft["source"]["file"]`, …"""
+
+    path: Path
+    folder: Folder = field(default_factory=Folder)
+    """The folder of the machine that files may be chosen from."""
+    limits: Limits = field(default_factory=Limits)
+    draft: Draft = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
+    """Every file that the job may read: its name in the job, and where it is."""
+    _looked: tuple[str, Job | None, list[Fault]] | None = None
+    _worker: Worker | None = None
+    _used: float = 0.0
+
+    @classmethod
+    def make(cls, path: Path, folder: Folder, limits: Limits) -> Workspace:
+        """A new workspace in a folder of its own that only this user can enter."""
+        path.mkdir(mode=0o700)
+        (path / "runs").mkdir(mode=0o700)
+        return cls(path, folder, limits)
+
+    # -- files -----------------------------------------------------------------------------------------------------
+
+    async def receive(self, name: str, chunks: AsyncIterator[bytes]) -> str:
+        """Store an upload as it comes in; the name under which the job may use it. Too large a file is refused."""
+        name = plain_name(name)
+        if name in self.files and not self._is_upload(name):
+            name = other_name(name, self.files)
+        if name not in self.files and len(self.files) >= MOST_FILES:
+            raise InvalidFile(f"There are {MOST_FILES} files already.\n\nHint: remove one first.")
+        room = min(self.limits.upload_bytes, self.limits.total_bytes - self._uploaded(besides=name))
+        part = self.path / f".{os.urandom(8).hex()}.part"
+        size = 0
+        try:
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > room:
+                        raise TooLarge(name, room)
+                    file.write(chunk)
+            part.replace(self.path / name)
+        except OSError as error:
+            raise InvalidFile(f"{name} cannot be stored: {error.strerror}.") from error
+        finally:
+            part.unlink(missing_ok=True)
+        self.files[name] = self.path / name
+        return name
+
+    def use(self, name: str) -> str:
+        """Let the job read a file of the allowed folder, under its path there."""
+        target = self.folder.resolve(name)
+        if name in self.files and self._is_upload(name):
+            raise InvalidFile(f"An uploaded file is called {name!r} already.\n\nHint: remove it first.")
+        if name not in self.files and len(self.files) >= MOST_FILES:
+            raise InvalidFile(f"There are {MOST_FILES} files already.\n\nHint: remove one first.")
+        name = PurePosixPath(name).as_posix()
+        link = self.path / name
+        if Path(name).parts[0] in RESERVED:
+            raise InvalidFile(f"{name!r} has a name that the app itself uses.\n\nHint: move the file, or upload it.")
+        try:
+            link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
+        except OSError:
+            taken = Path(name).parts[0]
+            raise InvalidFile(f"An uploaded file is called {taken!r} already.\n\nHint: remove it first.") from None
+        self.files[name] = target
+        return name
+
+    def remove(self, name: str) -> None:
+        """Take a file out of the workspace; a file of the allowed folder stays where it is."""
+        if name in self.files:
+            del self.files[name]
+            (self.path / name).unlink(missing_ok=True)
+
+    def _is_upload(self, name: str) -> bool:
+        return self.files[name] == self.path / name
+
+    def _uploaded(self, besides: str) -> int:
+        """Bytes of the uploads that are there, without the one that is replaced."""
+        return sum(
+            path.stat().st_size for name, path in self.files.items() if name != besides and self._is_upload(name)
+        )
+
+    # -- the job ---------------------------------------------------------------------------------------------------
+
+    def check(self) -> list[Fault]:
+        """Everything that is wrong with the draft: per fault the path of its key and the command line's message."""
+        return self._looked_over()[1]
+
+    def job(self) -> Job:
+        """The job of the draft, with its outputs; raises what the command line would."""
+        job, faults = self._looked_over()
+        if faults or job is None:
+            raise InvalidJob("\n".join(fault.message for fault in faults))
+        return with_outputs(job)
+
+    def job_text(self) -> str:
+        """The job file: what the app runs, and what `tablesafe run` makes the same release of."""
+        job, faults = self._looked_over()
+        return toml_of(self.draft) if faults or job is None else dump_job(with_outputs(job))
+
+    def _looked_over(self) -> tuple[Job | None, list[Fault]]:
+        """The job and its faults; pages ask again and again, so the last answer is kept as long as nothing changes."""
+        key = repr((self.draft, [(name, _stamp(path)) for name, path in self.files.items()]))
+        if self._looked is None or self._looked[0] != key:
+            job, faults = look_over(self.draft, self.path, self.files)
+            if job is not None and not any(fault.path[:2] == ("source", "file") for fault in faults):
+                faults = [*faults, *missing_columns(job)]
+            self._looked = key, job, faults
+        return self._looked[1], list(self._looked[2])
+
+    # -- looking at data, in a process of its own ------------------------------------------------------------------
+
+    async def compute(self, task: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of this package in the worker process of this workspace: `task(desk, *arguments)`.
+
+        Arguments and answer are plain data. `desk.problem_of(d, job_text)` and `desk.result_of(d, run_id)` give the
+        function what it needs, from memory where it was loaded before. Errors come back as `TaskFailed`.
+        """
+        if self._worker is None or not self._worker.alive:
+            self._worker = await Worker.start(self.path, self.place)
+        self._used = time.monotonic()
+        try:
+            return await self._worker.call(task, *arguments)
+        finally:
+            self._used = time.monotonic()
+
+    @property
+    def place(self) -> Place:
+        """Where processes of this workspace may read."""
+        return Place(self.path, self.folder.root)
+
+    async def rest(self, idle_s: float) -> None:
+        """End the worker if it has had nothing to do for a while; the next question starts another."""
+        if self._worker is not None and not self._worker.busy and time.monotonic() - self._used > idle_s:
+            worker, self._worker = self._worker, None
+            await worker.close()
+
+    async def columns(self, name: str | None = None) -> list[dict[str, Any]]:
+        """The columns of a file, by default the source: name, kind, rows, distinct, empty, examples."""
+        found: list[dict[str, Any]] = await self.compute(desk.columns, self._known(name), self._reading())
+        return found
+
+    async def suggest(self, name: str) -> Draft:
+        """A first draft for a file, as `tablesafe init` makes one; the draft itself is not changed."""
+        found: Draft = await self.compute(desk.suggest, self._known(name), self._reading())
+        return found
+
+    async def table(self) -> dict[str, Any]:
+        """Read the table of the draft and tell its numbers: cells, equations, dimensions, sensitive, …"""
+        found: dict[str, Any] = await self.compute(desk.table, dump_job(self.job()))
+        return found
+
+    async def sensitivity(self, rules: list[Mapping[str, Any]]) -> dict[str, Any]:
+        """What other rules would call sensitive, while a slider moves; the draft is not changed."""
+        draft = {**self.draft, "rules": [dict(rule) for rule in rules]}
+        job, faults = look_over(draft, self.path, self.files)
+        if faults or job is None:
+            raise InvalidJob("\n".join(fault.message for fault in faults))
+        found: dict[str, Any] = await self.compute(desk.sensitivity, dump_job(with_outputs(job)))
+        return found
+
+    def _known(self, name: str | None) -> str:
+        name = self.draft.get("source", {}).get("file") if name is None else name
+        if not isinstance(name, str) or name not in self.files:
+            raise InvalidFile("No file is chosen yet.\n\nHint: upload one, or choose one in the folder.")
+        return name
+
+    def _reading(self) -> dict[str, Any]:
+        source = self.draft.get("source", {})
+        return {key: source[key] for key in ("delimiter", "sheet") if isinstance(source.get(key), str)}
+
+    async def close(self) -> None:
+        """End the worker and remove the folder."""
+        if self._worker is not None:
+            await self._worker.close()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """What changes when a file does."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size

@@ -1,0 +1,190 @@
+"""Real processes that are really killed, asked to end, and run out of disk and memory."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from test_disk import leftovers
+
+from tablesafe.verify import verify
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and limits as Linux has them")
+RUN = "import sys; from tablesafe.cli import main; main(sys.argv[1:])"
+POOL = """
+import os, sys, time
+from pathlib import Path
+from tablesafe.solve.processes import Processes
+def wait(folder):
+    (Path(folder) / str(os.getpid())).touch()
+    time.sleep(120)
+if __name__ == "__main__":
+    with Processes(2, method=sys.argv[2]) as pool:
+        futures = [pool.submit(wait, sys.argv[1]) for _ in range(2)]
+        futures[0].result()
+"""
+
+
+def start(job: Path, *options: str, limit: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", RUN, "run", str(job), *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
+
+
+def require_sound(folder: Path) -> bool:
+    """A complete release with its proof, or none; whether there is one."""
+    there = [(folder / "public" / name).exists() for name in ("table.csv", "copy.csv")]
+    if any(there):
+        verify(folder / "internal/certificate.json.gz", release=folder / "public/table.csv")
+    return all(there)
+
+
+@pytest.mark.parametrize("share", [0.55, 0.85, 0.97])
+def test_a_kill_in_the_middle(job: Path, share: float, whole_run_s: float) -> None:
+    process = start(job, "--quiet")
+    time.sleep(whole_run_s * share)
+    process.kill()
+    process.communicate()
+    require_sound(job.parent)
+    again = start(job, "--quiet")
+    _, errors = again.communicate()
+    assert again.returncode == 0, errors
+    assert require_sound(job.parent)
+    assert leftovers(job.parent) == []
+
+
+@pytest.fixture(scope="module")
+def whole_run_s(tmp_path_factory: pytest.TempPathFactory) -> float:
+    """How long a run takes here and now; it says only where the middle is."""
+    from conftest import DATA, JOB
+
+    folder = tmp_path_factory.mktemp("timed")
+    (folder / "scratch").mkdir()
+    (folder / "firms.csv").write_text(DATA, encoding="utf-8")
+    (folder / "job.toml").write_text(JOB, encoding="utf-8")
+    begin = time.monotonic()
+    with start(folder / "job.toml", "--quiet") as process:
+        process.communicate()
+        assert process.returncode == 0
+    return time.monotonic() - begin
+
+
+def test_a_wish_to_end_is_granted_cleanly(job: Path) -> None:
+    """At the moment in which there is most to clean up: the records are being read."""
+    fifo = job.parent / "wait"
+    text = job.read_text(encoding="utf-8")
+    job.write_text(text, encoding="utf-8")
+    script = (
+        "import sys, time, tablesafe.tabulate.run as module\n"
+        "real = module.survey\n"
+        "def slow(scan):\n"
+        f"    open({str(fifo)!r}, 'w').close()\n"
+        "    time.sleep(60)\n"
+        "module.survey = slow\n"
+        "from tablesafe.cli import main\n"
+        "main(['run', sys.argv[1]])\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, str(job)], stderr=subprocess.PIPE, text=True)
+    while not fifo.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    fifo.unlink()
+    assert list((job.parent / "scratch").iterdir()), "there is something to clean up"
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "nothing was written" in errors
+    assert not (job.parent / "public").exists()
+    assert leftovers(job.parent) == []
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_workers_end_with_their_parent(tmp_path: Path, method: str) -> None:
+    script = tmp_path / "pool.py"
+    script.write_text(POOL, encoding="utf-8")
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    parent = subprocess.Popen([sys.executable, str(script), str(seen), method])
+    while len(list(seen.iterdir())) < 2:
+        assert parent.poll() is None
+        time.sleep(0.05)
+    workers = [int(path.name) for path in seen.iterdir()]
+    parent.kill()
+    parent.wait()
+    end = time.monotonic() + 20
+    while time.monotonic() < end and any(alive(pid) for pid in workers):
+        time.sleep(0.05)
+    assert [pid for pid in workers if alive(pid)] == []
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.parametrize("size", [0, 300, 20_000])
+def test_files_that_may_not_grow(job: Path, size: int) -> None:
+    """As on a full disk, in the middle of a file, for whoever writes it."""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    process = start(job, "--quiet", limit=limit)
+    _, errors = process.communicate()
+    assert process.returncode != 0
+    assert "Traceback" not in errors
+    assert not require_sound(job.parent)
+    shutil.rmtree(job.parent / "public", ignore_errors=True)
+    assert leftovers(job.parent) == []
+
+
+@pytest.mark.parametrize("megabytes", [450, 1200])
+def test_too_little_memory(job: Path, megabytes: int) -> None:
+    process = start(job, "--quiet", limit=lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20,) * 2))
+    process.communicate()
+    there = require_sound(job.parent)
+    assert there == (process.returncode == 0)
+
+
+def test_an_input_that_may_not_be_read(job: Path) -> None:
+    (job.parent / "firms.csv").unlink()
+    (job.parent / "firms.csv").symlink_to("/proc/self/mem")
+    process = start(job, "--quiet")
+    _, errors = process.communicate()
+    assert process.returncode == 2, errors
+    assert "Traceback" not in errors
+    assert not (job.parent / "public").exists()
+
+
+def test_the_folder_of_a_living_process_is_not_touched(tmp_path: Path) -> None:
+    from tablesafe.scratch import HIDDEN, private_folder, sweep
+
+    script = (
+        "import sys, time\nfrom tablesafe.scratch import HIDDEN, private_folder\n"
+        "with private_folder(sys.argv[1], prefix=HIDDEN) as made:\n"
+        "    (made / 'secret').write_text('x')\n    print(made, flush=True)\n    time.sleep(60)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    made = Path(process.stdout.readline().strip())
+    sweep(tmp_path, HIDDEN)
+    with private_folder(tmp_path, prefix=HIDDEN) as own:
+        assert own.exists()
+        assert (made / "secret").exists(), "its process lives"
+    process.kill()
+    process.wait()
+    assert (made / "secret").exists(), "nobody was there to remove it"
+    with private_folder(tmp_path, prefix=HIDDEN):
+        assert not made.exists()
+    assert os.listdir(tmp_path) == []  # noqa: PTH208

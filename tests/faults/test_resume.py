@@ -1,0 +1,210 @@
+"""A run that was stopped goes on from its checkpoint, and ends as if it had not been; after a change it does not."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from injection import count, kill_at
+
+from tablesafe.errors import InvalidFile, InvalidOption
+from tablesafe.pipeline import checkpoint, run
+from tablesafe.pipeline import running as pipeline
+from tablesafe.report import writing
+from tablesafe.solve import executor, remembering
+
+NAMES = ("public/table.csv", "internal/cells.csv", "internal/certificate.json.gz", "internal/findings.json")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "pictures", lambda *args, **options: {})
+    monkeypatch.setattr(remembering, "WORTH_S", 0.0)
+
+
+@pytest.fixture
+def always(job: Path) -> Path:
+    """The job in parts, with a checkpoint from its first moment on."""
+    text = job.read_text(encoding="utf-8")
+    text = text.replace('name = "suppress"', 'name = "suppress"\nalgorithm = "modular"')
+    job.write_text(text + 'checkpoint = "kept"\ncheckpoint_after_s = 0\n', encoding="utf-8")
+    return job
+
+
+def contents(job: Path) -> dict[str, bytes]:
+    return {name: (job.parent / name).read_bytes() for name in NAMES}
+
+
+def test_nothing_is_kept_of_a_run_that_ends_well_nor_of_a_short_one(always: Path, job: Path) -> None:
+    run(always)
+    assert not (always.parent / "kept").exists()
+
+
+def test_a_run_killed_at_any_moment_is_resumed_with_the_same_answer(always: Path, tmp_path_factory) -> None:  # type: ignore[no-untyped-def]
+    plain = tmp_path_factory.mktemp("plain") / "job"
+    shutil.copytree(always.parent, plain)
+    total = len(count(plain, lambda: run(plain / "job.toml")))
+    expected = contents(plain / "job.toml")
+    resumed = 0
+    for n in range(2, total, max(1, total // 12)):
+        folder = plain.parent / str(n)
+        shutil.copytree(always.parent, folder)
+        assert kill_at(n, folder, lambda folder=folder: run(folder / "job.toml"))
+        there = (folder / "kept" / checkpoint.ABOUT).exists()
+        resumed += there
+        if there:
+            private = {stat.S_IMODE(path.stat().st_mode) for path in (folder / "kept").iterdir()}
+            assert private == {0o600}
+            assert stat.S_IMODE((folder / "kept").stat().st_mode) == 0o700
+            assert run(folder / "job.toml", resume=True).safe
+        else:
+            with pytest.warns(UserWarning, match="no checkpoint to resume"):
+                assert run(folder / "job.toml", resume=True).safe
+        assert contents(folder / "job.toml") == expected
+        assert not (folder / "kept").exists()
+    assert resumed >= 6
+
+
+def stopped_in_the_audit(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+
+        def stop(*args: object, **options: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(pipeline, "_attacked", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(job)
+
+
+def test_what_was_done_is_not_done_again(always: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a whole stage, nor the parts of the one in which the run was stopped."""
+    stopped_in_the_audit(always, monkeypatch)
+    kept = {path.name for path in (always.parent / "kept").iterdir()}
+    assert {"problem", "release", "answers"} <= kept
+    worked: list[Callable[..., object]] = []
+
+    def never(*args: object, **options: object) -> None:
+        raise AssertionError("this was done before")
+
+    monkeypatch.setattr(pipeline, "build_problem", never)
+    monkeypatch.setattr(pipeline, "_protected", never)
+    work = executor.work
+
+    def counting(function, tasks):  # type: ignore[no-untyped-def]
+        worked.append(function)
+        return work(function, tasks)
+
+    monkeypatch.setattr(executor, "work", counting)
+    assert run(always, resume=True).safe
+    assert worked == []
+
+
+def test_the_parts_of_an_unfinished_stage_are_known(always: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped_in_the_audit(always, monkeypatch)
+    (always.parent / "kept" / "release").unlink()
+    worked: list[object] = []
+    work = executor.work
+
+    def counting(function, tasks):  # type: ignore[no-untyped-def]
+        worked.append(function)
+        return work(function, tasks)
+
+    monkeypatch.setattr(executor, "work", counting)
+    assert run(always, resume=True).safe
+    assert worked == [], "suppression asks the same questions again, and every answer is known"
+
+
+def test_an_answer_that_is_damaged_is_worked_out_again(always: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(always)
+    expected = contents(always)
+    stopped_in_the_audit(always, monkeypatch)
+    for name in ("problem", "release", "answers"):
+        path = always.parent / "kept" / name
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(bytes(data))
+    assert run(always, resume=True).safe
+    assert contents(always) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (
+            lambda job: (job.parent / "firms.csv").write_text((job.parent / "firms.csv").read_text() + "C,W,f25,1\n"),
+            "firms",
+        ),
+        (lambda job: job.write_text(job.read_text().replace("p = 15", "p = 16")), "the job file"),
+    ],
+    ids=["input", "job"],
+)
+def test_after_a_change_nothing_is_resumed(
+    always: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object], named: str
+) -> None:
+    stopped_in_the_audit(always, monkeypatch)
+    change(always)
+    with pytest.raises(InvalidOption, match=rf"(?s)cannot be resumed: .*{named}.* changed.*without --resume"):
+        run(always, resume=True)
+    assert run(always).safe is not None
+    assert not (always.parent / "kept").exists(), "a new beginning removes it"
+
+
+def test_where_the_work_is_done_may_change(always: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped_in_the_audit(always, monkeypatch)
+    always.write_text(always.read_text() + 'executor = "processes"\nworkers = 1\n')
+    assert run(always, resume=True).safe
+
+
+def test_a_checkpoint_is_that_of_one_run(always: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped_in_the_audit(always, monkeypatch)
+    from tablesafe.scratch import locked_file
+
+    handle = locked_file(always.parent / "kept" / "lock")
+    assert handle is not None
+    with pytest.raises(InvalidOption, match="Another run is working with the checkpoint"):
+        run(always, resume=True)
+    assert run(always).safe, "and a new run leaves it alone"
+    assert (always.parent / "kept" / checkpoint.ABOUT).exists()
+    import os
+
+    os.close(handle)
+
+
+def test_a_checkpoint_that_cannot_be_written_stops_nothing(always: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "_write", full)
+    with pytest.warns(RuntimeWarning, match="keeps no checkpoint from here on: No space left"):
+        assert run(always).safe
+
+
+def test_a_file_that_changes_while_it_is_read_is_noticed(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = pipeline.build_problem
+
+    def meanwhile(*args, **options):  # type: ignore[no-untyped-def]
+        made = build(*args, **options)
+        path = job.parent / "firms.csv"
+        path.write_text(path.read_text().replace("f24,404", "f24,405"))
+        return made
+
+    monkeypatch.setattr(pipeline, "build_problem", meanwhile)
+    with pytest.raises(InvalidFile, match=r"(?s)'firms.csv' changed while it was being read.*Hint"):
+        run(job)
+    assert not (job.parent / "public").exists()
+
+
+def test_a_file_that_was_only_touched_has_not_changed(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = pipeline.build_problem
+
+    def meanwhile(*args, **options):  # type: ignore[no-untyped-def]
+        made = build(*args, **options)
+        (job.parent / "firms.csv").touch()
+        return made
+
+    monkeypatch.setattr(pipeline, "build_problem", meanwhile)
+    assert run(job).safe

@@ -1,0 +1,193 @@
+"""A job on a Dask cluster: the same answer as here, whatever happens to those who do the work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from elsewhere import divide, fatal_once, marked
+
+from tablesafe.errors import InvalidOption
+from tablesafe.pipeline import run
+from tablesafe.report.progress import Event
+from tablesafe.solve import cluster as clusters
+from tablesafe.solve import executor as spreading
+from tablesafe.solve.cluster import Cluster, cluster
+from tablesafe.solve.executor import spread
+
+distributed = pytest.importorskip("distributed", reason="Dask's distributed is not installed")
+pytest.importorskip("cryptography", reason="cryptography is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+Outputs = Callable[[Path], dict[str, bytes]]
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Cluster]:
+    """Two worker processes of this machine for all tests of this file."""
+    with cluster(2, None, None, None) as made:
+        yield made
+
+
+@contextmanager
+def scheduler(folder: Path, port: int = 0, keys: Path | None = None) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A scheduler as an office runs one, in a process of its own, with one worker."""
+    file = folder / f"scheduler-{time.monotonic_ns()}.json"
+    tls = [] if keys is None else [f"--tls-{what}={keys / name}.pem" for what, name in
+                                   (("ca-file", "ca"), ("cert", "cert"), ("key", "key"))]  # fmt: skip
+    protocol = [] if keys is None else ["--protocol", "tls"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    common = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder, "env": environment}
+    first = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port),
+             "--no-dashboard", "--scheduler-file", str(file), *protocol, *tls]  # fmt: skip
+    with ExitStack() as stack:
+        process = stack.enter_context(ending(subprocess.Popen(first, **common)))  # type: ignore[call-overload]
+        while not file.exists():
+            assert process.poll() is None, "the scheduler ended"
+            time.sleep(0.05)
+        second = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file), "--nthreads", "1",
+                  "--no-dashboard", "--no-nanny", "--local-directory", str(folder), *tls]  # fmt: skip
+        stack.enter_context(ending(subprocess.Popen(second, **common)))  # type: ignore[call-overload]
+        yield process, json.loads(file.read_text())["address"]
+
+
+@contextmanager
+def ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask after a second whether the cluster is still there, and wait no longer for an answer."""
+    monkeypatch.setattr(spreading, "QUIET_S", 1.0)
+    monkeypatch.setattr(clusters, "PING_S", 1.0)
+    monkeypatch.setattr(clusters, "CONNECT_S", 10.0)
+    monkeypatch.setattr(clusters, "PINGS", 15)
+
+
+def test_a_job_gives_the_same_files_as_here(
+    write_job: Callable[..., Path], outputs: Outputs, everything_is_sent: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = write_job("here"), write_job("dask", 'executor = "dask"\nworkers = 2')
+    sent = 0
+    submit = Cluster.submit
+
+    def counting(self: Cluster, *args: object) -> object:
+        nonlocal sent
+        sent += 1
+        return submit(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Cluster, "submit", counting)
+    assert run(here).safe
+    assert sent == 0
+    assert run(there).safe
+    assert sent > 3, "suppression and audit went to the cluster"
+    assert outputs(there) == outputs(here)
+
+
+def test_what_is_sent_is_encrypted_and_stays_on_this_machine(workers: Cluster) -> None:
+    told = workers._client.scheduler_info()
+    addresses = [told["address"], *told["workers"]]
+    assert all(address.startswith("tls://127.0.0.1:") for address in addresses)
+
+
+def test_a_worker_that_is_killed_loses_nothing_and_nothing_counts_twice(workers: Cluster, tmp_path: Path) -> None:
+    tasks = [(str(tmp_path), i) for i in range(8)]
+    found = list(spread(fatal_once, tasks, [5.0] * 8, workers))
+    assert sorted(found) == [(i, i * i) for i in range(8)]
+    assert (tmp_path / "killed").exists()
+
+
+def test_an_error_of_a_task_is_its_own_and_is_not_tried_again(workers: Cluster) -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(spread(divide, [1, 0], [5.0, 5.0], workers))
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "cut off"])
+def test_without_its_scheduler_the_work_goes_on_here(tmp_path: Path, impatient: None, how: signal.Signals) -> None:
+    with scheduler(tmp_path) as (process, address), cluster(None, address, None, None) as made:
+        found = [*take(spread(marked, [(str(tmp_path), i) for i in range(12)], [5.0] * 12, made), process, how)]
+    assert sorted(found) == [(i, i * i) for i in range(12)]
+
+
+def take(
+    work: Iterator[tuple[int, int]], process: subprocess.Popen[bytes], how: signal.Signals
+) -> Iterator[tuple[int, int]]:
+    """Take one result, stop the scheduler, and take the rest, with the warning that belongs to it."""
+    yield next(work)
+    process.send_signal(how)
+    with pytest.warns(RuntimeWarning, match="the work goes on without them"):
+        yield from work
+
+
+def test_a_scheduler_that_is_restarted_is_used_again(tmp_path: Path, impatient: None) -> None:
+    with ExitStack() as stack:
+        process, address = stack.enter_context(scheduler(tmp_path))
+        made = stack.enter_context(cluster(None, address, None, None))
+        (first, second) = (tmp_path / "first", tmp_path / "second")
+        first.mkdir(), second.mkdir()
+        work = spread(marked, [(str(first), i) for i in range(8)], [5.0] * 8, made)
+        found = [next(work)]
+        process.kill()
+        process.wait()
+        stack.enter_context(scheduler(tmp_path, int(address.rsplit(":", 1)[1])))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)  # nothing had to be done here
+            found += list(work)
+        assert sorted(found) == [(i, i * i) for i in range(8)]
+
+
+def test_a_job_whose_scheduler_is_killed_gives_the_same_files(
+    write_job: Callable[..., Path], outputs: Outputs, everything_is_sent: None, impatient: None, tmp_path: Path
+) -> None:
+    here = write_job("here")
+    run(here)
+    with scheduler(tmp_path) as (process, address):
+
+        def kill(event: Event) -> None:
+            if event.stage == "audit":
+                process.kill()
+
+        there = write_job("dask", f'executor = "dask"\nscheduler = "{address}"')
+        with pytest.warns(RuntimeWarning, match="the work goes on without them"):
+            assert run(there, on_event=kill).safe
+    assert outputs(there) == outputs(here)
+
+
+def test_a_scheduler_with_certificates(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    made = distributed.Security.temporary()
+    for name, text in (("ca", made.tls_ca_file), ("cert", made.tls_client_cert), ("key", made.tls_client_key)):
+        (keys / f"{name}.pem").write_text(text)
+    with scheduler(tmp_path, keys=keys) as (_, address):
+        assert address.startswith("tls://")
+        with cluster(None, address, keys, None) as there:
+            assert dict(spread(marked, [(str(tmp_path), 7)], [5.0], there)) == {0: 49}
+        with pytest.raises(InvalidOption, match=r"ca\.pem"):
+            cluster(None, address, tmp_path, None).__enter__()
+
+
+def test_nobody_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "CONNECT_S", 1.0)
+    with (
+        pytest.raises(
+            InvalidOption, match=r"(?s)No Dask scheduler answers at 'tcp://127.0.0.1:9'.*'scheduler' in \[run\]"
+        ),
+        cluster(None, "tcp://127.0.0.1:9", None, None),
+    ):
+        pass

@@ -1,0 +1,186 @@
+"""What pages need that no browser is needed for: roles of columns, windows of tables, blame, the progress curve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browsing import firms
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablesafe.job import parse_job
+from tablesafe.pipeline import build_problem
+from tablesafe.web.child import Desk
+from tablesafe.web.pages.blame import culprit
+from tablesafe.web.pages.columns import DIMENSION, NOTHING, VALUE, role_of, roles_of, set_role
+from tablesafe.web.pages.curve import curve
+from tablesafe.web.pages.looking import regions, sensitive, tree
+from tablesafe.web.pages.windows import MOST_LINES, about, layout_of, window
+from tablesafe.web.runs import Point
+
+JOB = """[source]
+file = "firms.csv"
+respondent = "firm"
+[dimensions.nace]
+kind = "prefixes"
+lengths = [1]
+[dimensions.region]
+[response]
+value = "turnover"
+[[rules]]
+rule = "threshold"
+[[rules]]
+rule = "p_percent"
+"""
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    folder = tmp_path_factory.mktemp("desk")
+    firms(folder / "firms.csv")
+    return Desk(folder, lambda event: None)
+
+
+@pytest.fixture(scope="module")
+def view() -> dict[str, Any]:
+    return {"of": {"job": JOB}}
+
+
+# -- columns -----------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from([NOTHING, DIMENSION, VALUE, "respondent", "weight"])))
+)
+def test_a_column_is_what_it_was_last_said_to_be(said: list[tuple[str, str]]) -> None:
+    draft: dict[str, Any] = {"source": {"file": "x.csv"}}
+    latest: dict[str, str] = {}
+    for column, role in said:
+        set_role(draft, column, role)
+        if role in {"respondent", "weight"}:  # only one column can be that
+            latest = {name: was for name, was in latest.items() if was != role}
+        latest[column] = role
+    for column in "abcd":
+        assert role_of(draft, column) == latest.get(column, NOTHING)
+        assert role_of(draft, column) in roles_of(draft)
+    assert draft.get("response") != {}
+
+
+def test_a_dimension_may_have_another_name_than_its_column() -> None:
+    draft = {"source": {"file": "x.csv"}, "dimensions": {"state": {"column": "STATE"}}}
+    assert role_of(draft, "STATE") == DIMENSION
+    set_role(draft, "STATE", NOTHING)
+    assert draft["dimensions"] == {}
+
+
+# -- windows -----------------------------------------------------------------------------------------------------
+
+
+def test_windows_put_together_are_the_whole_table(desk: Desk, view: dict[str, Any]) -> None:
+    whole = window(desk, {**view, "opened": "all"}, [0, 100, 0, 100])
+    rows, columns = whole["count"]
+    assert (rows, columns) == (10, 4)
+    pieces = [window(desk, {**view, "opened": "all"}, [i, i + 3, 1, 3]) for i in range(0, rows, 3)]
+    cells = [row["cells"] for piece in pieces for row in piece["rows"]]
+    assert cells == [row["cells"][1:3] for row in whole["rows"]]
+    problem = build_problem(parse_job(JOB, desk.folder / "job.toml"))
+    signs = [cell[2] for row in whole["rows"] for cell in row["cells"]]
+    assert signs.count("S") == len(problem.sensitive)
+
+
+@pytest.mark.parametrize("span", [[-5, 10**9, -1, 10**9], [10**6, 10**6 + 5, 0, 1], [3, 1, 2, 0]])
+def test_a_window_is_bounded_whatever_a_browser_asks_for(desk: Desk, view: dict[str, Any], span: list[int]) -> None:
+    part = window(desk, view, span)
+    assert len(part["rows"]) <= MOST_LINES
+    assert part["count"][0] <= 10
+
+
+def test_lines_fold_and_unfold(desk: Desk, view: dict[str, Any]) -> None:
+    opened = window(desk, {**view, "opened": "all"}, [0, 50, 0, 10])
+    line = next(row["key"] for row in opened["rows"] if row["text"] == "A")
+    folded = window(desk, {**view, "opened": "all", "turned": {"row": [line, 10**6]}}, [0, 50, 0, 10])
+    gone = {row["text"] for row in opened["rows"]} - {row["text"] for row in folded["rows"]}
+    assert gone == {"A01", "A02"}
+    top = window(desk, {**view, "opened": "none"}, [0, 50, 0, 10])
+    assert [row["text"] for row in top["rows"]] == ["Total"]
+
+
+def test_dimensions_change_places(desk: Desk, view: dict[str, Any]) -> None:
+    turned = {**view, "rows": "region", "columns": "nace"}
+    assert (about(desk, turned)["rows"], about(desk, turned)["columns"]) == ("region", "nace")
+    assert layout_of(desk, {**view, "rows": "no such", "columns": 7, "filters": {"x": "y"}}).rows.name == "nace"
+    numbers = {kind[0]: kind[4] for kind in about(desk, view)["kinds"]}
+    assert sum(numbers.values()) == about(desk, view)["cells"] == 40
+
+
+# -- looking -----------------------------------------------------------------------------------------------------
+
+
+def test_a_tree_is_shown_as_it_is_built(desk: Desk) -> None:
+    draft = {"source": {"file": "firms.csv"}, "dimensions": {"nace": {"kind": "prefixes", "lengths": [1]}}}
+    found = tree(desk, draft, "nace")
+    assert (found["codes"], found["leaves"], found["levels"]) == (10, 6, 3)
+    assert [node["id"] for node in found["nodes"][0]["children"]] == ["A", "B", "C"]
+    flat = tree(desk, {**draft, "dimensions": {"nace": {}}}, "nace")
+    assert (flat["codes"], flat["levels"]) == (7, 2)
+    assert tree(desk, draft, "other")["codes"] == 0
+
+
+def test_equations_that_form_no_tree_are_listed(desk: Desk) -> None:
+    equations = ["T = a + b", "U = b + c"]
+    draft = {"source": {"file": "firms.csv"}, "dimensions": {"d": {"equations": equations}}}
+    assert tree(desk, draft, "d")["equations"] == equations
+
+
+def test_sensitive_cells_are_counted_by_rule_and_listed_by_size(desk: Desk) -> None:
+    found = sensitive(desk, JOB)
+    problem = build_problem(parse_job(JOB, desk.folder / "job.toml"))
+    assert found["sensitive"] == len(problem.sensitive) == len(found["rows"])
+    largest = float(np.abs(problem.table.value[problem.sensitive]).max())
+    assert float(found["rows"][0]["value"].replace(",", "")) == largest
+    assert max(found["by_rule"].values()) <= found["sensitive"] <= sum(found["by_rule"].values())
+    assert regions(desk, JOB).startswith("<svg")
+    assert regions(desk, JOB.partition('[[rules]]\nrule = "p_percent"')[0]) == ""
+
+
+# -- blame -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "path"),
+    [
+        ("The filter 'a > 1' cannot be used on firms.csv", ("source", "where")),
+        ("Code 'X' of 'nace' at firms.csv, line 3 is not in nace.hrc.", ("dimensions", "nace", "hierarchy")),
+        ("The code of 'region' is missing at firms.csv, line 9.", ("dimensions", "region")),
+        ("firms.csv is empty.", ("source", "file")),
+        ("Suppress needs the number of contributors", ("method", "name")),
+    ],
+)
+def test_an_error_is_shown_beside_what_it_names(message: str, path: tuple[str, ...]) -> None:
+    draft = {
+        "source": {"file": "firms.csv", "where": "a > 1"},
+        "dimensions": {"nace": {"hierarchy": "nace.hrc"}, "region": {}},
+        "method": {"name": "suppress"},
+    }
+    assert culprit(draft, message) == path
+
+
+# -- the curve ---------------------------------------------------------------------------------------------------
+
+
+def test_the_curve_shows_bound_and_best_answer() -> None:
+    assert curve([]) == ""
+    assert curve([Point(1.0, None, 3.0)]) == ""
+    drawn = curve([Point(0.0, 200.0, 0.0), Point(2.0, 150.0, float("inf")), Point(4.0, 120.0, 100.0)])
+    assert drawn.count("<polyline") == 2
+    assert "best 120, no less than 100, gap 16.7%" in drawn
+    assert "nan" not in drawn
+
+
+def test_pages_that_run_in_workers_do_not_load_the_framework() -> None:
+    folder = Path(__file__).parents[2] / "src" / "tablesafe" / "web" / "pages"
+    for name in ("windows", "looking", "outcomes", "columns", "blame", "curve", "__init__"):
+        assert "nicegui" not in (folder / f"{name}.py").read_text(encoding="utf-8")

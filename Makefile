@@ -51,7 +51,7 @@ site: $(STAMP) docs
 	$(BIN)/python -m sphinx -q -E -W --keep-going -b html docs build/site
 
 clean:
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) .venv-peers demo-output
 
 # The demo needs the package with its plots and spreadsheets, the tests everything else too.
 $(DEMO_STAMP): pyproject.toml constraints.txt

@@ -40,6 +40,7 @@ CONTENTS: dict[str, list[str]] = {
         "explanation/belief",
         "explanation/redesign",
         "explanation/attacks",
+        "explanation/numbers",
         "explanation/references",
     ],
     "The papers, reproduced": [

@@ -323,3 +323,9 @@ def test_every_key_has_help(table: str, spec: dataclasses.Field[Any]) -> None:
 
 def test_every_rule_and_method_can_be_chosen() -> None:
     assert {kind for choice in CHOICES.values() for kind in choice.registry.values()} >= {*RULES.values(), Withhold}
+
+
+def test_bounds_around_the_truth_are_not_announced() -> None:
+    told = GOOD + "intervals = true\n\n[problem]\nwithin_percent = 50\n"
+    with pytest.raises(InvalidJob, match="whose middle is the true value"):
+        parse_job(told)

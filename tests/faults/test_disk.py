@@ -126,7 +126,7 @@ def test_a_kill_at_any_moment(fresh: Callable[[bool], Path], expected: dict[str,
     total = len(count((folder := fresh(old)), go(folder)))
     assert states(folder, expected, old) == {"new"}
     assert total > 60
-    for n in moments(total, 4):
+    for n in moments(total, 6, 1 if old else 2):
         folder = fresh(old)
         assert kill_at(n, folder, go(folder))
         states(folder, expected, old)

@@ -79,10 +79,8 @@ def whole_run_s(tmp_path_factory: pytest.TempPathFactory) -> float:
 def test_a_wish_to_end_is_granted_cleanly(job: Path) -> None:
     """At the moment in which there is most to clean up: the records are being read."""
     fifo = job.parent / "wait"
-    text = job.read_text(encoding="utf-8")
-    job.write_text(text, encoding="utf-8")
     script = (
-        "import sys, time, tablesafe.tabulate.run as module\n"
+        "import sys, time\nfrom importlib import import_module\nmodule = import_module('tablesafe.tabulate.run')\n"
         "real = module.survey\n"
         "def slow(scan):\n"
         f"    open({str(fifo)!r}, 'w').close()\n"
@@ -183,7 +181,7 @@ def test_the_folder_of_a_living_process_is_not_touched(tmp_path: Path) -> None:
         assert own.exists()
         assert (made / "secret").exists(), "its process lives"
     process.kill()
-    process.wait()
+    process.communicate()
     assert (made / "secret").exists(), "nobody was there to remove it"
     with private_folder(tmp_path, prefix=HIDDEN):
         assert not made.exists()

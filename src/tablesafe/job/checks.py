@@ -109,6 +109,11 @@ def _cells(job: Job) -> Iterator[Fault]:
 
 
 def _outputs(job: Job) -> Iterator[Fault]:
+    if job.output.intervals and job.problem.within_percent is not None:
+        yield Fault(
+            ("output", "intervals"),
+            "'intervals' would show bounds of [problem] within_percent, whose middle is the true value: leave one out.",
+        )
     named: list[tuple[KeyPath, str]] = [(("output", "release", i), name) for i, name in enumerate(job.output.release)]
     unusable = [*_unusable(job, named)]
     if unusable:

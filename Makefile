@@ -6,27 +6,34 @@ STAMP := $(VENV)/.installed-dev
 DEMO_STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test check audit format benchmark docs papers site clean peers
+.PHONY: demo serve test check audit format benchmark docs papers site clean peers
 
 demo: $(DEMO_STAMP)
 	$(BIN)/tablesafe demo --output demo-output
 
-test: $(STAMP) java
+# The web app, on this machine only, over the files of the demo or of FOLDER.
+FOLDER ?= demo-output
+serve: $(DEMO_STAMP)
+	mkdir -p $(FOLDER)
+	$(BIN)/tablesafe serve $(FOLDER)
+
+test: $(STAMP) java chromium
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 check: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/python .ci/audit
 
 # Known vulnerabilities in the versions of constraints.txt; it says by name when it could not ask.
 audit: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt '.[audit]'
 	$(BIN)/python .ci/audit
 
 format: $(STAMP)
-	$(BIN)/ruff check --fix src tests benchmarks
-	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks docs
+	$(BIN)/ruff format src tests benchmarks docs
 
 # SUITE: smoke, headline, growth, …; `python -m benchmarks list` names all. An unfinished run goes on where it stopped.
 SUITE ?= smoke
@@ -53,10 +60,10 @@ site: $(STAMP) docs
 clean:
 	rm -rf $(VENV) .venv-peers demo-output
 
-# The demo needs the package with its plots and spreadsheets, the tests everything else too.
+# The demo needs the package with its plots, spreadsheets and web app, the tests everything else too.
 $(DEMO_STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || (apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV))
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[excel,plots]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[excel,plots,web]'
 	touch $@
 
 $(STAMP): pyproject.toml constraints.txt
@@ -69,3 +76,9 @@ $(STAMP): pyproject.toml constraints.txt
 java:
 	@command -v java >/dev/null || apt-get install -y --no-install-recommends openjdk-17-jre-headless >/dev/null 2>&1 \
 		|| echo "no Java: the Spark tests will be skipped"
+
+# The browser tests need Chromium; the same holds for them.
+.PHONY: chromium
+chromium:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || apt-get install -y --no-install-recommends chromium >/dev/null 2>&1 \
+		|| echo "no Chromium: the browser tests will be skipped"

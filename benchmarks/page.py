@@ -19,7 +19,7 @@ INTRODUCTION = """# Benchmarks
 This page is written by `python -m benchmarks page` from the results that lie in `benchmarks/results/`. To measure
 again:
 
-```
+```text
 make peers                        # once: the other programs, in a virtual environment of their own
 make benchmark SUITE=headline     # a suite; `python -m benchmarks list` names them all
 python -m benchmarks page         # this page, its plots and the README's table

@@ -21,7 +21,6 @@ Terminated stands outside the tree, as KeyboardInterrupt does: the process is to
 
 from __future__ import annotations
 
-
 LONGEST_LINE, MOST_LINES = 1_000, 60
 """What is shown of a message that quotes a file without line breaks, or that lists hundreds of mistakes."""
 

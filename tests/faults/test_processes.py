@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from small_job import DATA, JOB
 from test_disk import leftovers
 
 from tablesafe.verify import verify
@@ -63,8 +64,6 @@ def test_a_kill_in_the_middle(job: Path, share: float, whole_run_s: float) -> No
 @pytest.fixture(scope="module")
 def whole_run_s(tmp_path_factory: pytest.TempPathFactory) -> float:
     """How long a run takes here and now; it says only where the middle is."""
-    from conftest import DATA, JOB
-
     folder = tmp_path_factory.mktemp("timed")
     (folder / "scratch").mkdir()
     (folder / "firms.csv").write_text(DATA, encoding="utf-8")

@@ -22,7 +22,6 @@ ESCAPES = [
     "1=1)); PRAGMA enable_logging; SELECT * FROM (SELECT 1 WHERE (1=1",
     "1=1)); EXPORT DATABASE 'out'; SELECT * FROM (SELECT 1 WHERE (1=1",
     "1=1)) UNION ALL SELECT * FROM (SELECT 1 WHERE (1=1",
-    "1=1) OR (1=1",
     "turnover < (SELECT secret FROM read_csv('secret.csv'))",
     "turnover < (SELECT count(*) FROM 'secret.csv')",
     "turnover < (SELECT count(*) FROM read_text('/etc/passwd'))",

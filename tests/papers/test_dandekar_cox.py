@@ -1,8 +1,7 @@
 """Dandekar & Cox, "Synthetic Tabular Data: An Alternative to Complementary Cell Suppression" (2002): Tables 4, 6, 7.
 
 Table 4 is printed cell by cell, so its measures can be recomputed. Of Table 7 the best of 100 random directions at
-constant cost is printed as 3,058. The benchmark suite `adjustment` shows all our
-figures beside the printed ones.
+constant cost is printed as 3,058. The benchmark suite `adjustment` shows all our figures beside the printed ones.
 """
 
 from __future__ import annotations

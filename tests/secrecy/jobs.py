@@ -63,7 +63,11 @@ OPTIONS = {
 """What a method needs, and its parameters as numbers that can be found again; others run as they are."""
 
 
-def lay_out(folder: Path, method: str, *, intervals: bool = True) -> pl.DataFrame:
+ANNOUNCING = {"adjust", "round", "intervals", "cell_key", "noise"}
+"""Methods whose release announces intervals; with these, what an attacker knows beforehand may not be a percentage."""
+
+
+def lay_out(folder: Path, method: str) -> pl.DataFrame:
     """Write the job of a method and its inputs; give the records."""
     frame = records()
     frame.write_csv(folder / "records.csv")
@@ -75,7 +79,9 @@ def lay_out(folder: Path, method: str, *, intervals: bool = True) -> pl.DataFram
     (folder / "pattern.csv").write_text(f"region,size,status\n{totals}{sums}{lines}", encoding="utf-8")
     options = OPTIONS.get(method, "")
     text = JOB.format(
-        **PARAMETERS, name=method, options=options, attack_seed=ATTACK_SEED, intervals=str(intervals).lower()
+        **PARAMETERS, name=method, options=options, attack_seed=ATTACK_SEED, intervals=str(method in ANNOUNCING).lower()
     )
+    if method in ANNOUNCING:
+        text = text.replace(f"within_percent = {PARAMETERS['within_percent']}\n", "")
     (folder / "job.toml").write_text(text, encoding="utf-8")
     return frame

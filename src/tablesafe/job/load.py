@@ -14,6 +14,7 @@ from tablesafe.job.checks import check
 from tablesafe.job.decode import MISSING, Decoding, Fault
 from tablesafe.job.lines import KeyPath, key_lines
 from tablesafe.job.model import CHOICES, Job
+from tablesafe.job.toml import read_toml
 from tablesafe.rules.sensitivity import Rule
 
 
@@ -31,7 +32,7 @@ def parse_job(text: str, path: Path | None = None) -> Job:
     """Check the text of a job file; the error lists everything that is wrong with it."""
     name = "The job" if path is None else path.name
     try:
-        data = tomllib.loads(text)
+        data = read_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidJob(_syntax(name, text, error)) from None
     except (RecursionError, ValueError):
@@ -84,7 +85,7 @@ def _syntax(name: str, text: str, error: tomllib.TOMLDecodeError) -> str:
     if found is None:
         return f"{name} is no valid TOML: {error}.\n\nHint: is a quote or a bracket left open?"
     what, line = found[1], int(found[2])
-    shown = text.splitlines()[line - 1].strip() if line <= len(text.splitlines()) else ""
+    shown = text.splitlines()[line - 1].strip()[:200] if line <= len(text.splitlines()) else ""
     hint = "text needs quotes, a list needs brackets, and Windows paths need / or '…'."
     if not name.endswith(".toml"):
         hint = f"a job file ends in .toml; 'tablesafe init {name}' writes one for a data file."
@@ -95,7 +96,7 @@ def parse_rule(text: str) -> Rule:
     """A rule written on one line, as on the command line: `p_percent p=10 coalition=2`."""
     name, *settings = text.split()
     try:
-        table = tomllib.loads("\n".join(settings))
+        table = read_toml("\n".join(settings))
     except tomllib.TOMLDecodeError:
         raise InvalidOption(
             f"Cannot read the options of the rule {text!r}.\n\n"

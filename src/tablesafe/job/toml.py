@@ -1,11 +1,25 @@
-"""Plain values as TOML text."""
+"""Plain values as TOML text, and back."""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 _NAMED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+_ENDLESS = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){40}""")
+"""Keys in keys in keys: the parser of the standard library needs memory by the square of their number."""
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """Plain data of TOML text; raises `ValueError` or `RecursionError` for what is none."""
+    found = _ENDLESS.search(text)
+    if found is not None:
+        line = text.count("\n", 0, found.start()) + 1
+        raise tomllib.TOMLDecodeError(f"Keys are nested without end (at line {line}, column 1)")
+    return tomllib.loads(text)
 
 
 def toml_value(value: Any) -> str:

@@ -113,14 +113,16 @@ class Cluster(Executor):
 
 def identity(address: str, security: Any) -> dict[str, Any] | None:
     """What a scheduler says of itself; None when it says nothing. In a thread, for this one may have a loop running."""
-    from distributed.core import connect
+    from distributed.comm.core import connect
     from distributed.security import Security
 
+    call: Any = connect
+    plain: Any = Security
+    secure = security or plain()
     found: list[dict[str, Any]] = []
 
     async def ask() -> None:
-        arguments = (security or Security()).get_connection_args("client")
-        comm = await connect(address, timeout=PING_S, **arguments)
+        comm = await call(address, timeout=PING_S, **secure.get_connection_args("client"))
         try:
             await comm.write({"op": "identity", "reply": True})
             found.append(await asyncio.wait_for(comm.read(), PING_S))

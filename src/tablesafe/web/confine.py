@@ -8,6 +8,7 @@ user allowed, nor among the program's own files. It is a second lock on the same
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ from typing import Any
 
 SYSTEM = ("/usr/", "/lib/", "/lib64/", "/proc/", "/sys/", "/dev/null", "/dev/urandom", "/dev/shm/", "/opt/", "/nix/")
 ETC = {"/etc/os-release", "/etc/mime.types", "/etc/localtime", "/etc/timezone"}
+PROCESS = re.compile(r"/proc/(\d+)(?:/(\w+))?")
+SECRETS = {"environ", "mem", "cmdline", "fd", "root", "cwd", "task"}
+"""What the system tells of a process that may hold passwords or lead to other files."""
 COMPILED = (".py", ".pyc", ".so", ".nbi", ".nbc", ".pth")
 """Program text and what is compiled from it, wherever it is kept."""
 
@@ -40,6 +44,9 @@ def may_open(path: str, roots: Sequence[Path], program: tuple[str, ...]) -> bool
         if Path(path).is_relative_to(root):
             hidden = any(part.startswith(".") for part in Path(path).relative_to(root).parts)
             return not hidden or root == roots[0]
+    process = PROCESS.match(path)
+    if process is not None and (int(process[1]) != os.getpid() or process[2] in SECRETS):
+        return False
     return path.startswith(SYSTEM) or path in ETC or path.endswith(COMPILED) or path.startswith(program)
 
 

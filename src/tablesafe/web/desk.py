@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tablesafe.problem import Problem
     from tablesafe.table import Table
 
-RESULT = "result.pickle"
 KEPT_RESULTS = 4
 """Finished runs that a worker keeps in memory to show and compare."""
 EXAMPLES = 8
@@ -86,11 +85,16 @@ def problem_of(desk: Desk, text: str) -> Problem:
     return preview(desk, job_of(desk, text))
 
 
+def kept_at(run: Path) -> Path:
+    """Where the result of a run is kept: beside its folder, in which files lie under names that others chose."""
+    return run.with_name(f"{run.name}.pickle")
+
+
 def result_of(desk: Desk, run: str) -> Result:
     """The result of a finished run, by the name of its folder; a few are kept."""
     kept: dict[str, Result] = desk.loaded.setdefault("results", {})
     if run not in kept:
-        with (desk.folder / "runs" / Path(run).name / RESULT).open("rb") as file:
+        with kept_at(desk.folder / "runs" / Path(run).name).open("rb") as file:
             found: Result = pickle.load(file)  # written by our own process into a folder that nobody else can enter
         kept[run] = found
         while len(kept) > KEPT_RESULTS:

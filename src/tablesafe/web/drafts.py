@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tablesafe.job import Job
+from tablesafe.errors import InvalidJob
+from tablesafe.job import Job, parse_job
 from tablesafe.job.checks import INTERNAL, input_files
 from tablesafe.job.decode import Fault, default_of, options
 from tablesafe.job.lines import KeyPath
 from tablesafe.job.load import examine
 from tablesafe.job.model import RunOptions
-from tablesafe.job.toml import toml_key, toml_value
+from tablesafe.job.toml import read_toml, toml_key, toml_value
 
 Draft = dict[str, Any]
 JOB_FILE = "job.toml"
 RUN_KEYS = {"engine", "memory_limit", "executor", "workers"}
 """What a job in the app may say about where it runs; other keys name folders and machines."""
+
+DEEPEST = 30
+"""Tables in tables of a job; no key is so deep."""
+MOST_WORKERS = 2 * (os.cpu_count() or 1)
+
+
+def draft_of(text: str) -> Draft:
+    """The draft that a job file describes; a text that is no TOML gets the message of the command line."""
+    try:
+        draft = read_toml(text)
+    except (RecursionError, ValueError):
+        parse_job(text)
+        raise
+    level: list[Any] = [draft]
+    for _ in range(DEEPEST):
+        tables = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, (dict, list))]
+        level = [inner for table in tables for inner in table]
+    if level:
+        raise InvalidJob("The job has tables in tables without end.\n\nHint: is it a job file?")
+    return draft
 
 
 def toml_of(draft: Mapping[str, Any]) -> str:
@@ -89,6 +111,8 @@ def _outside(job: Job) -> Iterator[Fault]:
         parts = Path(name).parts
         if Path(name).is_absolute() or ".." in parts or any(part.startswith(".") for part in parts):
             yield Fault(path, f"{name!r} must be a path below the folder of the job.")
+    if job.run.workers is not None and job.run.workers > MOST_WORKERS:
+        yield Fault(("run", "workers"), f"'workers' may be {MOST_WORKERS} at most in the app, got {job.run.workers}.")
     for key, spec in options(RunOptions).items():
         if key not in RUN_KEYS and getattr(job.run, key) != default_of(spec):
             yield Fault(

@@ -97,8 +97,9 @@ def _mark_scripts() -> None:
 
 
 def _check_senders() -> None:
-    """Let a connection speak only for the page that it belongs to."""
+    """Let a connection speak only for the page that it belongs to, and join only pages of its own session."""
     handlers: dict[str, Callable[..., Any]] = core.sio.handlers["/"]
+    core.sio.on("handshake", _only_of_session(handlers["handshake"]))
     for name in ("event", "javascript_response", "ack", "log"):
         core.sio.on(name, _only_own(handlers[name]))
 
@@ -108,6 +109,16 @@ def _only_own(handler: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(message, dict) and message.get("client_id") in core.sio.rooms(sid):
             return handler(sid, message)
         return None
+
+    return checked
+
+
+def _only_of_session(handler: Callable[..., Any]) -> Callable[..., Any]:
+    async def checked(sid: str, message: dict[str, Any]) -> Any:
+        session = core.sio.get_environ(sid)["asgi.scope"].get(SCOPE)
+        if isinstance(message, dict) and session is not None and owner_of(str(message.get("client_id"))) is session:
+            return await handler(sid, message)
+        return False
 
     return checked
 

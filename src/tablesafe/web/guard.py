@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from tablesafe.web.answers import Answer, App, Body, Broken, Note, Receive, Refusal, Scope, Send, header_of
@@ -138,7 +137,7 @@ class Guard:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         if given is not None and scope["path"] == "/":
             self._check_token(given[-1])
-            return self._cookie(scope) or "" if session is not None else self._open()
+            return self._kept(scope, session) if session is not None else self._open()
         if session is None:
             raise Refusal(
                 HTTPStatus.FORBIDDEN,
@@ -147,6 +146,10 @@ class Guard:
             )
         self._check_path(scope["path"], session)
         return session
+
+    def _kept(self, scope: Scope, session: Session) -> str:
+        """The cookie of the session that the browser has already."""
+        return next(cookie for cookie in self._cookies(scope) if self.gate.sessions.find(cookie) is session)
 
     def _open(self) -> str:
         try:
@@ -187,16 +190,16 @@ class Guard:
             raise Refusal(HTTPStatus.NOT_FOUND, "There is nothing here.")
 
     def _session(self, scope: Scope) -> Session | None:
-        return self.gate.sessions.find(self._cookie(scope))
+        found = (self.gate.sessions.find(cookie) for cookie in self._cookies(scope))
+        return next((session for session in found if session is not None), None)
 
-    def _cookie(self, scope: Scope) -> str | None:
-        jar: SimpleCookie = SimpleCookie()
-        try:
-            jar.load(header_of(scope, "cookie") or "")
-        except CookieError:
-            return None
-        morsel = jar.get(self.gate.cookie)
-        return None if morsel is None else morsel.value
+    def _cookies(self, scope: Scope) -> list[str]:
+        """What the browser has under our name; other programs at other ports of this machine may add to it.
+
+        They may also have cookies that are no proper ones, which must not hide ours.
+        """
+        pairs = (pair.strip().partition("=") for pair in (header_of(scope, "cookie") or "").split(";"))
+        return [value for name, _, value in pairs if name == self.gate.cookie]
 
     # -- connections -----------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from tablesafe.errors import InvalidFile, InvalidOption
 from tablesafe.job.checks import input_files
 from tablesafe.job.dump import dump_job
 from tablesafe.web.attacks import Attack
+from tablesafe.web.desk import kept_at
 from tablesafe.web.drafts import JOB_FILE
 from tablesafe.web.logs import note_error
 from tablesafe.web.queue import Queue, State
@@ -222,6 +223,7 @@ class Runs:
         await _ended(run)
         del self.runs[name]
         shutil.rmtree(run.path, ignore_errors=True)
+        kept_at(run.path).unlink(missing_ok=True)
 
     async def close(self) -> None:
         """End every run."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tablesafe.web import stops
 from tablesafe.web.child import Desk
-from tablesafe.web.desk import RESULT, result_of
+from tablesafe.web.desk import kept_at, result_of
 from tablesafe.web.drafts import JOB_FILE
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def run_job(desk: Desk) -> dict[str, Any]:
         warnings.simplefilter("always")
         result = run(desk.folder / JOB_FILE, on_event=listen)
     stops.finish()
-    _keep(desk.folder / RESULT, result)
+    _keep(kept_at(desk.folder), result)
     return {**facts_of(desk, result), "warnings": [str(each.message) for each in caught if _is_ours(each)]}
 
 
@@ -61,7 +61,7 @@ def _told(event: Event) -> dict[str, Any]:
 
 
 def _keep(path: Path, result: Result) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         pickle.dump(result, file, protocol=pickle.HIGHEST_PROTOCOL)
 
 

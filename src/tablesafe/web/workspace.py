@@ -19,12 +19,14 @@ from tablesafe.job import Job, dump_job
 from tablesafe.job.decode import Fault
 from tablesafe.pipeline.columns import missing_columns
 from tablesafe.web import desk
-from tablesafe.web.drafts import Draft, look_over, toml_of, with_outputs
+from tablesafe.web.drafts import Draft, draft_of, look_over, toml_of, with_outputs
 from tablesafe.web.folders import Folder
 from tablesafe.web.names import RESERVED, TooLarge, other_name, plain_name
 from tablesafe.web.worker import Place, Worker
 
 MOST_FILES = 50
+MOST_JOB = 1 << 20
+"""Bytes of a job file: it is read in the server itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Workspace:
     draft: Draft = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)
     """Every file that the job may read: its name in the job, and where it is."""
+    _coming: dict[str, int] = field(default_factory=dict)
+    """Uploads that are coming in: the file that each is written to, and its bytes so far."""
     _looked: tuple[str, Job | None, list[Fault]] | None = None
     _worker: Worker | None = None
     _used: float = 0.0
@@ -66,16 +70,17 @@ class Workspace:
         name = plain_name(name)
         if name in self.files and not self._is_upload(name):
             name = other_name(name, self.files)
-        if name not in self.files and len(self.files) >= MOST_FILES:
+        if name not in self.files and len(self.files) + len(self._coming) >= MOST_FILES:
             raise InvalidFile(f"There are {MOST_FILES} files already.\n\nHint: remove one first.")
         room = min(self.limits.upload_bytes, self.limits.total_bytes - self._uploaded(besides=name))
         part = self.path / f".{os.urandom(8).hex()}.part"
-        size = 0
+        self._coming[part.name] = size = 0
         try:
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 async for chunk in chunks:
                     size += len(chunk)
-                    if size > room:
+                    self._coming[part.name] = size
+                    if size > room or sum(self._coming.values()) > self.limits.total_bytes - self._uploaded(name):
                         raise TooLarge(name, room)
                     file.write(chunk)
             part.replace(self.path / name)
@@ -83,17 +88,18 @@ class Workspace:
             raise InvalidFile(f"{name} cannot be stored: {error.strerror}.") from error
         finally:
             part.unlink(missing_ok=True)
+            del self._coming[part.name]
         self.files[name] = self.path / name
         return name
 
     def use(self, name: str) -> str:
         """Let the job read a file of the allowed folder, under its path there."""
         target = self.folder.resolve(name)
+        name = PurePosixPath(name).as_posix()
         if name in self.files and self._is_upload(name):
             raise InvalidFile(f"An uploaded file is called {name!r} already.\n\nHint: remove it first.")
         if name not in self.files and len(self.files) >= MOST_FILES:
             raise InvalidFile(f"There are {MOST_FILES} files already.\n\nHint: remove one first.")
-        name = PurePosixPath(name).as_posix()
         link = self.path / name
         if Path(name).parts[0] in RESERVED:
             raise InvalidFile(f"{name!r} has a name that the app itself uses.\n\nHint: move the file, or upload it.")
@@ -106,6 +112,20 @@ class Workspace:
             raise InvalidFile(f"An uploaded file is called {taken!r} already.\n\nHint: remove it first.") from None
         self.files[name] = target
         return name
+
+    def take_job(self, name: str) -> Draft:
+        """The draft that a job file among the files describes; the file itself is then of no more use."""
+        if name not in self.files:
+            raise InvalidFile(f"{name[:200]!r} is no file of this workspace.\n\nHint: upload it.")
+        path = self.path / name if self._is_upload(name) else self.folder.resolve(name)
+        try:
+            if path.stat().st_size > MOST_JOB:
+                raise InvalidJob(f"{name} is too large for a job file.\n\nHint: is it data?")
+            return draft_of(path.read_text(encoding="utf-8-sig", errors="replace"))
+        except OSError as error:
+            raise InvalidFile(f"{name} cannot be read: {error.strerror}.") from error
+        finally:
+            self.remove(name)
 
     def remove(self, name: str) -> None:
         """Take a file out of the workspace; a file of the allowed folder stays where it is."""

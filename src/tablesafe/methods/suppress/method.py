@@ -36,7 +36,7 @@ from tablesafe.solve.small import SmallSolver
 from tablesafe.solve.work import Work
 
 Algorithm = Literal["auto", "optimal", "sequential", "modular", "network"]
-SEARCHING = 0.8
+SEARCHING = 0.9
 """Share of the time for the search; the rest is for the audit."""
 LARGE = 12_000
 """Cells beyond which `auto` does not try to prove an optimum."""

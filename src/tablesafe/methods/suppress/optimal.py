@@ -26,10 +26,11 @@ MOST = 0.5
 """Share of the time left that the relaxation may take."""
 
 
-def optimise(search: Search, *, patience: int, insist: bool = False) -> None:
+def optimise(search: Search, *, patience: int, insist: bool = False, rounds: float = ROUNDS) -> None:
     """Drive bound and pattern together until they meet or the time is over.
 
-    Does nothing where the bound alone would take most of the time that is left, unless the user insists.
+    Does nothing where the bound alone, which takes so many rounds of all targets, would take most of the time that is
+    left, unless the user insists.
     """
     instance = search.instance
     candidates = np.flatnonzero(instance.live & ~instance.forced)
@@ -38,7 +39,7 @@ def optimise(search: Search, *, patience: int, insist: bool = False) -> None:
     separation = Separation(instance, search.neighbourhoods, search.solver, variable)
     separation.effort = 1
     covering = Covering(instance.cost[candidates], search.solver.work)
-    if not insist and separation.round_seconds() * ROUNDS > search.left * MOST:
+    if not insist and separation.round_seconds() * rounds > search.left * MOST:
         return
     share = _relaxed(search, covering, separation, candidates, insist=insist)
     if share is None or search.late():

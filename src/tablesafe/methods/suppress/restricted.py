@@ -19,6 +19,8 @@ from tablesafe.methods.suppress.optimal import optimise
 from tablesafe.methods.suppress.search import Search, Unfinished
 
 MARGIN = 1e-9
+ROUNDS = 1
+"""Rounds of all targets that are worth it here: among few cells the relaxation rises fast."""
 
 
 def combine(search: Search, *, seconds: float, patience: int) -> bool:
@@ -36,7 +38,7 @@ def combine(search: Search, *, seconds: float, patience: int) -> bool:
     )
     part.keep(search.best[cells], search.best_cost)
     with suppress(Unfinished):  # the time of this part is over, not that of the search: what it found counts
-        optimise(part, patience=patience)
+        optimise(part, patience=patience, rounds=ROUNDS)
     if part.best is None or part.best_cost >= search.best_cost * (1 - MARGIN):
         return False
     pattern = instance.forced.copy()

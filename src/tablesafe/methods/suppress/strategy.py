@@ -42,7 +42,7 @@ def find(search: Search, *, prove: bool, insist: bool) -> None:
     first_pattern(search)
     if search.closed():
         return
-    combine(search, seconds=search.left * 0.7, patience=patience // 8)
+    combine(search, seconds=search.left * (0.7 if prove else 0.95), patience=patience // 8)
     if prove:
         optimise(search, patience=patience // 8, insist=insist)
     while not (search.late() or search.closed()):

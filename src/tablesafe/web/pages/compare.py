@@ -8,8 +8,8 @@ from nicegui import ui
 
 from tablesafe.errors import TablesafeError
 from tablesafe.web.pages import outcomes
-from tablesafe.web.pages.result import table
 from tablesafe.web.pages.screen import Screen, heading, show_error
+from tablesafe.web.pages.sections import table
 from tablesafe.web.pages.tableview import TableView
 from tablesafe.web.runs import Run
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from nicegui import events, ui
+from nicegui import ui
 
 from tablesafe.errors import TablesafeError
 from tablesafe.job.model import Response, Source
 from tablesafe.web.forms import Entry, form_of
+from tablesafe.web.pages.bringing import bring, tell_error, with_sheet
 from tablesafe.web.pages.columns import role_of, roles_of, set_role
 from tablesafe.web.pages.fields import field, fields, folded
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
@@ -24,7 +21,7 @@ def page(screen: Screen) -> None:
     """Build the page."""
     heading("Data", "Bring microdata, or a finished table, and say what its columns are. Nothing leaves this machine.")
     screen.fault_list()
-    _bring(screen)
+    bring(screen)
 
     @ui.refreshable
     def below() -> None:
@@ -32,154 +29,6 @@ def page(screen: Screen) -> None:
 
     screen.redraw = below.refresh
     below()
-
-
-def _bring(screen: Screen) -> None:
-    with (
-        ui.element("section").classes("ts-card").props('aria-label="Bring data"'),
-        ui.element("div").classes("ts-cols"),
-    ):
-        with ui.element("div"):
-            ui.html("Upload", tag="h2")
-            box = ui.element("q-uploader").classes("w-full")
-            box.props('url=/upload label="Choose files or drop them here" multiple auto-upload')
-            box.props("flat bordered color=grey-3 text-color=dark")
-            box.props(f"max-file-size={screen.workspace.limits.upload_bytes}")
-            box.on("uploaded", lambda e: _uploaded(screen, str(e.args)), js_handler="(i) => emit(i.xhr.responseText)")
-            box.on("failed", lambda e: _failed(screen, str(e.args)), js_handler="(i) => emit(i.xhr.responseText)")
-            box.on("rejected", lambda _: _rejected(screen), js_handler="() => emit()")
-            ui.label(
-                "CSV, Parquet, Excel, JJ, τ-ARGUS .asc and .tab; hierarchies; a job file (.toml) fills the app."
-            ).classes("ts-note pt-1")
-        with ui.element("div"):
-            if screen.workspace.folder.root is not None:
-                ui.html("From the folder", tag="h2")
-                _folder(screen)
-            ui.html("Example", tag="h2").classes("pt-2")
-            ui.button("Use the demo data", icon="bolt", on_click=lambda: _demo(screen)).props("outline color=primary")
-            ui.label("Revenue of 259 US electric utilities by state, month and sector, with a finished job.").classes(
-                "ts-note pt-1"
-            )
-            _error_place(screen)
-
-
-def _error_place(screen: Screen) -> None:
-    screen.place = ui.element("div")
-
-
-def _folder(screen: Screen) -> None:
-    """Files of the allowed folder, one folder at a time."""
-    state = {"at": ""}
-
-    @ui.refreshable
-    def entries() -> None:
-        try:
-            found = screen.workspace.folder.entries(state["at"])
-        except TablesafeError as error:
-            show_error(error)
-            return
-        options = {entry.name: ("▸ " if entry.folder else "") + entry.name for entry in found}
-        if state["at"]:
-            options = {"..": "↑ back", **options}
-        folders = {entry.name for entry in found if entry.folder} | {".."}
-
-        async def choose(event: events.ValueChangeEventArguments[Any]) -> None:
-            if event.value in folders:
-                state["at"] = state["at"].rpartition("/")[0] if event.value == ".." else str(event.value)
-                entries.refresh()
-            elif event.value:
-                await take(screen, screen.workspace.use(str(event.value)))
-
-        ui.select(
-            options, label=f"File in {state['at'] or 'the allowed folder'}", with_input=True, on_change=choose
-        ).props("outlined dense").classes("w-full")
-
-    entries()
-
-
-async def _uploaded(screen: Screen, answer: str) -> None:
-    for name in json.loads(answer)["files"]:
-        await take(screen, str(name))
-
-
-def _failed(screen: Screen, answer: str) -> None:
-    """Show what the app said about an upload that it refused."""
-    try:
-        said = json.loads(answer)
-        hint = f"\n\nHint: {said['hint']}" if said.get("hint") else ""
-        _tell_error(screen, TablesafeError(f"{said['message']}{hint}"))
-    except (ValueError, KeyError, TypeError):
-        _tell_error(screen, TablesafeError("The upload was refused: the file may be too large."))
-
-
-def _rejected(screen: Screen) -> None:
-    most = screen.workspace.limits.upload_bytes / 1e6
-    _tell_error(screen, TablesafeError(f"The file is too large: {most:,.0f} MB may be uploaded."))
-
-
-def _tell_error(screen: Screen, error: Exception) -> None:
-    with screen.place.clear():
-        show_error(error)
-    screen.say(str(error).partition("\n")[0])
-
-
-async def take(screen: Screen, name: str) -> None:
-    """Use a file that was brought: a job file fills the app, the first data file becomes the source."""
-    screen.place.clear()
-    try:
-        if name.lower().endswith(".toml"):
-            _take_job(screen, name)
-            screen.say(f"The job file {name} fills the app.")
-        elif screen.get(("source", "file")) is None and not name.lower().endswith((".hrc", ".rda", ".hst", ".grc")):
-            screen.say(f"Looking at {name} …")
-            screen.replace_draft(_with_sheet(await screen.workspace.suggest(name)))
-            screen.say(f"{name} is here. What its columns are is a guess: check it.")
-        else:
-            screen.changed()
-            screen.say(f"{name} is here.")
-    except TablesafeError as error:
-        _tell_error(screen, error)
-        if screen.get(("source", "file")) is None:
-            screen.replace_draft({"source": {"file": name}})
-    screen.redraw()
-
-
-def _with_sheet(draft: dict[str, Any]) -> dict[str, Any]:
-    """A suggested job that writes its release as a spreadsheet too."""
-    output = draft.get("output", {})
-    for name in list(output.get("release", [])):
-        sheet = str(Path(name).with_suffix(".xlsx"))
-        if sheet not in output["release"]:
-            output["release"].append(sheet)
-    return draft
-
-
-def _take_job(screen: Screen, name: str) -> None:
-    text = (screen.workspace.path / name).read_text(encoding="utf-8-sig", errors="replace")
-    screen.workspace.remove(name)
-    try:
-        draft = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        from tablesafe.job import parse_job
-
-        parse_job(text)  # says what is wrong in our own words
-        raise
-    screen.replace_draft(draft)
-
-
-async def _demo(screen: Screen) -> None:
-    """Copy the packaged example into the workspace."""
-
-    async def once(data: bytes) -> Any:
-        yield data
-
-    for item in files("tablesafe").joinpath("demo").iterdir():
-        if item.is_file() and item.name.endswith(".csv"):
-            await screen.workspace.receive(item.name, once(item.read_bytes()))
-    text = files("tablesafe").joinpath("demo", "job.toml").read_text(encoding="utf-8")
-    screen.replace_draft(tomllib.loads(text))
-    screen.say("The demo data is here, with its job.")
-    screen.redraw()
 
 
 def _source(screen: Screen) -> None:
@@ -193,18 +42,51 @@ def _source(screen: Screen) -> None:
         field(screen, TITLE, ("title",))
         field(screen, forms["file"], ("source", "file"))
         field(screen, forms["kind"], ("source", "kind"))
+        ui.button("Guess anew from this file", icon="refresh", on_click=lambda: _guess(screen)).props(
+            "flat dense color=primary"
+        )
     with ui.element("section").classes("ts-card").props('aria-label="Columns"'):
         ui.html("Columns", tag="h2")
         holder = ui.element("div").classes("w-full")
         with holder:
             ui.spinner()
-    ui.timer(0.01, lambda: _columns(screen, holder), once=True)
+    _follow(screen, holder)
     folded(
         "Every option of the source",
         lambda: fields(screen, form_of(Source), ("source",), skip=("file", "kind")),
     )
     folded("What is added up", lambda: fields(screen, form_of(Response), ("response",)))
     screen.show_faults()
+
+
+def _follow(screen: Screen, holder: ui.element) -> None:
+    """Show the columns, and again whenever another file is named or it is read otherwise."""
+    waiting, shown = ui.element("div"), {"read": ""}
+
+    def again() -> None:
+        source = screen.draft.get("source", {})
+        now = repr([source.get(key) for key in ("file", "kind", "delimiter", "sheet")])
+        if now != shown["read"] and not waiting.is_deleted:
+            shown["read"] = now
+            with waiting:
+                ui.timer(0.01, lambda: _columns(screen, holder), once=True)
+
+    screen.on_page.append(again)
+    again()
+
+
+async def _guess(screen: Screen) -> None:
+    """Start a new job from a look at the file that is named."""
+    name = screen.get(("source", "file"))
+    if name not in screen.files:
+        screen.say("Choose a file first.")
+        return
+    try:
+        screen.replace_draft(with_sheet(await screen.workspace.suggest(str(name))))
+        screen.say(f"What the columns of {name} are is a guess: check it.")
+    except TablesafeError as error:
+        tell_error(screen, error)
+    screen.redraw()
 
 
 def _files(screen: Screen) -> None:

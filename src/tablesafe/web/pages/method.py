@@ -91,7 +91,8 @@ class _Watched:
     """One run, as it goes on."""
 
     def __init__(self, screen: Screen, run: Run) -> None:
-        self.screen, self.run, self.seen, self.points = screen, run, "", -1
+        self.screen, self.run, self.points = screen, run, -1
+        self.live = not run.state.ended  # news only for those who saw it go on
         with ui.element("section").classes("ts-card").props(f'aria-label="{run.id}"'):
             with ui.element("div").classes("ts-row justify-between"):
                 ui.label(f"{run.id}: {run.title}").classes("font-medium").props("role=heading aria-level=3")
@@ -150,9 +151,10 @@ class _Watched:
                 self.screen.blame(run.job_text, run.error)
             for warning in run.facts.get("warnings", []):
                 ui.label(warning).classes("ts-note")
-        self.screen.say(f"{run.id}: {_ended(run)}.")
-        for listener in self.screen.after_change:
-            listener()
+        if self.live:
+            self.screen.say(f"{run.id}: {_ended(run)}.")
+            for listener in self.screen.after_change:
+                listener()
 
     def _stop(self) -> None:
         self.run.stop()

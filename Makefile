@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed-dev
 DEMO_STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo serve test check audit format benchmark docs papers site clean peers
+.PHONY: demo serve test check audit format benchmark docs papers pictures site clean peers
 
 demo: $(DEMO_STAMP)
 	$(BIN)/tablesafe demo --output demo-output
@@ -52,6 +52,10 @@ docs: $(STAMP)
 # The pages of the papers, made by running the code: a minute or two.
 papers: $(STAMP)
 	$(BIN)/python docs/reproduce
+
+# The pictures of README and documentation, taken by the browser tests.
+pictures: $(STAMP) chromium
+	TABLESAFE_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/web/test_browser_pictures.py tests/web/test_browser_readme_pictures.py
 
 # The documentation as a site: open build/site/index.html.
 site: $(STAMP) docs

@@ -329,3 +329,11 @@ def test_bounds_around_the_truth_are_not_announced() -> None:
     told = GOOD + "intervals = true\n\n[problem]\nwithin_percent = 50\n"
     with pytest.raises(InvalidJob, match="whose middle is the true value"):
         parse_job(told)
+
+
+@pytest.mark.parametrize("key", ["lower", "upper"])
+def test_bounds_that_some_attackers_know_are_not_announced_to_all(key: str) -> None:
+    told = GOOD + f"intervals = true\n\n[problem]\n{key} = "
+    with pytest.raises(InvalidJob, match=f"bounds of .problem. {key}, which some attackers know"):
+        parse_job(told + '"bound"\n')
+    assert parse_job(told + "1.0\n").output.intervals

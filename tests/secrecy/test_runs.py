@@ -226,17 +226,20 @@ def test_the_watch_sees_files_that_others_can_read(tmp_path: Path) -> None:
 
 def test_an_open_release_is_named_without_its_values(office: Path) -> None:
     """What the audit prints of open cells stands in logs: the cells, but neither bounds nor levels nor respondents."""
-    frame = lay_out(office, "withhold")
-    text = (office / "job.toml").read_text(encoding="utf-8")
-    (office / "job.toml").write_text(text.replace("force = true", "force = false"), encoding="utf-8")
+    frame = lay_out(office, "noise")
+    text = (office / "job.toml").read_text(encoding="utf-8").replace("force = true", "force = false")
+    for key, little in (("least_percent", 0.01), ("most_percent", 0.02)):
+        text = text.replace(f"{key} = {PARAMETERS[key]}", f"{key} = {little}")
+    (office / "job.toml").write_text(text, encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = run(office / "job.toml")
     assert not result.safe
+    assert "derives [" in result.findings.text(shown=5), "there are bounds to be told"
     secrets = Secrets.of(result.problem, result.release, frame)
     code, said = said_by(office)
     assert code == 1
     assert "region=" in said
     assert secrets.found_in(said) == set()
-    assert not re.search(r"derives \[", said)
+    assert not re.search(r"derives \[|must reach", said)
     assert not (office / "public").exists()

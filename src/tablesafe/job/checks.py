@@ -114,6 +114,13 @@ def _outputs(job: Job) -> Iterator[Fault]:
             ("output", "intervals"),
             "'intervals' would show bounds of [problem] within_percent, whose middle is the true value: leave one out.",
         )
+    for key in ("lower", "upper"):
+        if job.output.intervals and isinstance(getattr(job.problem, key), str):
+            yield Fault(
+                ("output", "intervals"),
+                f"'intervals' would show every reader the bounds of [problem] {key}, which some attackers know: leave "
+                f"one out, or make the bound a number for all cells.",
+            )
     named: list[tuple[KeyPath, str]] = [(("output", "release", i), name) for i, name in enumerate(job.output.release)]
     unusable = [*_unusable(job, named)]
     if unusable:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -129,7 +130,9 @@ class Decoding:
         if kind:
             self.absent.append(Fault(path, f"{name!r} is {kind}."))
         elif not is_there(file):
-            beside = [entry.name for entry in file.parent.iterdir()] if kind_of(file.parent) else []
+            beside: list[str] = []
+            with suppress(OSError):  # a folder that this user may not look into
+                beside = [entry.name for entry in file.parent.iterdir()] if kind_of(file.parent) else []
             hint = did_you_mean(file.name, beside) or "paths are relative to the job file."
             self.absent.append(Fault(path, f"There is no file {name!r}: {hint}"))
 

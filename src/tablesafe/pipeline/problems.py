@@ -31,7 +31,19 @@ def build_problem(job: Job, listen: Listener = ignore, *, table: Table | None = 
             table = build_table(job, listen)
         listen(Event("rules", "Looking for sensitive cells"))
         problem = _with_statuses(job, Problem(table, job.rules))
-    return _with_apriori(job, _with_options(job, problem))
+    problem = _with_apriori(job, _with_options(job, problem))
+    _require_announceable(job, problem)
+    return problem
+
+
+def _require_announceable(job: Job, problem: Problem) -> None:
+    """Bounds of single cells, as files of problems hold them, are often made from the true value: not for readers."""
+    bounds = (problem.lower, problem.upper)
+    if job.output.intervals and any(len(np.unique(each[np.isfinite(each)])) > 1 for each in bounds):
+        raise InvalidProblem(
+            f"{job.source.file} gives bounds for single cells, which some attackers know; 'intervals' in [output] would "
+            f"show them to every reader.\n\nHint: leave out 'intervals'; the values are published without them."
+        )
 
 
 def _read_problem(job: Job) -> Problem:

@@ -12,8 +12,8 @@ from tablesafe.errors import InvalidJob
 from tablesafe.job import Job, parse_job
 from tablesafe.job.checks import INTERNAL, input_files
 from tablesafe.job.decode import Fault, default_of, options
-from tablesafe.job.lines import KeyPath
-from tablesafe.job.load import examine
+from tablesafe.job.lines import KeyPath, key_lines
+from tablesafe.job.load import examine, list_faults
 from tablesafe.job.model import RunOptions
 from tablesafe.job.toml import read_toml, toml_key, toml_value
 
@@ -22,13 +22,16 @@ JOB_FILE = "job.toml"
 RUN_KEYS = {"engine", "memory_limit", "executor", "workers"}
 """What a job in the app may say about where it runs; other keys name folders and machines."""
 
+PARTS = ("source", "response", "problem", "method", "audit", "attack", "output", "run")
+FOREIGN = "{!r} is no file of this workspace: upload it, or choose it in the folder."
+BELOW = "{!r} must be a path below the folder of the job."
 DEEPEST = 30
 """Tables in tables of a job; no key is so deep."""
 MOST_WORKERS = 2 * (os.cpu_count() or 1)
 
 
 def draft_of(text: str) -> Draft:
-    """The draft that a job file describes; a text that is no TOML gets the message of the command line."""
+    """The draft that a job file describes; a text that is none gets the message of the command line."""
     try:
         draft = read_toml(text)
     except (RecursionError, ValueError):
@@ -40,7 +43,41 @@ def draft_of(text: str) -> Draft:
         level = [inner for table in tables for inner in table]
     if level:
         raise InvalidJob("The job has tables in tables without end.\n\nHint: is it a job file?")
+    if isinstance(draft.get("method"), str):
+        draft["method"] = {"name": draft["method"]}
+    if isinstance(draft.get("rules"), list):
+        draft["rules"] = [{"rule": rule} if isinstance(rule, str) else rule for rule in draft["rules"]]
+    if not _has_shape(draft):
+        lines = key_lines(text)
+        faults = [fault for fault in examine(draft, None, lines)[1] if _is_part(fault.path)]
+        raise InvalidJob(list_faults("The job", faults, lines))
     return draft
+
+
+def _is_part(path: KeyPath) -> bool:
+    """Whether a path leads to a part of a job, and not to a key in there."""
+    return len(path) <= (2 if path[:1] in [("dimensions",), ("rules",), ("tables",)] else 1)
+
+
+def _at(draft: Draft, path: KeyPath) -> Any:
+    """What stands at a path of a draft, if anything."""
+    value: Any = draft
+    for key in path:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _has_shape(draft: Draft) -> bool:
+    """Whether the parts of a job are tables, and lists of tables, as far as pages must rely on it."""
+    tables = [value for key, value in draft.items() if key in {*PARTS, "dimensions"}]
+    dimensions = draft.get("dimensions", {})
+    inside = dimensions.values() if isinstance(dimensions, dict) else [None]
+    lists = [draft[key] for key in ("rules", "tables") if key in draft]
+    listed = (item for each in lists for item in (each if isinstance(each, list) else [None]))
+    return all(isinstance(each, dict) for each in (*tables, *inside, *listed))
 
 
 def toml_of(draft: Mapping[str, Any]) -> str:
@@ -88,6 +125,7 @@ def look_over(draft: Mapping[str, Any], folder: Path, files: Mapping[str, Path])
     Besides, it may read only the files given, and write only below its own folder.
     """
     job, faults = examine(_filled(draft), folder / JOB_FILE, {})
+    faults = [_told(fault, _at(dict(draft), fault.path)) for fault in faults]
     if job is None:
         return None, faults
     known = {fault.path for fault in faults}
@@ -95,10 +133,22 @@ def look_over(draft: Mapping[str, Any], folder: Path, files: Mapping[str, Path])
     return job, faults
 
 
+def _told(fault: Fault, value: Any) -> Fault:
+    """The fault, without a word on whether a file elsewhere is there, or what lies beside it."""
+    if not isinstance(value, str) or not _leads_out(value):
+        return fault
+    return Fault(fault.path, BELOW.format(value) if fault.path[0] == "output" else FOREIGN.format(value))
+
+
+def _leads_out(name: str) -> bool:
+    parts = Path(name).parts
+    return Path(name).is_absolute() or ".." in parts or any(part.startswith(".") for part in parts)
+
+
 def _foreign(job: Job, files: Mapping[str, Path]) -> Iterator[Fault]:
     for path, name in input_files(job):
         if name not in files:
-            yield Fault(path, f"{name!r} is no file of this workspace: upload it, or choose it in the folder.")
+            yield Fault(path, FOREIGN.format(name))
 
 
 def _outside(job: Job) -> Iterator[Fault]:
@@ -108,9 +158,8 @@ def _outside(job: Job) -> Iterator[Fault]:
     internal = [] if output.internal is None else [(("output", "internal"), output.internal)]
     places: list[tuple[KeyPath, str]] = [*named, *reports, *internal]
     for path, name in places:
-        parts = Path(name).parts
-        if Path(name).is_absolute() or ".." in parts or any(part.startswith(".") for part in parts):
-            yield Fault(path, f"{name!r} must be a path below the folder of the job.")
+        if _leads_out(name):
+            yield Fault(path, BELOW.format(name))
     if job.run.workers is not None and job.run.workers > MOST_WORKERS:
         yield Fault(("run", "workers"), f"'workers' may be {MOST_WORKERS} at most in the app, got {job.run.workers}.")
     for key, spec in options(RunOptions).items():

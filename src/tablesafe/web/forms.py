@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import tomllib
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from tablesafe.errors import InvalidOption
 from tablesafe.job.decode import default_of, is_required, is_writable, options
 from tablesafe.job.model import CHOICES
-from tablesafe.job.toml import toml_value
+from tablesafe.job.toml import read_toml, toml_value
 from tablesafe.methods import METHODS, Method
 from tablesafe.rules import RULES
 from tablesafe.rules.sensitivity import Rule
@@ -175,7 +174,7 @@ def written(entry: Entry, value: Any) -> str:
 
 
 def _number_text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) and value == int(value) and abs(value) < 1e15 else str(value)
+    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e15 and value == int(value) else str(value)
 
 
 def read(entry: Entry, text: str) -> Any:
@@ -215,8 +214,8 @@ def _number(text: str) -> Any:
 def _toml(text: str) -> Any:
     """A value as TOML writes it; anything else is text, so that a column needs no quotes."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return read_toml(f"value = {text}")["value"]
+    except (RecursionError, ValueError):
         return text
 
 

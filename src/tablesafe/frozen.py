@@ -1,7 +1,7 @@
 """Frozen data as bytes, and back, without pickle: nothing that is read can make anything happen.
 
-Dataclasses and named tuples of this package, arrays, sparse matrices, frames and what Python is made of. What comes
-back is equal to what went in, to the last bit; an object that stands in two places is one object again.
+Dataclasses and named tuples of this package, arrays, sparse matrices, frames, paths and what Python is made of. What
+comes back is equal to what went in, to the last bit; an object that stands in two places is one object again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
 from importlib import import_module
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,8 @@ class _Writer:
                 return ["frame", *self._bytes(stream.getvalue())]
             case Fraction():
                 return ["fraction", value.numerator, value.denominator]
+            case PurePath():
+                return ["path", str(value)]
             case tuple() if hasattr(value, "_fields"):
                 return ["named", *_home(type(value)), [self.plain(item) for item in value]]
             case tuple() | list():
@@ -141,6 +144,8 @@ class _Reader:
                 return pl.read_ipc(io.BytesIO(self._slice(rest[0], rest[1])))
             case "fraction":
                 return Fraction(rest[0], rest[1])
+            case "path":
+                return Path(rest[0])
             case "named":
                 return _class(rest[0], rest[1])(*map(self.value, rest[2]))
             case "tuple":

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -301,6 +301,7 @@ class Hierarchy:
     ) -> Self:
         """Merge equal codes, check the equations, and make the matrix."""
         _refuse_repeats(codes, name)
+        _refuse_blanks(codes, {equation.total for equation in equations}, name)
         known = set(codes)
         for equation in equations:
             for code in (equation.total, *equation.parts):
@@ -640,6 +641,15 @@ def _refuse_repeats(codes: Sequence[str], name: str) -> None:
         seen: set[str] = set()
         repeated = next(code for code in codes if code in seen or seen.add(code))  # type: ignore[func-returns-value]
         raise InvalidHierarchy(f"Code {repeated!r} stands twice in {name}.\n\nHint: remove one of the two.")
+
+
+def _refuse_blanks(codes: Sequence[str], totals: Set[str], name: str) -> None:
+    """A code that nobody can see would be taken for a missing one; the total alone may have no name."""
+    blank = next((code for code in codes if not (code or "").strip() and code not in totals), None)
+    if blank is not None:
+        raise InvalidHierarchy(
+            f"A code of {name} is blank: {blank!r}.\n\nHint: give it a name, or leave it out if the code is missing."
+        )
 
 
 def _depth_first(children: Mapping[str, Sequence[str]], top: str) -> list[str]:

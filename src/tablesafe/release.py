@@ -24,6 +24,9 @@ from tablesafe.problem import Problem
 from tablesafe.solve.program import Solution
 from tablesafe.table import Table
 
+BOUND_DIGITS = 12
+"""Of announced bounds that are no whole numbers."""
+
 
 class Status(IntEnum):
     """What happened to a cell. The office's own view; a release shows only whether a value is there."""
@@ -59,7 +62,7 @@ class Release:
     status: NDArray[np.uint8] = field(repr=False)
     """A `Status` per cell."""
     method: str = "suppression"
-    solution: Solution | None = None
+    solution: Solution | None = field(default=None, repr=False)  # its objective adds up withheld values
     intervals: Mask | None = field(default=None, repr=False)
     """Withheld cells for which the interval is published in the place of the value."""
     mechanism: Mechanism | None = field(default=None, repr=False)
@@ -145,8 +148,8 @@ class Release:
         columns[self.status_heading] = pl.Series(word, dtype=pl.String)
         if intervals or self.intervals is not None:
             shown = ~self.suppressed & intervals if self.intervals is None else self.intervals
-            columns["from"] = self._shown(np.where(shown, self.lower, np.nan))
-            columns["to"] = self._shown(np.where(shown, self.upper, np.nan))
+            columns["from"] = self._shown(_rounded(np.where(shown, self.lower, np.nan)))
+            columns["to"] = self._shown(_rounded(np.where(shown, self.upper, np.nan)))
         return pl.DataFrame(columns).filter(pl.Series(self.status != Status.BY_DESIGN))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -159,3 +162,11 @@ class Release:
         known = values[~np.isnan(values)]
         whole = bool(np.isfinite(known).all()) and bool((known == np.rint(known)).all())
         return series.cast(pl.Int64) if whole else series
+
+
+def _rounded(bounds: Floats) -> Floats:
+    """Bounds without the last bits of floating point, in which one could see that a bound is the true value itself."""
+    sizes = np.abs(bounds, where=np.isfinite(bounds), out=np.ones(len(bounds)))
+    scale = 10.0 ** (BOUND_DIGITS - np.ceil(np.log10(np.maximum(sizes, 1.0))))
+    rough = np.isfinite(bounds) & (bounds != np.rint(bounds))
+    return np.where(rough, np.rint(np.where(rough, bounds, 0.0) * scale) / scale, bounds)

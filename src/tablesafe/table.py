@@ -502,7 +502,13 @@ def _flat_where_missing(
     for name, hierarchy in dimensions.items():
         source.require(name)
         if hierarchy is None:
-            codes = source.text(name).drop_nulls().unique(maintain_order=True).to_list()
+            text = source.text(name)
+            codes = text.drop_nulls().unique(maintain_order=True).to_list()
+            if "" in codes and total:
+                raise InvalidTable(
+                    f"The code of {name!r} is missing at {source.where(int((text == '').arg_max() or 0))}.\n\n"
+                    f"Hint: fill it in; the total is written {total!r}."
+                )
             has_total = total in codes or missing_totals == "compute"
             parts = [code for code in codes if code != total]
             hierarchy = Hierarchy.flat(

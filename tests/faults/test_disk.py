@@ -109,9 +109,13 @@ def leftovers(folder: Path) -> list[str]:
     return sorted({*hidden, *spilled, *("/".join(parts) for parts in found if parts[0] not in given)})
 
 
-def moments(total: int, share: int, late: int = 1) -> Iterator[int]:
-    """The moments to try: all of them, or a share of the early and a larger one of the late, when files are placed."""
-    yield from range(total) if EVERY else [*range(0, total - 40, share), *range(max(0, total - 40), total, late)]
+def moments(total: int, share: int, late: int, first: int = 0) -> Iterator[int]:
+    """The moments to try: all of them, or a share of the early and a larger one of the late, when files are placed.
+
+    Tests that begin with another moment try others, so that together they try more of them.
+    """
+    placing = max(0, total - 40)
+    yield from range(total) if EVERY else [*range(first, placing, share), *range(placing + first % late, total, late)]
 
 
 def sweep_all(folder: Path) -> None:
@@ -125,14 +129,14 @@ def test_a_kill_at_any_moment(fresh: Callable[[bool], Path], expected: dict[str,
     total = len(count((folder := fresh(old)), go(folder)))
     assert states(folder, expected, old) == {"new"}
     assert total > 60
-    for n in moments(total, 6, 1 if old else 2):
+    for i, n in enumerate(moments(total, 12, 2, first=int(old))):
         folder = fresh(old)
         assert kill_at(n, folder, go(folder))
         states(folder, expected, old)
         sweep_all(folder)
         assert len(states(folder, expected, old)) == 1, f"after {n}: some files of the release are new, some are not"
         assert leftovers(folder) == [], f"after {n}"
-        if n % 16 == 0 or EVERY:
+        if i % 16 == 0 or EVERY:
             assert run(folder / "job.toml").safe
             assert states(folder, expected, old) == {"new"}
         shutil.rmtree(folder)
@@ -169,13 +173,16 @@ def test_two_runs_do_not_place_files_at_the_same_time(tmp_path: Path) -> None:
     assert (tmp_path / "table.csv").exists()
 
 
-@pytest.mark.parametrize("fault", [disk_full, MemoryError, KeyboardInterrupt, Terminated], ids=lambda f: f.__name__)
+TRIED = {disk_full: (12, 2), MemoryError: (40, 6), KeyboardInterrupt: (40, 6, 1), Terminated: (40, 6, 3)}
+
+
+@pytest.mark.parametrize("fault", TRIED, ids=lambda f: f.__name__)
 def test_a_fault_at_any_moment(
     fresh: Callable[[bool], Path], expected: dict[str, bytes], fault: Callable[[], BaseException]
 ) -> None:
     """Other than after a kill, everything is cleaned up at once, and the user is told in plain words."""
     events = count((folder := fresh(True)), go(folder))
-    for n in moments(len(events), *((6, 1) if fault is disk_full else (24, 3))):
+    for n in moments(len(events), *TRIED[fault]):
         folder = fresh(True)
         outcome: BaseException | None = None
         try:

@@ -15,7 +15,8 @@ from tablesafe.errors import TablesafeError
 
 EXAMPLES = int(os.environ.get("TABLESAFE_FUZZ", "0"))
 """How many examples for each reader; a few where the variable is not set."""
-SECONDS = 20
+SECONDS = 120
+"""Patience with one file: a machine may be busy, and the first one compiles what reads it."""
 MEMORY = 1 << 30
 """Bytes by which the process may grow over one small file."""
 

@@ -48,16 +48,9 @@ def _is(node: ast.expr | None, value: object) -> bool:
     return isinstance(node, ast.Constant) and node.value is value
 
 
-OWN = {"web/desk.py": ["pickle"], "web/tasks.py": ["pickle"]}
-"""A finished run, kept by a process of the web app for itself, in a private folder that no upload and no job can write
-to (`tests/web/test_workspace.py`): nothing of a user is unpickled."""
-
-
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_no_module_runs_what_a_file_says(path: Path) -> None:
-    allowed = OWN.get(path.relative_to(SOURCE).as_posix(), [])
-    found = [fault for fault in faults(path.read_text(encoding="utf-8")) if fault.partition(": ")[2] not in allowed]
-    assert found == []
+    assert faults(path.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "nothing passes": ("region,v\nN,1\n", {"where": "v > 5"}, "None of the 1 records of r.csv passes the filter"),
     "nothing has a code": ("region,v\n ,1\n", {"missing": "drop"}, "None of the 1 records of r.csv has a code"),
+    "a code of blanks": ("region,v\nN,1\n\t,2\n", {}, r"has a code of nothing but blanks: '\\t'"),
     "a total among the codes": ("region,v\nTotal,1\nN,1\n", {}, "has the code 'Total', which is also the name"),
 }
 
@@ -53,6 +54,12 @@ def test_records_that_cannot_be_added_up(case: str, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(content)
     with pytest.raises(InvalidTable, match=message):
         tabulate(tmp_path / "r.csv", **{"dimensions": ["region"], "value": "v", **options})
+
+
+def test_a_code_of_blanks_may_stand_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("region,v\nN,1\n\t,2\n")
+    found = tabulate(tmp_path / "r.csv", dimensions=["region"], value="v", empty=["\t"], missing="drop")
+    assert found.dimensions["region"].codes == ("Total", "N")
 
 
 CODES: dict[str, tuple[str, dict[str, Any], str]] = {

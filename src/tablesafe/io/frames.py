@@ -11,6 +11,7 @@ spreadsheets hide; other programs see it, so it is off unless asked for.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -162,8 +163,8 @@ def _write_excel(frame: pl.DataFrame, path: Path, colour: str | None, colours: M
         for row, (values, word) in enumerate(zip(frame.iter_rows(), words, strict=True), start=1):
             shade = formats.get(str(word)) if word != "published" else None
             for column, value in enumerate(values):
-                if isinstance(value, str):
-                    sheet.write_string(row, column, value, shade)
+                if isinstance(value, str) or (isinstance(value, float) and math.isinf(value)):
+                    sheet.write_string(row, column, str(value), shade)  # no number of Excel is infinite
                 elif value is None:
                     sheet.write_blank(row, column, None, shade)
                 else:

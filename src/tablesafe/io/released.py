@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
 
 FROM, TO = "from", "to"
+ENDLESS = ("inf", "-inf")
 
 
 def read_release(path: str | Path, problem: Problem) -> Release:
@@ -67,13 +69,22 @@ def _numbers(source: Source, column: str) -> Floats:
     return np.where(empty, np.nan, source.numbers(column, missing=0.0))
 
 
+def _bounds(source: Source, column: str) -> Floats:
+    """A column of bounds: `inf` and `-inf` stand where there is none on that side, NaN where it is empty."""
+    text = source.text(column).fill_null("")
+    endless = text.is_in(list(ENDLESS))
+    bounded = source.frame.with_columns(text.set(endless, "").alias(column))
+    signed = np.where(text.str.starts_with("-").to_numpy(), -np.inf, np.inf)
+    return np.where(endless.to_numpy(), signed, _numbers(replace(source, frame=bounded), column))
+
+
 def _released(
     problem: Problem, source: Source, cells: np.ndarray[tuple[int, ...], np.dtype[np.intp]], name: str
 ) -> Release:
     table, n = problem.table, len(problem.table)
     values, lower, upper = (np.full(n, np.nan) for _ in range(3))
     values[cells] = _numbers(source, _value_column(problem, source))
-    lower[cells], upper[cells] = _numbers(source, FROM), _numbers(source, TO)
+    lower[cells], upper[cells] = _bounds(source, FROM), _bounds(source, TO)
     told = ~np.isnan(values)
     exact = told & np.isnan(lower) & np.isnan(upper)
     wrong = np.flatnonzero(exact & (np.abs(values - table.value) > 0.5 * 10.0**-table.decimals))

@@ -136,8 +136,9 @@ class PublicCells:
             return NO_FACTS
         told = [f"{kind.word[:1].upper()}{kind.word[1:]}: {kind.meaning}"]
         if self.shown_interval[cell]:
-            ends = interval(float(self.release.lower[cell]), float(self.release.upper[cell]), self.decimals)
-            told.append(f"The true value is {ends}" if "to" in ends else f"The true value is {ends} exactly")
+            lower, upper = float(self.release.lower[cell]), float(self.release.upper[cell])
+            exactly = " exactly" if lower == upper else ""
+            told.append(f"The true value is {interval(lower, upper, self.decimals)}{exactly}")
         return tuple(told)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -78,6 +79,12 @@ def _flat(dimension: str, codes: Sequence[str], total: str) -> Hierarchy:
     distinct = list(dict.fromkeys(code.strip() for code in codes))
     whole = all(code.removeprefix("-").isdecimal() for code in distinct)
     ordered = sorted(distinct, key=(lambda code: (int(code), code)) if whole else None)
+    if "" in distinct:
+        blank = next(code for code in codes if not code.strip())
+        raise InvalidTable(
+            f"Dimension {dimension!r} has a code of nothing but blanks: {blank!r}.\n\n"
+            f"Hint: correct the records, or say that it stands for nothing: empty = [{json.dumps(blank)}]."
+        )
     if total in ordered:
         raise InvalidTable(
             f"Dimension {dimension!r} has the code {total!r}, which is also the name of its total.\n\n"

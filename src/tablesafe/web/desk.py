@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -87,15 +86,16 @@ def problem_of(desk: Desk, text: str) -> Problem:
 
 def kept_at(run: Path) -> Path:
     """Where the result of a run is kept: beside its folder, in which files lie under names that others chose."""
-    return run.with_name(f"{run.name}.pickle")
+    return run.with_name(f"{run.name}.frozen")
 
 
 def result_of(desk: Desk, run: str) -> Result:
     """The result of a finished run, by the name of its folder; a few are kept."""
     kept: dict[str, Result] = desk.loaded.setdefault("results", {})
     if run not in kept:
-        with kept_at(desk.folder / "runs" / Path(run).name).open("rb") as file:
-            found: Result = pickle.load(file)  # written by our own process into a folder that nobody else can enter
+        from tablesafe.frozen import thaw
+
+        found: Result = thaw(kept_at(desk.folder / "runs" / Path(run).name).read_bytes())
         kept[run] = found
         while len(kept) > KEPT_RESULTS:
             kept.pop(next(iter(kept)))

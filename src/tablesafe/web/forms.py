@@ -164,7 +164,7 @@ def written(entry: Entry, value: Any) -> str:
         case "numbers" | "list":
             return ", ".join(map(_number_text, value)) if isinstance(value, list) else str(value)
         case "lines":
-            return "\n".join(value) if isinstance(value, list) else str(value)
+            return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
         case "toml":
             return value if isinstance(value, str) else toml_value(value)
         case "perhaps":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import warnings
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -61,8 +60,10 @@ def _told(event: Event) -> dict[str, Any]:
 
 
 def _keep(path: Path, result: Result) -> None:
+    from tablesafe.frozen import freeze
+
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        pickle.dump(result, file, protocol=pickle.HIGHEST_PROTOCOL)
+        file.write(freeze(result))
 
 
 def facts_of(desk: Desk, result: Result) -> dict[str, Any]:

@@ -89,8 +89,8 @@ def _dimension(screen: Screen, name: str) -> None:
 
 def _kind(screen: Screen, path: tuple[str, str]) -> str:
     given = screen.get((*path, "kind"))
-    if given in KINDS:
-        return str(given)
+    if isinstance(given, str) and given in KINDS:
+        return given
     said = screen.get(path) or {}
     if str(said.get("hierarchy", "")).lower().endswith(".hrc"):
         return "hrc"

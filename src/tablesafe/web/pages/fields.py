@@ -133,9 +133,10 @@ def _several(screen: Screen, entry: Entry, path: Path, label: str, value: Any) -
 
 
 def _file(screen: Screen, path: Path, label: str, value: Any) -> ui.element:
-    files = list(dict.fromkeys([*screen.files, *([str(value)] if value else [])]))
+    now = str(value) if value else None
+    files = list(dict.fromkeys([*screen.files, *([now] if now else [])]))
     box = ui.select(
-        files, value=value, label=label, clearable=True, on_change=lambda e: screen.put(path, e.value or None)
+        files, value=now, label=label, clearable=True, on_change=lambda e: screen.put(path, e.value or None)
     )
     return box.props("outlined dense").classes("w-full")
 
@@ -209,7 +210,7 @@ def chosen(screen: Screen, kind: Literal["rule", "method"], path: Path) -> None:
     @ui.refreshable
     def inside() -> None:
         name = screen.get((*path, key))
-        if name in forms:
+        if isinstance(name, str) and name in forms:
             form = forms[name]
             ui.label(plain(form.summary)).classes("ts-note")
             if form.about:
@@ -222,7 +223,7 @@ def chosen(screen: Screen, kind: Literal["rule", "method"], path: Path) -> None:
     now = screen.get((*path, key))
     with ui.element("div").classes("ts-field"):
         with ui.element("div"):
-            select = ui.select(list(forms), value=now if now in forms else None, label=kind, on_change=choose)
+            select = ui.select(list(forms), value=now if now in list(forms) else None, label=kind, on_change=choose)
             select.props("outlined dense").classes("w-full")
         ui.label()
         screen.fault_line((*path, key))

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from tablesafe.errors import InvalidFile, InvalidHierarchy, InvalidInput, InvalidProblem, InvalidTable
+from tablesafe.io.jj import write_jj
 from tablesafe.job import Job, load_job
 from tablesafe.job.model import Dimension, Output, ProblemOptions, Response, RunOptions, Source, TableOptions
 from tablesafe.linking import RESPONSE
@@ -357,6 +358,15 @@ def test_an_attacker_may_know_values_to_within_some_percent(folder: Path) -> Non
     problem = build_problem(job_in(folder, problem=ProblemOptions(within_percent=50.0)))
     assert np.allclose(problem.lower, 0.5 * problem.table.value)
     assert np.allclose(problem.upper, 1.5 * problem.table.value)
+
+
+def test_bounds_of_single_cells_in_a_file_are_not_announced_to_all(folder: Path) -> None:
+    problem = build_problem(job_in(folder, problem=ProblemOptions(within_percent=50.0)))
+    write_jj(problem, folder / "cells.jj")
+    told = {"source": Source(file="cells.jj"), "dimensions": {}, "response": Response(), "rules": ()}
+    assert len(build_problem(job_in(folder, **told)).table) == len(problem.table)
+    with pytest.raises(InvalidProblem, match="gives bounds for single cells, which some attackers know"):
+        build_problem(job_in(folder, **told, output=Output(release=("public/table.csv",), intervals=True)))
 
 
 def test_bounds_may_be_numbers_or_columns(folder: Path) -> None:

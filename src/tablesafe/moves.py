@@ -41,7 +41,7 @@ def point(folder: Path, to: Path) -> None:
 
 def pointed(folder: Path) -> Path | None:
     """The folder that has the note about the files of this one; None when there is none."""
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         found = Path((folder / POINTER).read_text(encoding="utf-8"))
         if found.name.startswith(".tablesafe-"):
             return found
@@ -78,14 +78,19 @@ def forget(folder: Path) -> None:
         (folder / NOTE).unlink(missing_ok=True)
 
 
+def places(folder: Path) -> list[Path]:
+    """The folders into which the moves noted in a folder put files."""
+    return sorted({move.place.parent for move in _noted(folder)})
+
+
 def _noted(folder: Path) -> list[Move]:
     try:
         listed = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+        return [Move(Path(place), None if file is None else Path(file)) for place, file in listed]
     except FileNotFoundError:
         return []
-    except ValueError:  # half a note is none: it was never promised
+    except (ValueError, TypeError):  # half a note is none: it was never promised
         return []
-    return [Move(Path(place), None if file is None else Path(file)) for place, file in listed]
 
 
 def _write(path: Path, text: str) -> None:

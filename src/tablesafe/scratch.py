@@ -7,15 +7,17 @@ never touched, on whatever side of a container it lives: the lock is the system'
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from tablesafe.moves import carry_out, pointed
+from tablesafe.moves import alone_in, carry_out, places, pointed
 
 fcntl: Any
 try:
@@ -47,16 +49,19 @@ def private_folder(parent: str | Path | None, *, prefix: str = OPEN) -> Iterator
                 os.close(lock)
 
 
-def sweep(place: Path, prefix: str) -> None:
-    """Remove the folders here whose process is gone; what it had promised to put in place is put there first."""
+def sweep(place: Path, prefix: str, *, alone: bool = False) -> None:
+    """Remove the folders here whose process is gone; what it had promised to put in place is put there first.
+
+    Meanwhile nobody else puts files there, or the later of two runs would not win whole; `alone` says that the caller
+    has seen to that already.
+    """
     try:
         found = [Path(entry.path) for entry in os.scandir(place) if _is_ours(entry, prefix)]
     except OSError:
         return
     for folder in sorted(found):
-        with _taken(folder) as ours:
-            if ours:
-                _finish(folder)
+        with nullcontext() if alone else alone_in(_touched(folder)), _taken(folder) as ours:
+            if ours and _finished(folder):
                 _remove(folder)
 
 
@@ -72,23 +77,44 @@ def _remove(folder: Path) -> None:
         folder.rmdir()
 
 
-def _finish(folder: Path) -> None:
-    """Keep the promise about the files of a folder, wherever it is noted."""
+def _touched(folder: Path) -> list[Path]:
+    """The folders whose files a promise speaks of."""
     with suppress(OSError):
-        noted = pointed(folder)
+        return [parent for parent in places(pointed(folder) or folder) if parent.is_dir()]
+    return []
+
+
+def _finished(folder: Path) -> bool:
+    """Keep the promise about the files of a folder, wherever it is noted; whether nothing is left to be done."""
+    noted = pointed(folder)
+    try:
         if noted is None:
             carry_out(folder)
-            return
+            return True
+        if not _is_own(noted):  # gone, and all of it done; or somebody else's, whom nobody obeys
+            return True
         with _taken(noted) as ours:
             if ours:
                 carry_out(noted)
+            return ours or not noted.exists()
+    except FileNotFoundError:  # the user has removed the places
+        return True
+    except OSError:  # a full disk, a folder that may not be written to: for the next one
+        return False
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether this is a folder that this user made, and no link."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
 
 
 def _is_ours(entry: os.DirEntry[str], prefix: str) -> bool:
-    """Whether this may be a folder of this kind that this user made: no link, and nobody else's."""
-    if not entry.name.startswith(prefix) or not entry.is_dir(follow_symlinks=False):
-        return False
-    return not hasattr(os, "getuid") or entry.stat(follow_symlinks=False).st_uid == os.getuid()
+    """Whether this may be a folder of this kind that this user made."""
+    return entry.name.startswith(prefix) and _is_own(Path(entry.path))
 
 
 @contextmanager
@@ -131,7 +157,7 @@ def _locked(place: Path, prefix: str) -> tuple[Path, int | None]:
             handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         except FileNotFoundError:
             continue
-        except OSError:
+        except BaseException:  # also Ctrl-C: nobody else knows of the folder yet
             shutil.rmtree(folder, ignore_errors=True)
             raise
         try:
@@ -156,3 +182,14 @@ def locked_file(path: Path) -> int | None:
         return handle
     os.close(handle)
     return None
+
+
+def require_own(folder: Path) -> None:
+    """Check that only this user can put files into a folder: others would read what is kept, or plant an answer."""
+    if not hasattr(os, "getuid"):
+        return
+    for found in (folder.lstat(), folder.stat()):
+        if found.st_uid != os.getuid():
+            raise PermissionError(errno.EPERM, f"{folder.name!r} belongs to somebody else")
+    if folder.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(errno.EPERM, f"others can write into {folder.name!r}")

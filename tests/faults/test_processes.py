@@ -110,6 +110,26 @@ def test_a_wish_to_end_is_granted_cleanly(job: Path) -> None:
     assert leftovers(job.parent) == []
 
 
+def test_a_wish_to_end_that_a_library_takes_for_an_error_of_its_own(job: Path) -> None:
+    """As DuckDB does, when it comes while it asks Python for something."""
+    script = (
+        "import os, signal, sys\nfrom importlib import import_module\n"
+        "def swallowing(scan):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        signal.sigtimedwait([], 3600)\n"
+        "    except BaseException as error:\n"
+        "        raise ValueError(f'the object cannot be read: {error!r}') from None\n"
+        "import_module('tablesafe.tabulate.run').survey = swallowing\n"
+        "from tablesafe.cli import main\n"
+        "main(['run', sys.argv[1]])\n"
+    )
+    process = subprocess.run([sys.executable, "-c", script, str(job)], stderr=subprocess.PIPE, text=True, check=False)
+    assert process.returncode == 130, process.stderr
+    assert "nothing was written" in process.stderr
+    assert leftovers(job.parent) == []
+
+
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_workers_end_with_their_parent(tmp_path: Path, method: str) -> None:
     script = tmp_path / "pool.py"

@@ -208,3 +208,57 @@ def test_a_file_that_was_only_touched_has_not_changed(job: Path, monkeypatch: py
 
     monkeypatch.setattr(pipeline, "build_problem", meanwhile)
     assert run(job).safe
+
+
+def another_owner(folder: Path) -> None:
+    import os
+
+    os.chown(folder, 12345, 12345)
+
+
+def through_a_link(folder: Path) -> None:
+    import os
+
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to("elsewhere")
+    os.lchown(folder, 12345, 12345)
+
+
+def writable(folder: Path) -> None:
+    folder.chmod(0o777)
+
+
+def locked_through_a_link(folder: Path) -> None:
+    (folder / "lock").unlink(missing_ok=True)
+    (folder / "lock").symlink_to(folder.parent / "target")
+
+
+@pytest.mark.parametrize("tampered", [another_owner, through_a_link, writable, locked_through_a_link])
+def test_a_checkpoint_that_others_can_change_is_neither_read_nor_written(
+    always: Path, monkeypatch: pytest.MonkeyPatch, tampered: Callable[[Path], None]
+) -> None:
+    stopped_in_the_audit(always, monkeypatch)
+    kept = always.parent / "kept"
+    try:
+        tampered(kept)
+    except PermissionError:
+        pytest.skip("only root gives files away")
+    before = {path.name: path.read_bytes() for path in kept.iterdir() if path.is_file()}
+    with pytest.raises(InvalidOption, match=r"(?s)cannot be resumed: .*Hint: resume only what you kept yourself"):
+        run(always, resume=True)
+    with pytest.warns(RuntimeWarning, match="keeps no checkpoint from here on"):
+        assert run(always).safe
+    assert {path.name: path.read_bytes() for path in kept.iterdir() if path.is_file()} == before
+    assert not (always.parent / "target").exists()
+
+
+def test_a_file_that_somebody_put_in_the_place_of_the_checkpoint_is_not_written_through(
+    always: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, target = always.parent / "kept", always.parent / "target"
+    kept.mkdir(mode=0o700)
+    target.touch()
+    (kept / "problem.part").symlink_to(target)
+    with pytest.warns(RuntimeWarning, match="keeps no checkpoint from here on"):
+        assert run(always).safe
+    assert target.read_bytes() == b""

@@ -9,6 +9,8 @@ the working folder, and goes into a test.
 
 from __future__ import annotations
 
+import os
+import resource
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +21,7 @@ import atheris
 READERS = ["errors", "untrusted", "files", "hierarchy", "io", "job", "verify", "table"]
 """What is watched; compiled code cannot be."""
 
+os.environ["NUMBA_DISABLE_JIT"] = "1"  # numba cannot compile what is instrumented
 with atheris.instrument_imports(include=[f"tablesafe.{name}" for name in READERS]):
     from fuzz.bounds import refusal
     from fuzz.mutations import DAMAGES, damage
@@ -48,7 +51,8 @@ def main() -> None:
             path = target.lay_out(Path(work), sealed(content) if target.sealed else content)
             refusal(target.read, path)
 
-        atheris.Setup([*sys.argv, "-rss_limit_mb=3000", "-timeout=30", corpus], one)
+        limit = 3_000 + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # some damages are large themselves
+        atheris.Setup([*sys.argv, f"-rss_limit_mb={limit}", "-timeout=30", corpus], one)
         atheris.Fuzz()
 
 

@@ -17,11 +17,14 @@ import pytest
 from report_cases import Case, guarded, made, magnitude
 
 import tablesafe as ts
+from tablesafe.audit.findings import How
 from tablesafe.report import pictures as drawing
 from tablesafe.report.excerpt import PAGE, Excerpt, Room
 from tablesafe.report.layout import Layout
 from tablesafe.report.margins import margins
+from tablesafe.report.page import HOW, _words
 from tablesafe.report.summary import Origin, summarise
+from tablesafe.rules import RULES
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -104,7 +107,7 @@ def test_the_page_says_what_its_json_says(case: Case, internal: bool, written: C
     told = json.loads(written(case, ".json", internal=internal).read_text(encoding="utf-8"))
     assert told["internal"] is internal
     assert told["verdict"]["headline"] in page
-    assert f'class="word">{told["verdict"]["word"]}<' in page
+    assert f'class="word">{told["verdict"]["word"].replace("open", "not safe")}<' in page
     for status in told["statuses"]:
         assert status["status"] in page
         assert f"{status['cells']:,}" in page
@@ -212,3 +215,17 @@ def test_with_matplotlib_there_are_plots(written: Callable[..., Path]) -> None:
     pytest.importorskip("matplotlib")
     page = written(made("adjust"), ".html", internal=True).read_text(encoding="utf-8")
     assert {"plot intervals", "plot changes"} <= set(re.findall(r'<figure class="([^"]*)"', page))
+
+
+def test_every_way_to_be_open_and_every_rule_has_words() -> None:
+    assert set(HOW) == {str(how) for how in How}
+    names = [_words(rule.__name__) for rule in RULES.values()]
+    assert names[:5] == ["Threshold", "P percent", "PQ", "Dominance", "Linear sensitivity"]
+
+
+def test_an_open_release_is_called_not_safe(written: Callable[..., Path]) -> None:
+    """The word open alone could be taken for a recommendation."""
+    for internal in (False, True):
+        page = written(made("open"), ".html", internal=internal).read_text(encoding="utf-8")
+        assert '<p class="word">not safe</p>' in page
+        assert "<dt>Result</dt><dd>not safe</dd>" in page

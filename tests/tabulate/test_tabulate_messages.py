@@ -57,9 +57,9 @@ def test_records_that_cannot_be_added_up(case: str, tmp_path: Path) -> None:
 
 
 def test_a_code_of_blanks_may_stand_for_nothing(tmp_path: Path) -> None:
-    (tmp_path / "r.csv").write_text("region,v\nN,1\n\t,2\n")
+    (tmp_path / "r.csv").write_text("region,v\nN,1\nS,4\n\t,2\n")
     found = tabulate(tmp_path / "r.csv", dimensions=["region"], value="v", empty=["\t"], missing="drop")
-    assert found.dimensions["region"].codes == ("Total", "N")
+    assert found.dimensions["region"].codes == ("Total", "N", "S")
 
 
 CODES: dict[str, tuple[str, dict[str, Any], str]] = {

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from serving import Served, served
 from websockets.sync.client import connect
 
 from tablesafe.errors import InvalidFile, InvalidJob
+from tablesafe.job.toml import read_toml
 from tablesafe.web.confine import may_open
 from tablesafe.web.drafts import draft_of
 from tablesafe.web.folders import Folder
@@ -167,6 +169,13 @@ def test_a_job_file_without_the_shape_of_one_is_refused(text: str) -> None:
     assert "0 errors" not in str(told.value)
 
 
+@pytest.mark.parametrize("text", [".".join(["a"] * 50) + " = 1", "[" + " . ".join(['"a"'] * 50) + "]"])
+def test_keys_in_keys_are_refused_before_they_are_parsed(text: str) -> None:
+    """The parser needs memory by the square of their number: 400 kB of them take all that a machine has."""
+    with pytest.raises(tomllib.TOMLDecodeError, match="without end"):
+        read_toml(text)
+
+
 def test_short_forms_of_a_job_are_taken() -> None:
     draft = draft_of('rules = ["zero_cells"]\nmethod = "adjust"')
     assert draft == {"rules": [{"rule": "zero_cells"}], "method": {"name": "adjust"}}
@@ -207,19 +216,19 @@ def test_a_run_does_not_write_over_the_files_that_it_reads(tmp_path: Path) -> No
     folder.mkdir()
     labels = "code,label\nr0,North\n"
     (folder / "firms.csv").write_text(FIRMS)
-    (folder / "result.pickle").write_text(labels)
-    (folder / "run-1.pickle").write_text(labels)
+    (folder / "result.frozen").write_text(labels)
+    (folder / "run-1.frozen").write_text(labels)
 
     async def main() -> None:
         sessions = Sessions(tmp_path / "private", Folder.at(folder), queue=Queue(1))
         (tmp_path / "private").mkdir(mode=0o700)
         session = sessions.find(sessions.create())
         assert session is not None
-        for name in ("firms.csv", "result.pickle", "run-1.pickle"):
+        for name in ("firms.csv", "result.frozen", "run-1.frozen"):
             session.workspace.use(name)
         session.workspace.draft = {
             **DRAFT,
-            "dimensions": {"region": {"labels": "result.pickle"}, "size": {"labels": "run-1.pickle"}},
+            "dimensions": {"region": {"labels": "result.frozen"}, "size": {"labels": "run-1.frozen"}},
             "output": {"release": ["public/table.csv"], "internal": "."},
         }
         run = session.runs.start()
@@ -233,8 +242,8 @@ def test_a_run_does_not_write_over_the_files_that_it_reads(tmp_path: Path) -> No
     asyncio.run(main())
     assert {path.name: path.read_text() for path in folder.iterdir()} == {
         "firms.csv": FIRMS,
-        "result.pickle": labels,
-        "run-1.pickle": labels,
+        "result.frozen": labels,
+        "run-1.frozen": labels,
     }
 
 
@@ -252,3 +261,13 @@ def test_a_job_cannot_ask_for_processes_without_end(tmp_path: Path) -> None:
     workspace.files["firms.csv"] = workspace.path / "firms.csv"
     workspace.draft = {**DRAFT, "run": {"executor": "processes", "workers": 100_000}}
     assert [fault.path for fault in workspace.check()] == [("run", "workers")]
+
+
+@pytest.mark.parametrize(("key", "value"), [("engine", "spark"), ("executor", "dask"), ("scheduler", "tcp://a:8786")])
+def test_a_job_cannot_open_ports(tmp_path: Path, key: str, value: str) -> None:
+    workspace = workspace_at(tmp_path)
+    (workspace.path / "firms.csv").write_text(FIRMS)
+    workspace.files["firms.csv"] = workspace.path / "firms.csv"
+    asked = {key: value} | ({"executor": "dask"} if key == "scheduler" else {})
+    workspace.draft = {**DRAFT, "run": asked}
+    assert ("run", key) in [fault.path for fault in workspace.check()]

@@ -82,8 +82,15 @@ def call(arguments: Sequence[str]) -> int:
 
     tokens = [token for token in arguments if token != "--debug"]
     debug, as_json = len(tokens) < len(arguments), "--json" in tokens
+    asked: list[int] = []
+
+    def terminated(number: int, frame: object) -> NoReturn:
+        """Clean up when the process is asked to end; other than Ctrl-C, it asks for no answer found so far."""
+        asked.append(number)
+        raise Terminated
+
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminated)
+        signal.signal(signal.SIGTERM, terminated)
     try:
         with warnings.catch_warnings(), inputs_kept():
             warnings.showwarning = _show_warning
@@ -96,8 +103,8 @@ def call(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # whoever read the output has seen enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
-    except BaseException as error:
-        return report_error(error, as_json=as_json, debug=debug)
+    except BaseException as error:  # a library that calls back may have made another error of the wish to end
+        return report_error(Terminated() if asked else error, as_json=as_json, debug=debug)
     return code if isinstance(code, int) else Exit.OK
 
 
@@ -111,8 +118,3 @@ def _show_warning(
 ) -> None:
     """Show what the library warns of as a line for people, without the line of code that it comes from."""
     warn(str(message))
-
-
-def _terminated(number: int, frame: object) -> NoReturn:
-    """Clean up when the process is asked to end; other than Ctrl-C, it asks for no answer found so far."""
-    raise Terminated

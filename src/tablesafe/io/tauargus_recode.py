@@ -105,7 +105,7 @@ def read_recode(path: str | Path) -> RecodeFile:
 def _new_code(path: Path, number: int, text: str) -> _Line:
     new, colon, old = text.partition(":")
     items = tuple(item.strip().strip('"') for item in old.split(",") if item.strip())
-    if not colon or not new.strip() or not items:
+    if not colon or not new.strip().strip('"').strip() or not items:
         raise InvalidFile(
             f"{path.name}, line {number}: {text!r} is not 'new code: old codes'.\n\nHint: write it like '1: 01, 02-04'."
         )

@@ -25,7 +25,7 @@ from tablesafe.job import Job, dump_job
 from tablesafe.job.checks import internal_folder
 from tablesafe.job.model import Output, RunOptions
 from tablesafe.pipeline.inputs import Inputs
-from tablesafe.scratch import locked_file
+from tablesafe.scratch import locked_file, require_own
 
 ABOUT, ANSWERS, LOCK = "about.json", "answers", "lock"
 STAGES = ("problem", "release")
@@ -33,6 +33,8 @@ NAME = "checkpoint"
 DIGEST = 32
 HEAD = DIGEST + 8 + DIGEST
 """Bytes before an answer: what it is known by, its length, and its own hash."""
+NOT_THROUGH = getattr(os, "O_NOFOLLOW", 0)
+"""A file of a checkpoint is never a link: what is written would lie where the link points."""
 
 Value = TypeVar("Value")
 
@@ -94,7 +96,17 @@ class Checkpoint:
             if resume:
                 warnings.warn("There is no checkpoint to resume: the run starts at its beginning.", stacklevel=3)
             return
-        self._lock = locked_file(self.folder / LOCK)
+        try:
+            require_own(self.folder)
+            self._lock = locked_file(self.folder / LOCK)
+        except OSError as error:
+            if resume:
+                raise InvalidOption(
+                    f"The checkpoint in {str(self.folder)!r} cannot be resumed: {error.strerror}.\n\n"
+                    f"Hint: resume only what you kept yourself; run without --resume to begin anew."
+                ) from error
+            self._give_up(error)
+            return
         if self._lock is None:
             self._active = False
             if resume:
@@ -155,6 +167,7 @@ class Checkpoint:
         if self._lock is None:
             for folder in (self.folder.parent, self.folder):  # the first may be the internal one, as private
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            require_own(self.folder)
             self._lock = locked_file(self.folder / LOCK)
             if self._lock is None:
                 self._active = False
@@ -165,7 +178,7 @@ class Checkpoint:
 
     def _write(self, name: str, data: bytes) -> None:
         part = self.folder / f"{name}.part"
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NOT_THROUGH, 0o600), "wb") as file:
             file.write(data)
         part.replace(self.folder / name)
 
@@ -211,9 +224,12 @@ class Checkpoint:
         if key not in self._answers:
             return None
         start, length = self._answers[key]
-        with (self.folder / ANSWERS).open("rb") as file:
-            file.seek(start)
-            data = file.read(length)
+        try:
+            with (self.folder / ANSWERS).open("rb") as file:
+                file.seek(start)
+                data = file.read(length)
+        except OSError:
+            return None
         return data[DIGEST:] if hashlib.sha256(data[DIGEST:]).digest() == data[:DIGEST] else None
 
     def put(self, key: str, data: bytes) -> None:
@@ -223,7 +239,7 @@ class Checkpoint:
                 return
             path = self.folder / ANSWERS
             head = bytes.fromhex(key) + (DIGEST + len(data)).to_bytes(8, "little")
-            with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+            with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | NOT_THROUGH, 0o600), "r+b") as file:
                 start = max((begin + length for begin, length in self._answers.values()), default=0)
                 file.truncate(start)
                 file.seek(start)

@@ -14,7 +14,7 @@ from pathlib import Path
 from tablesafe.errors import InvalidFile
 from tablesafe.files import require_replaceable
 from tablesafe.moves import Move, alone_in, carry_out, forget, make, note, point, sync
-from tablesafe.scratch import HIDDEN, private_folder
+from tablesafe.scratch import HIDDEN, private_folder, sweep
 
 
 @dataclass(slots=True)
@@ -66,6 +66,8 @@ class Outputs:
         moves = [Move(target.absolute(), self.written[target].absolute()) for target in order]
         noted = self._beside[order[-1].parent].absolute()
         with _uninterrupted(last=self.last), alone_in(list(self._beside)):
+            for folder in self._beside:  # moves of a run that was killed while this one worked: they come before ours
+                sweep(folder, HIDDEN, alone=True)
             try:
                 self._make_ready(noted)
                 note(noted, moves)

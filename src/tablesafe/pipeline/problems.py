@@ -41,8 +41,8 @@ def _require_announceable(job: Job, problem: Problem) -> None:
     bounds = (problem.lower, problem.upper)
     if job.output.intervals and any(len(np.unique(each[np.isfinite(each)])) > 1 for each in bounds):
         raise InvalidProblem(
-            f"{job.source.file} gives bounds for single cells, which some attackers know; 'intervals' in [output] would "
-            f"show them to every reader.\n\nHint: leave out 'intervals'; the values are published without them."
+            f"{job.source.file} gives bounds for single cells, which some attackers know; 'intervals' in [output] "
+            f"would show them to every reader.\n\nHint: leave out 'intervals'; the values are published without them."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,13 @@ CONTENTS = {
     "attacks": "Attacks", "loss": "What it cost", "method": "How it was protected", "audit": "How it was audited",
     "again": "How to make it again",
 }  # fmt: skip
+
+HOW = {
+    "published": "it is published", "exact": "known exactly", "lower": "too close from below",
+    "upper": "too close from above", "width": "the interval is too narrow", "unproved": "not proved to be hidden",
+    "sum": "a sum is known exactly",
+}  # fmt: skip
+"""In which ways a cell is open, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,8 @@ def render(summary: Summary, pictures: Mapping[str, str] | None = None) -> str:
         foldable=any(row.children for each in slices for row in each.rows),
         legend=_legend(summary),
         tiles=_tiles(summary),
+        words=_words,
+        how=HOW,
         contents=[(key, name) for key, name in CONTENTS.items() if not absent.get(key, False)],
         pictures=pictures or {},
         figure=figure,
@@ -123,10 +133,15 @@ def _tiles(summary: Summary) -> list[tuple[str, str]]:
     elif summary.may_differ:
         tiles.append((f"{summary.may_differ:,}", "can differ from the true value"))
     if summary.attacks:
-        tiles.append(
-            (f"{max(line.share for line in summary.attacks):.0%}", "of sensitive cells guessed by the best attack")
-        )
+        most = max(line.share for line in summary.attacks)
+        tiles.append((f"{100 * most:.0f} %", "of sensitive cells guessed by the best attack"))
     return [*tiles, (summary.method.replace("_", " "), "method")]
+
+
+def _words(name: str) -> str:
+    """The name of a rule as people write it: `LinearSensitivity` is a linear sensitivity."""
+    first, *others = re.sub(r"(?<=.)(?=[A-Z][a-z])", " ", name).split()
+    return " ".join([first, *(each.lower() for each in others)])
 
 
 def _slice(each: Slice) -> ShownSlice:

@@ -98,10 +98,10 @@ def _headline(findings: Findings, leaks: Leaks | None, word: str, internal: bool
     if word == NOTHING:
         return "No rule says which cells are sensitive, so the audit had nothing to judge."
     if word == SAFE:
-        proved = "" if findings.certificate is None else " Exact tables prove it."
+        proved = "" if findings.certificate is None else " A certificate in exact arithmetic proves it."
         return f"Nobody who sees this release can come closer to a sensitive cell than the rules allow.{proved}"
     if not internal:
-        return "This release did not pass its audit."
+        return "This release did not pass its audit: some sensitive cells can be derived too closely."
     if findings.safe:
         return str(leaks)
     cells = len({opening.cell for opening in findings.open})
@@ -115,7 +115,7 @@ def _facts(
         ("Attacker", "knows every published value, every sum in and between the linked tables, and common bounds"),
         ("Insiders", "not looked at" if findings.insiders is None else "respondents that know what they reported"),
         ("Sums", "not looked at" if findings.unions is None else "sums of withheld cells that can be derived"),
-        ("Result", word),
+        ("Result", "not safe" if word == OPEN else word),
     ]
     if not internal:
         return facts

@@ -58,7 +58,10 @@ class Remembering(Executor):
     def recall(self, key: str) -> Any:
         """The answer to tasks; None when it is not known."""
         data = self._store.get(key) if key else None
-        return None if data is None else thaw(data)
+        try:
+            return None if data is None else thaw(data)
+        except ValueError:
+            return None
 
     def keep(self, key: str, answer: Any, seconds: float) -> None:
         """Remember an answer, if it was work to find."""

@@ -21,6 +21,9 @@ Draft = dict[str, Any]
 JOB_FILE = "job.toml"
 RUN_KEYS = {"engine", "memory_limit", "executor", "workers"}
 """What a job in the app may say about where it runs; other keys name folders and machines."""
+LISTENING = {"spark", "dask"}
+"""Engines and executors that open ports of their own."""
+ELSEWHERE = "{!r} is for the command line: the app runs jobs on this machine, in its folder."
 
 PARTS = ("source", "response", "problem", "method", "audit", "attack", "output", "run")
 FOREIGN = "{!r} is no file of this workspace: upload it, or choose it in the folder."
@@ -164,9 +167,9 @@ def _outside(job: Job) -> Iterator[Fault]:
         yield Fault(("run", "workers"), f"'workers' may be {MOST_WORKERS} at most in the app, got {job.run.workers}.")
     for key, spec in options(RunOptions).items():
         if key not in RUN_KEYS and getattr(job.run, key) != default_of(spec):
-            yield Fault(
-                ("run", key), f"{key!r} is for the command line: the app runs jobs on this machine, in its folder."
-            )
+            yield Fault(("run", key), ELSEWHERE.format(key))
+        elif getattr(job.run, key) in LISTENING:
+            yield Fault(("run", key), ELSEWHERE.format(getattr(job.run, key)))
 
 
 def with_outputs(job: Job) -> Job:

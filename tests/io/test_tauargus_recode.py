@@ -83,6 +83,7 @@ def test_labels_come_from_a_code_list(tmp_path: Path) -> None:
 
 MISTAKES = {
     "no colon": ("1 01, 02\n", "r.grc, line 1: '1 01, 02' is not 'new code: old codes'"),
+    "no name": ('"": 01, 02\n', "r.grc, line 1: .* is not 'new code: old codes'"),
     "nothing": ("\n", "r.grc recodes nothing"),
     "keyword": ("<TREE>\nA\n", "r.grc, line 1: there is no keyword <TREE>"),
     "both": ("1: 01\n<TREERECODE>\n02\n", "r.grc, line 1 is a new code"),

@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -22,7 +24,7 @@ from tablesafe.report.progress import Event
 from tablesafe.solve import cluster as clusters
 from tablesafe.solve import executor as spreading
 from tablesafe.solve.cluster import Cluster, cluster
-from tablesafe.solve.executor import spread
+from tablesafe.solve.executor import in_order, spread
 
 distributed = pytest.importorskip("distributed", reason="Dask's distributed is not installed")
 pytest.importorskip("cryptography", reason="cryptography is not installed")
@@ -124,6 +126,21 @@ def test_a_worker_that_is_killed_loses_nothing_and_nothing_counts_twice(workers:
     found = list(spread(fatal_once, tasks, [5.0] * 8, workers))
     assert sorted(found) == [(i, i * i) for i in range(8)]
     assert (tmp_path / "killed").exists()
+
+
+def test_answers_stand_in_the_order_of_the_questions_whoever_is_first() -> None:
+    second = threading.Event()
+
+    def answer(number: int) -> int:
+        if number:
+            second.set()
+        else:
+            second.wait()
+            time.sleep(0.3)  # the other one is seen before
+        return number
+
+    with ThreadPoolExecutor(2) as pool:
+        assert in_order(answer, [0, 1], [5.0, 5.0], pool) == [0, 1]
 
 
 def test_an_error_of_a_task_is_its_own_and_is_not_tried_again(workers: Cluster) -> None:

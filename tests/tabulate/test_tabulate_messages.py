@@ -146,7 +146,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "equations of nothing": ({"value": None, "equations": "t = a + b"}, "value names none"),
     "a dimension added up": ({"columns": ["region"]}, "'region' is a dimension"),
     "request without contributors": ({"request": "v", "largest": 0}, "largest must be 1 or more"),
-    "engine": ({"engine": "spark"}, "engine must be"),
+    "engine": ({"engine": "sparks"}, "engine must be"),
     "memory": ({"memory_limit": "lots"}, "memory_limit='lots'"),
     "threads": ({"threads": 0}, "threads=0"),
     "folder": ({"temporary": "/nowhere/at/all"}, "No temporary folder"),

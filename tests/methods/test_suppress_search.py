@@ -44,7 +44,7 @@ def test_what_a_part_found_counts_though_its_time_ended(monkeypatch: pytest.Monk
     first_pattern(search)
     before = search.best_cost
 
-    def ends_early(part: Search, *, patience: int) -> None:
+    def ends_early(part: Search, *, patience: int, rounds: float) -> None:
         assert part.best is not None
         better: Mask = part.instance.forced.copy()
         part.keep(better, before / 2)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from secrecy.secrets import ATTACK_SEED, HRC, PARAMETERS, SEED, SIZES, records
+from secrecy.searched import ATTACK_SEED, HRC, PARAMETERS, SEED, SIZES, records
 
 JOB = """title = "Turnover by region and size"
 [source]

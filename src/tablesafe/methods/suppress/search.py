@@ -135,7 +135,7 @@ class Search:
         targets show that it is not, here, or if that does not protect them all, or not soon.
         """
         targets = range(len(self.instance.level))
-        ledger = ledger_of(self.instance, np.asarray(targets), None, self.solver)
+        ledger = ledger_of(self.instance, np.arange(len(targets)), None, self.solver)
         seconds = max(self.left * QUICKLY, GRACE + PER_TARGET * len(targets))
         failed = ledger.protect_all(targets[:SAMPLED], efforts=EVERYTHING, seconds=seconds)
         if failed or (len(targets) > SAMPLED and not ledger.cost < PROMISING * self._cost_of_first()):

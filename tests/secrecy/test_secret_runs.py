@@ -25,7 +25,7 @@ import polars as pl
 import pytest
 
 from secrecy.jobs import lay_out
-from secrecy.secrets import PARAMETERS, SEED, Secrets, texts
+from secrecy.searched import PARAMETERS, SEED, Secrets, texts
 from tablesafe.cli.app import call
 from tablesafe.frozen import freeze, thaw
 from tablesafe.methods import METHODS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import secrets
 import socket
@@ -124,8 +125,13 @@ def run(server: Server, announce: Callable[[str], None]) -> None:
                     open_browser(server.sessions.path, server.address)
             await task
 
-    with contextlib.suppress(KeyboardInterrupt, Terminated):
-        asyncio.run(main())
+    gc.collect()
+    gc.freeze()  # what the libraries loaded stays: no page need wait while it is looked through for garbage
+    try:
+        with contextlib.suppress(KeyboardInterrupt, Terminated):
+            asyncio.run(main())
+    finally:
+        gc.unfreeze()
 
 
 @contextlib.asynccontextmanager

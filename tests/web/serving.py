@@ -98,20 +98,16 @@ def _address(process: subprocess.Popen[bytes], out: Path, err: Path) -> str:
 
 def processes_of(group: int) -> list[int]:
     """The processes of a session of processes, by what the system tells of them."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[3]) == group and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found
+    return _living(3, group)
 
 
 def children_of(parent: int) -> list[int]:
     """The processes that another one started itself."""
+    return _living(1, parent)
+
+
+def _living(field: int, number: int) -> list[int]:
+    """The living processes that have a number in one field of what the system tells of them."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -119,6 +115,6 @@ def children_of(parent: int) -> list[int]:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            if int(fields[1]) == parent and fields[0] != "Z":
+            if int(fields[field]) == number and fields[0] != "Z":
                 found.append(int(entry.name))
     return found

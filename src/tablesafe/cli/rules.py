@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 from cyclopts import App, Parameter
 
 from tablesafe.cli.exits import Exit
+from tablesafe.cli.listing import list_kinds
 from tablesafe.cli.show import grid, print_json, say, show
 
 rules = App(
@@ -29,24 +29,9 @@ def list_rules(rule: str | None = None, /, *, json: Json = False) -> int:
     rule
         name of a rule; without it all are listed
     """
-    from tablesafe.errors import InvalidOption
-    from tablesafe.files import did_you_mean
     from tablesafe.rules import RULES
 
-    if rule is not None and rule not in RULES:
-        hint = did_you_mean(rule, list(RULES)) or f"there are {', '.join(RULES)}."
-        raise InvalidOption(f"There is no rule {rule!r}.\n\nHint: {hint}")
-    chosen = RULES if rule is None else {rule: RULES[rule]}
-    if json:
-        print_json({name: {"help": _first_line(kind), "options": options_of(kind)} for name, kind in chosen.items()})
-    elif rule is None:
-        show(grid(["rule", "what it does"], [(name, _first_line(kind)) for name, kind in RULES.items()]))
-        say("\nOptions of one rule: tablesafe rules NAME")
-    else:
-        say(_docstring(chosen[rule]))
-        say()
-        rows = [(o["name"], o["default"], o["help"]) for o in options_of(chosen[rule])]
-        show(grid(["option", "default", "meaning"], rows))
+    list_kinds("rule", RULES, rule, options_of, json=json)
     return Exit.OK
 
 
@@ -115,13 +100,3 @@ def options_of(kind: type[Any]) -> list[dict[str, str]]:
         default = "required" if is_required(spec) else "" if value is None else toml_value(value)
         found.append({"name": name, "default": default, "help": str(spec.metadata.get("help", ""))})
     return found
-
-
-def _first_line(kind: type[Any]) -> str:
-    return (kind.__doc__ or "").strip().partition("\n")[0]
-
-
-def _docstring(kind: type[Any]) -> str:
-    import inspect
-
-    return inspect.cleandoc(kind.__doc__ or "") if dataclasses.is_dataclass(kind) else ""

@@ -39,6 +39,11 @@ class Scores:
         return max(self.estimates, key=lambda estimate: int(estimate.disclosed.sum()))
 
     @property
+    def with_density(self) -> Estimate | None:
+        """The first estimate that comes from many solutions, so that their density can be drawn."""
+        return next((estimate for estimate in self.estimates if estimate.density is not None), None)
+
+    @property
     def headline(self) -> str:
         """The sentence for the report."""
         if not len(self.worst.cells):

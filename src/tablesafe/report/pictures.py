@@ -7,10 +7,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from tablesafe.errors import InvalidInput
 from tablesafe.loss import loss
 from tablesafe.quality import quality
-from tablesafe.rules.explorer import safe_region
 
 if TYPE_CHECKING:
     from tablesafe.report.writing import Subject
@@ -20,7 +18,6 @@ LARGE = 300
 LARGEST = 3_000_000
 """Cells up to which it is drawn: beyond, nobody could see one."""
 MOST_DENSITIES = 12
-MOST_RULES = 7
 
 
 def pictures(subject: Subject, *, internal: bool) -> dict[str, str]:
@@ -56,15 +53,10 @@ def _heat(subject: Subject, internal: bool) -> Callable[[], Any] | None:
 def _regions(subject: Subject) -> Callable[[], Any] | None:
     """The rules that can be drawn in the triangle of the two largest shares."""
     from tablesafe.report.plots import sensitivity_regions
+    from tablesafe.report.plots.regions import drawable
 
-    drawable = []
-    for rule in subject.problem.rules:
-        try:
-            safe_region(rule)
-        except InvalidInput:
-            continue
-        drawable.append(rule)
-    return (lambda: sensitivity_regions(drawable[:MOST_RULES])) if drawable else None
+    rules = drawable(subject.problem.rules)
+    return (lambda: sensitivity_regions(rules)) if rules else None
 
 
 def _intervals(subject: Subject) -> Callable[[], Any] | None:
@@ -85,8 +77,8 @@ def _changes(subject: Subject) -> Callable[[], Any] | None:
 def _densities(subject: Subject) -> Callable[[], Any] | None:
     from tablesafe.report.plots import densities
 
-    found = [] if subject.scores is None else [each for each in subject.scores.estimates if each.density is not None]
-    return (lambda: densities(found[0], most=MOST_DENSITIES)) if found else None
+    found = None if subject.scores is None else subject.scores.with_density
+    return None if found is None else lambda: densities(found, most=MOST_DENSITIES)
 
 
 def _progress(subject: Subject) -> Callable[[], Any] | None:

@@ -21,6 +21,7 @@ from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import OutOfTime, SolverFailure
 from tablesafe.solve.elimination import echelon
 from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.solver import new_solver
 from tablesafe.solve.stopping import Stoppable
 
 TIGHT = 1e-10
@@ -327,9 +328,7 @@ def _power_of_two(number: float) -> float:
 
 
 def _solver(**options: Any) -> Stoppable:
-    running = Stoppable(highspy.Highs())  # type: ignore[no-untyped-call]
-    running.set(output_flag=False, threads=1, random_seed=0, **options)
-    return running
+    return Stoppable(new_solver(**options))
 
 
 def program_of(

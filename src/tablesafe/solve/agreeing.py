@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.equations import Floats, Integers
-from tablesafe.errors import OutOfTime, SolverFailure
+from tablesafe.errors import OutOfTime
+from tablesafe.solve.solver import new_solver
 
 
 def whole_answer(matrix: sparse.csr_array, rhs: Integers, most: Floats, time_limit_s: float) -> Integers | None:
@@ -33,13 +34,7 @@ def whole_answer(matrix: sparse.csr_array, rhs: Integers, most: Floats, time_lim
 
 
 def _solver(matrix: sparse.csr_array, rhs: Integers, most: Floats, time_limit_s: float, *, whole: bool) -> Any:
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, value in (
-        ("output_flag", False), ("threads", 1), ("random_seed", 0), ("mip_feasibility_tolerance", 1e-9),
-        ("time_limit", float(time_limit_s)),
-    ):  # fmt: skip
-        if solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
+    solver: Any = new_solver(mip_feasibility_tolerance=1e-9, time_limit=float(time_limit_s))
     rows, columns = matrix.shape
     model: Any = highspy.HighsLp()
     model.num_col_, model.num_row_ = columns, rows

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats
 from tablesafe.errors import SolverFailure
+from tablesafe.solve.solver import new_solver, set_options
 
 _DUAL, _PRIMAL = 1, 4
 _TOLERANCE = 1e-9
@@ -30,13 +31,13 @@ class Corners:
         largest = float(np.max(finite[np.isfinite(finite)], initial=1.0))
         self._scale = float(2.0 ** np.ceil(np.log2(max(largest / _COMFORTABLE, 1.0))))
         self._asked: NDArray[np.int32] = np.zeros(0, np.int32)
-        self._solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (
-            ("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "simplex"), ("random_seed", 0),
-            ("primal_feasibility_tolerance", _TOLERANCE), ("dual_feasibility_tolerance", _TOLERANCE),
-            ("simplex_strategy", _DUAL),
-        ):  # fmt: skip
-            self._set(option, value)
+        self._solver: Any = new_solver(
+            presolve="off",
+            solver="simplex",
+            primal_feasibility_tolerance=_TOLERANCE,
+            dual_feasibility_tolerance=_TOLERANCE,
+            simplex_strategy=_DUAL,
+        )
         model: Any = highspy.HighsLp()
         model.num_row_, model.num_col_ = matrix.shape
         model.col_cost_, model.col_lower_, model.col_upper_ = np.zeros(n), lower / self._scale, upper / self._scale
@@ -47,11 +48,7 @@ class Corners:
         self._solver.passModel(model)
         self.first = self._run()
         """The corner found when there is nothing to minimise."""
-        self._set("simplex_strategy", _PRIMAL)
-
-    def _set(self, option: str, value: Any) -> None:
-        if self._solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
+        set_options(self._solver, simplex_strategy=_PRIMAL)
 
     def least(self, columns: NDArray[np.intp], sign: float) -> Floats | None:
         """A corner in which `sign` times the sum of some columns is least; None when there is no least."""

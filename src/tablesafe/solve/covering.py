@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tablesafe.equations import Floats
 from tablesafe.errors import SolverFailure
+from tablesafe.solve.solver import new_solver, set_options
 from tablesafe.solve.stopping import interrupts
 from tablesafe.solve.work import Work
 
@@ -81,15 +82,15 @@ class Covering:
         _append(model, self.cuts)
         n = len(self._cost)
         model.changeColsIntegrality(n, np.arange(n, dtype=np.int32), np.ones(n, dtype=np.uint8))
-        model.setOptionValue("time_limit", max(0.1, time_limit_s))
-        model.setOptionValue("mip_rel_gap", gap)
-        model.setOptionValue("presolve", "on")
+        set_options(model, time_limit=max(0.1, time_limit_s))
+        set_options(model, mip_rel_gap=gap)
+        set_options(model, presolve="on")
         if start is not None:
             solution = highspy.HighsSolution()
             solution.col_value = start.tolist()
             solution.value_valid = True
             model.setSolution(solution)
-        model.setOptionValue("mip_max_nodes", NODES)
+        set_options(model, mip_max_nodes=NODES)
         run_interruptible(model)
         self._work.program(self._entries, model.getInfo().simplex_iteration_count)
         info = model.getInfo()
@@ -100,9 +101,7 @@ class Covering:
         return Choice(x, float(self._cost @ x) * self._scale, float(info.mip_dual_bound) * self._scale, proved)
 
     def _model(self) -> Any:
-        model: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (("output_flag", False), ("threads", 1), ("random_seed", 0)):
-            model.setOptionValue(option, value)
+        model: Any = new_solver()
         n = len(self._cost)
         program = highspy.HighsLp()
         program.num_col_, program.num_row_ = n, 0

@@ -9,9 +9,9 @@ import highspy
 import numpy as np
 
 from tablesafe.equations import Floats, Integers
-from tablesafe.errors import SolverFailure
 from tablesafe.solve.polytope import Polytope
 from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.solver import new_solver, set_options
 
 DUAL, PRIMAL = 1, 4
 COMFORTABLE = 2.0**24
@@ -48,20 +48,16 @@ class WarmSimplex:
         self._scale = 2.0 ** np.ceil(np.log2(max(largest / COMFORTABLE, 1.0))) if scaled else 1.0
         self._columns = np.arange(k, dtype=np.int32)
         self._cost = np.zeros(k)
-        self._model: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (
-            ("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "simplex"), ("random_seed", 0),
-            ("primal_feasibility_tolerance", tolerance), ("dual_feasibility_tolerance", tolerance),
-            ("simplex_strategy", DUAL),
-        ):  # fmt: skip
-            self._set(option, value)
+        self._model: Any = new_solver(
+            presolve="off",
+            solver="simplex",
+            primal_feasibility_tolerance=tolerance,
+            dual_feasibility_tolerance=tolerance,
+            simplex_strategy=DUAL,
+        )
         self._model.passModel(self._program(polytope))
         self._model.run()
-        self._set("simplex_strategy", PRIMAL)
-
-    def _set(self, option: str, value: Any) -> None:
-        if self._model.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
+        set_options(self._model, simplex_strategy=PRIMAL)
 
     def _program(self, p: Polytope) -> Any:
         k, forms = p.columns, p.forms

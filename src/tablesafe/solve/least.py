@@ -10,6 +10,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats
 from tablesafe.errors import SolverFailure
+from tablesafe.solve.solver import new_solver
 
 
 def least(
@@ -19,10 +20,7 @@ def least(
 
     There must be a least. Numbers should be around 1: tolerances are absolute.
     """
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, value in (("output_flag", False), ("threads", 1)):
-        if solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
+    solver: Any = new_solver()
     model: Any = highspy.HighsLp()
     model.num_row_, model.num_col_ = matrix.shape
     model.col_cost_, model.col_lower_ = cost, np.zeros(len(cost))

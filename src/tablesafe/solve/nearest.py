@@ -15,6 +15,7 @@ from scipy import sparse
 from tablesafe.equations import Floats
 from tablesafe.errors import OutOfTime, SolverFailure
 from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.solve.solver import new_solver, set_options
 
 _TOLERANCE = 1e-9
 _COMFORTABLE = 2.0**24
@@ -30,12 +31,9 @@ class NearestPoint:
         self._matrix, self._rhs, self._lower, self._upper = matrix, rhs, lower, upper
         self._columns = np.arange(2 * matrix.shape[1], dtype=np.int32)
         self._rows = np.arange(matrix.shape[0], dtype=np.int32)
-        self._solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (
-            ("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "simplex"), ("random_seed", 0),
-            ("primal_feasibility_tolerance", _TOLERANCE), ("simplex_strategy", 1),
-        ):  # fmt: skip
-            self._set(option, value)
+        self._solver: Any = new_solver(
+            presolve="off", solver="simplex", primal_feasibility_tolerance=_TOLERANCE, simplex_strategy=1
+        )
         both = sparse.hstack([matrix, -matrix], format="csr")
         model: Any = highspy.HighsLp()
         model.num_row_, model.num_col_ = both.shape
@@ -47,17 +45,13 @@ class NearestPoint:
         model.a_matrix_.value_ = both.data.astype(np.float64)
         self._solver.passModel(model)
 
-    def _set(self, option: str, value: Any) -> None:
-        if self._solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
-
     def to(self, point: Floats, *, clock: Clock = ENDLESS) -> Floats:
         """The additive point within the bounds that takes the least change from a point within the bounds."""
         missing = (self._rhs - np.asarray(self._matrix @ point)) / self._scale
         room = np.maximum(np.concatenate([self._upper - point, point - self._lower]), 0.0) / self._scale
         self._solver.changeRowsBounds(len(self._rows), self._rows, missing, missing)
         self._solver.changeColsBounds(len(self._columns), self._columns, np.zeros(len(room)), room)
-        self._set("time_limit", float(self._solver.getRunTime()) + clock.left)
+        set_options(self._solver, time_limit=float(self._solver.getRunTime()) + clock.left)
         self._solver.run()
         status = self._solver.getModelStatus()
         if status == highspy.HighsModelStatus.kTimeLimit:

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats
 from tablesafe.errors import SolverFailure
+from tablesafe.solve.solver import new_solver, set_options
 
 _DUAL, _PRIMAL = 1, 4
 _OPTIMAL, _UNBOUNDED = highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnbounded
@@ -28,15 +29,9 @@ class RepeatedProgram:
 
     def __init__(self, matrix: sparse.csr_array, lower: Floats, upper: Floats, *, scale: float = 1.0) -> None:
         self._lower, self._upper, self._scale = lower / scale, upper / scale, scale
-        self._solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        self._set_options(output_flag=False, threads=1, presolve="off", solver="simplex", simplex_strategy=_DUAL)
+        self._solver = new_solver(presolve="off", solver="simplex", simplex_strategy=_DUAL)
         self._solver.passModel(self._model(sparse.csr_array(matrix)))
         self._asked = 0
-
-    def _set_options(self, **options: bool | int | str) -> None:
-        for name, value in options.items():
-            if self._solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-                raise SolverFailure(f"HiGHS does not accept {name}={value!r}.")
 
     def _model(self, matrix: sparse.csr_array) -> Any:
         rows, columns = matrix.shape
@@ -62,12 +57,12 @@ class RepeatedProgram:
         self._solver.run()
         if self._solver.getModelStatus() not in {_OPTIMAL, _UNBOUNDED}:
             self._solver.clearSolver()
-            self._set_options(simplex_strategy=_DUAL)
+            set_options(self._solver, simplex_strategy=_DUAL)
             self._solver.run()
         status = self._solver.getModelStatus()
         answer = np.array(self._solver.getSolution().col_value) * self._scale
         self._set_bounds(columns, self._lower[columns], self._upper[columns])
-        self._set_options(simplex_strategy=_PRIMAL)
+        set_options(self._solver, simplex_strategy=_PRIMAL)
         if status == _UNBOUNDED:
             return None
         if status != _OPTIMAL:

@@ -14,9 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import SolverFailure
 from tablesafe.solve.clock import Clock
 from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.solver import new_solver, set_options
 from tablesafe.solve.stopping import interrupts
 
 WHOLE = 1e-6
@@ -79,7 +79,7 @@ class StepProgram:
         if not len(self.cost):
             return self._empty()
         solver = self._solver(clock)
-        solver.setOptionValue("mip_rel_gap", gap)
+        set_options(solver, mip_rel_gap=gap)
         whole = np.flatnonzero(self.whole).astype(np.int32)
         solver.changeColsIntegrality(len(whole), whole, np.ones(len(whole), dtype=np.uint8))
         if start is not None:
@@ -109,13 +109,7 @@ class StepProgram:
         return Answer(SolveStatus.OPTIMAL, np.zeros(0), self.offset)
 
     def _solver(self, clock: Clock) -> Any:
-        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (
-            ("output_flag", False), ("threads", 1), ("random_seed", 0), ("solver", "simplex"),
-            ("mip_feasibility_tolerance", WHOLE), ("time_limit", max(clock.left, LEAST_S)),
-        ):  # fmt: skip
-            if solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-                raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
+        solver: Any = new_solver(solver="simplex", mip_feasibility_tolerance=WHOLE, time_limit=max(clock.left, LEAST_S))
         model: Any = highspy.HighsLp()
         model.num_row_, model.num_col_ = self.matrix.shape
         model.col_cost_, model.offset_ = self.cost / self._scale, self.offset / self._scale

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.equations import Floats, Integers
+from tablesafe.solve.solver import new_solver
 from tablesafe.solve.work import Work
 
 FEASIBILITY = 1e-7
@@ -43,16 +44,7 @@ class SmallSolver:
     """Minimise over `A x = 0` and bounds; keeps nothing from one program to the next."""
 
     def __init__(self) -> None:
-        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("presolve", "off"),
-            ("solver", "simplex"),
-            ("random_seed", 0),
-        ):
-            if self._highs.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-                raise RuntimeError(f"HiGHS does not know option {option!r}")
+        self._highs: Any = new_solver(presolve="off", solver="simplex")
         self.work = Work()
 
     def minimise(

@@ -18,6 +18,7 @@ from scipy import sparse
 from tablesafe.equations import Floats, Mask
 from tablesafe.solve.adjustment import Box, Scale, Switches, begin_at, program_of
 from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.solver import new_solver
 from tablesafe.solve.stopping import Stoppable
 
 TOLERANCE = 1e-9
@@ -196,9 +197,9 @@ class KeptChange:
 
 
 def _solver() -> Stoppable:
-    running = Stoppable(highspy.Highs())  # type: ignore[no-untyped-call]
-    running.set(
-        output_flag=False, threads=1, random_seed=0, mip_rel_gap=GAP, primal_feasibility_tolerance=TOLERANCE,
-        dual_feasibility_tolerance=TOLERANCE, mip_feasibility_tolerance=TOLERANCE,
+    return Stoppable(
+        new_solver(
+            mip_rel_gap=GAP, primal_feasibility_tolerance=TOLERANCE, dual_feasibility_tolerance=TOLERANCE,
+            mip_feasibility_tolerance=TOLERANCE,
+        )
     )  # fmt: skip
-    return running

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-from tablesafe.errors import SolverFailure
+from tablesafe.solve.solver import set_options
 
 LEAST_S = 0.05
 WATCH_S = 0.5
@@ -49,7 +49,7 @@ class Stoppable:
         """Solve until the time is up or the user interrupts; whether the user did."""
         seconds = max(seconds, LEAST_S)
         self._end = monotonic() + seconds
-        self.solver.setOptionValue("time_limit", self.solver.getRunTime() + seconds)
+        self.set(time_limit=self.solver.getRunTime() + seconds)
         with interrupts() as self._caught:
             self.solver.run()
             return bool(self._caught)
@@ -61,9 +61,7 @@ class Stoppable:
 
     def set(self, **options: Any) -> None:
         """Set options of the solver."""
-        for option, value in options.items():
-            if str(self.solver.setOptionValue(option, value)) != "HighsStatus.kOk":
-                raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
+        set_options(self.solver, **options)
 
 
 @contextmanager

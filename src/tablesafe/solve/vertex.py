@@ -11,12 +11,13 @@ from scipy import sparse
 from tablesafe.equations import Floats
 from tablesafe.errors import OutOfTime, SolverFailure
 from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.solve.solver import new_solver
 
 TOLERANCE = 1e-9
 COMFORTABLE = 2.0**24
 """HiGHS's tolerances are absolute: larger bounds are scaled down to about this, by a power of two."""
-SIMPLEX = (("solver", "simplex"),)
-INTERIOR = (("solver", "ipm"), ("run_crossover", "off"))
+SIMPLEX = {"solver": "simplex"}
+INTERIOR = {"solver": "ipm", "run_crossover": "off"}
 
 
 def vertex(
@@ -43,7 +44,7 @@ def amid(
 
 def _answer(
     cost: Floats, matrix: sparse.csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats,
-    *, methods: tuple[tuple[tuple[str, str], ...], ...], clock: Clock,
+    *, methods: tuple[dict[str, str], ...], clock: Clock,
 ) -> Floats:  # fmt: skip
     """The first method's answer, or else the next one's."""
     scale = _scale(row_lower, row_upper, lower, upper)
@@ -56,7 +57,12 @@ def _answer(
     model.a_matrix_.value_ = matrix.data.astype(np.float64)
     said = ""
     for options in methods:
-        solver = _solver((*options, ("time_limit", clock.left)))
+        solver = new_solver(
+            primal_feasibility_tolerance=TOLERANCE,
+            dual_feasibility_tolerance=TOLERANCE,
+            time_limit=clock.left,
+            **options,
+        )
         solver.passModel(model)
         solver.run()
         status = solver.getModelStatus()
@@ -66,17 +72,6 @@ def _answer(
             raise OutOfTime("The solver had too little time for an answer.")
         said = solver.modelStatusToString(status)
     raise SolverFailure(f"The solver stopped without an answer ({said}).")
-
-
-def _solver(options: tuple[tuple[str, Any], ...]) -> Any:
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, value in (
-        ("output_flag", False), ("threads", 1), ("random_seed", 0), ("primal_feasibility_tolerance", TOLERANCE),
-        ("dual_feasibility_tolerance", TOLERANCE), *options,
-    ):  # fmt: skip
-        if solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
-    return solver
 
 
 def _scale(*bounds: Floats) -> float:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import SolverFailure
 from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.solver import new_solver, set_options
 
 WHOLE = 1e-6
 """How near to a whole number a solver's answer must be to be taken for one."""
@@ -64,7 +64,7 @@ def solve_mixed(program: MixedProgram, *, time_limit_s: float, start: Floats | N
             return Answer(SolveStatus.OPTIMAL, start, bound, monotonic() - begin)
     solver = _solver(program, scale)
     _make_whole(solver, program)
-    solver.setOptionValue("time_limit", max(time_limit_s - (monotonic() - begin), LEAST_S))
+    set_options(solver, time_limit=max(time_limit_s - (monotonic() - begin), LEAST_S))
     if start is not None:
         which = np.flatnonzero(program.whole).astype(np.int32)
         solver.setSolution(len(which), which, start[which])
@@ -85,8 +85,8 @@ def solve_mixed(program: MixedProgram, *, time_limit_s: float, start: Floats | N
 def _relaxed_bound(program: MixedProgram, scale: float, time_limit_s: float) -> float:
     """What no point costs less than, by the linear relaxation; rounded up to the next cost that a point can have."""
     solver = _solver(program, scale)
-    solver.setOptionValue("presolve", "off")
-    solver.setOptionValue("time_limit", max(time_limit_s / 4, LEAST_S))
+    set_options(solver, presolve="off")
+    set_options(solver, time_limit=max(time_limit_s / 4, LEAST_S))
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return -np.inf
@@ -98,13 +98,9 @@ def _relaxed_bound(program: MixedProgram, scale: float, time_limit_s: float) -> 
 
 
 def _solver(program: MixedProgram, scale: float) -> Any:
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, value in (
-        ("output_flag", False), ("threads", 1), ("random_seed", 0), ("mip_rel_gap", 1e-9), ("mip_abs_gap", 1e-9),
-        ("mip_feasibility_tolerance", 1e-8), ("primal_feasibility_tolerance", 1e-9),
-    ):  # fmt: skip
-        if solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
+    solver: Any = new_solver(
+        mip_rel_gap=1e-9, mip_abs_gap=1e-9, mip_feasibility_tolerance=1e-8, primal_feasibility_tolerance=1e-9
+    )
     model: Any = highspy.HighsLp()
     model.num_row_, model.num_col_ = program.matrix.shape
     model.col_cost_ = program.cost / scale

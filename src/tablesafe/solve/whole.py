@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Floats, Integers
-from tablesafe.errors import SolverFailure
+from tablesafe.solve.solver import new_solver, set_options
 
 _LARGEST = 2.0**40
 """Beyond this a float solver cannot tell whole numbers from others."""
@@ -31,22 +31,9 @@ class WholeProgram:
     def __init__(self, matrix: sparse.csr_array, lower: Floats, upper: Floats) -> None:
         self._matrix = sparse.csr_array(matrix).astype(np.int64)
         self._lower, self._upper = lower.copy(), upper.copy()
-        self._solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("random_seed", 0),
-            ("mip_rel_gap", 0.0),
-            ("mip_abs_gap", 0.999),
-            ("mip_feasibility_tolerance", 1e-9),
-        ):
-            self._set(option, value)
+        self._solver: Any = new_solver(mip_rel_gap=0.0, mip_abs_gap=0.999, mip_feasibility_tolerance=1e-9)
         self._solver.passModel(self._model())
         self._asked = 0
-
-    def _set(self, option: str, value: Any) -> None:
-        if self._solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-            raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
 
     def _model(self) -> Any:
         rows, columns = self._matrix.shape
@@ -75,7 +62,7 @@ class WholeProgram:
         self._solver.changeColCost(self._asked, 0.0)
         self._solver.changeColCost(column, -float(sign))
         self._asked = column
-        self._set("time_limit", float(self._solver.getRunTime()) + max(time_limit_s, 0.01))
+        set_options(self._solver, time_limit=float(self._solver.getRunTime()) + max(time_limit_s, 0.01))
         self._solver.run()
         limit = self._upper[column] if sign > 0 else -self._lower[column]
         status = self._solver.getModelStatus()
@@ -90,7 +77,7 @@ class WholeProgram:
         self._solver.changeColCost(self._asked, 0.0)
         where, cost = columns.astype(np.int32), np.full(len(columns), -float(sign))
         self._solver.changeColsCost(len(columns), where, cost)
-        self._set("time_limit", float(self._solver.getRunTime()) + max(time_limit_s, 0.01))
+        set_options(self._solver, time_limit=float(self._solver.getRunTime()) + max(time_limit_s, 0.01))
         self._solver.run()
         point = self._checked()
         self._solver.changeColsCost(len(columns), where, np.zeros(len(columns)))

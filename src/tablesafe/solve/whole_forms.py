@@ -10,6 +10,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats, Integers
 from tablesafe.errors import SolverFailure
+from tablesafe.solve.solver import new_solver
 
 NODES = 2_000
 """Branching stops here; the bound is then valid, but perhaps not reached. A count is the same on every machine."""
@@ -23,17 +24,7 @@ class WholeForms:
         self, matrix: sparse.csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats
     ) -> None:
         self._matrix, self._rows, self._columns = sparse.csr_array(matrix), (row_lower, row_upper), (lower, upper)
-        self._solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("random_seed", 0),
-            ("mip_rel_gap", 0.0),
-            ("mip_abs_gap", 0.999),
-            ("mip_max_nodes", NODES),
-        ):
-            if self._solver.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-                raise SolverFailure(f"HiGHS does not accept {option}={value!r}.")
+        self._solver: Any = new_solver(mip_rel_gap=0.0, mip_abs_gap=0.999, mip_max_nodes=NODES)
         self._solver.passModel(self._model())
 
     def most(self, form: Floats) -> tuple[float, Integers | None]:

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from tablesafe.attack.scores import Scores
 from tablesafe.audit.findings import Findings
-from tablesafe.errors import InvalidInput, InvalidOption
+from tablesafe.errors import InvalidOption
 from tablesafe.files import did_you_mean
 from tablesafe.problem import Problem
 from tablesafe.quality import quality
@@ -18,10 +18,8 @@ from tablesafe.report.plots.heatmap import heat_map
 from tablesafe.report.plots.intervals import intervals
 from tablesafe.report.plots.plot import FORMATS, Plot
 from tablesafe.report.plots.progress import progress
-from tablesafe.report.plots.regions import sensitivity_regions
-from tablesafe.report.plots.style import COLOURS
+from tablesafe.report.plots.regions import drawable, sensitivity_regions
 from tablesafe.report.trace import Trace
-from tablesafe.rules.explorer import safe_region
 from tablesafe.rules.sensitivity import Rule
 
 NAMES = (
@@ -65,18 +63,10 @@ def named_plot(
 
 
 def _regions(rules: tuple[Rule, ...]) -> Plot | None:
-    """The rules that can be drawn in the triangle of the two largest shares."""
-    drawable = []
-    for rule in rules:
-        try:
-            safe_region(rule)
-        except InvalidInput:
-            continue
-        drawable.append(rule)
-    return sensitivity_regions(drawable[: len(COLOURS)]) if drawable else None
+    found = drawable(rules)
+    return sensitivity_regions(found) if found else None
 
 
 def _densities(scores: Scores | None) -> Plot | None:
-    every = () if scores is None else scores.estimates
-    many = [estimate for estimate in every if estimate.density is not None]
-    return densities(many[0]) if many else None
+    found = None if scores is None else scores.with_density
+    return None if found is None else densities(found)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
+from tablesafe.errors import InvalidInput, InvalidOption
 from tablesafe.report.plots.plot import Plot
 from tablesafe.report.plots.style import COLOURS, DASHES, FAINT, INK, WIDTH, head, legend_below, look, new_figure
 from tablesafe.rules.explorer import TRIANGLE, Polygon, describe, safe_region
@@ -47,6 +48,16 @@ def sensitivity_regions(
         "Triangle of the shares that the largest and the second largest contributor hold of a cell; tinted where a "
         f"rule calls the cell sensitive. Rules: {'; '.join(named)}.",
     )
+
+
+def drawable(rules: Iterable[Rule]) -> list[Rule]:
+    """The rules that are regions of the triangle, as many of them as can be told apart."""
+    found = []
+    for rule in rules:
+        with suppress(InvalidInput):
+            safe_region(rule)
+            found.append(rule)
+    return found[: len(COLOURS)]
 
 
 def _outline(corners: Floats) -> Any:

@@ -38,7 +38,7 @@ def bring(screen: Screen) -> None:
                 _folder(screen)
             ui.html("Example", tag="h2").classes("pt-2")
             ui.button("Use the demo data", icon="bolt", on_click=lambda: _demo(screen)).props("outline color=primary")
-            ui.label("Revenue of 259 US electric utilities by state, month and sector, with a finished job.").classes(
+            ui.label("Revenue of 258 US electric utilities by state, month and sector, with a finished job.").classes(
                 "ts-note pt-1"
             )
             _error_place(screen)

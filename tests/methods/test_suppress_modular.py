@@ -193,6 +193,43 @@ def test_subtables_of_a_product_are_the_children_of_one_code_in_each_dimension()
     assert found.depth.max() == 4
 
 
+def test_around_a_cell_stand_its_subtable_the_ones_below_it_and_their_margins() -> None:
+    table = random_table({"a": tree("a", (3, 4)), "b": tree("b", (2, 2))}, np.random.default_rng(0))
+    found = Subtables.of(table.equations)
+
+    def codes(cell: int) -> tuple[str, str]:
+        a, b = (h.codes[i] for h, i in zip(table.dimensions.values(), table.codes[cell], strict=True))
+        return a, b
+
+    def box(a: str, b: str) -> set[tuple[str, str]]:
+        """A code of each dimension, and what it is the total of."""
+        below = [[own, *(c for c in h.codes if c.rpartition(".")[0] == own)] for own, h in
+                 zip((a, b), table.dimensions.values(), strict=True)]  # fmt: skip
+        return {(one, other) for one in below[0] for other in below[1]}
+
+    leaf = found.around(np.array([table.index(a="a.1.2", b="b.0.1")]))
+    assert {codes(cell) for cell in leaf.tolist()} == box("a.1", "b.0")
+    inner = found.around(np.array([table.index(a="a.1", b="b.0")]))
+    wanted = box("a", "b") | box("a.1", "b") | box("a", "b.0")
+    assert {codes(cell) for cell in inner.tolist()} == wanted
+
+
+@given(data=st.data())
+def test_batches_hold_every_position_once_and_keep_to_their_room(data: st.DataObject) -> None:
+    table = random_table({"a": tree("a", (3, 4)), "b": tree("b", (2, 2))}, np.random.default_rng(0))
+    found = Subtables.of(table.equations)
+    cells = np.array(data.draw(st.lists(st.integers(0, len(table) - 1), max_size=60)), dtype=np.int64)
+    size, room = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 40))
+    batches = found.batches(cells, size, room)
+    assert sorted(np.concatenate([np.zeros(0, np.int64), *batches]).tolist()) == list(range(len(cells)))
+    inner = np.bincount(found.number)
+    for own in batches:
+        subtables = np.unique(found.number[cells[own]])
+        assert len(own) <= size
+        assert len(set(found.depth[cells[own]].tolist())) == 1
+        assert len(subtables) == 1 or inner[subtables[:-1]].sum() <= room
+
+
 def test_waves_hold_every_batch_once_and_no_more_than_asked() -> None:
     depth = [0, 1, 1, 1, 1, 1, 2, 2]
     found = waves([np.arange(1)] * len(depth), depth, 2)

@@ -24,8 +24,12 @@ from tablesafe.methods.suppress.subtables import Subtables, region, waves
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.executor import in_order, workers
 
-REGION = 40_000
-"""Cells of a part; a target that it cannot protect is tried in parts ten times as large, then in the whole table."""
+LEAST, REGION = 4_000, 40_000
+WIDER = 4
+"""A part has so many times as many cells as the subtables it is about, within these limits; a target that it cannot
+protect is tried in parts ten times as large as the larger one, then in the whole table."""
+ROOM = 2_000
+"""Inner cells of the subtables that a part is about."""
 TARGETS = 300
 DOUBTFUL = 120
 """Targets to protect, and cells to reconsider, in one part."""
@@ -97,7 +101,7 @@ class Modular:
         """Protect every target, from the top down; what a part is too small for is tried in larger ones."""
         targets = np.arange(len(self.instance.level))
         for size, together in ((REGION, TARGETS), (10 * REGION, 10), (len(self.instance), 1)):
-            batches = self._subtables.batches(self.instance.cell[targets], together)
+            batches = self._subtables.batches(self.instance.cell[targets], together, ROOM)
             depth = [int(self._subtables.depth[self.instance.cell[targets[own[0]]]]) for own in batches]
             for wave in waves(batches, depth, WAVE if size == REGION else 2):
                 self._protect_wave([np.sort(targets[batches[i]]) for i in wave], size)
@@ -139,7 +143,7 @@ class Modular:
         return cells[: min(MOST, int(np.searchsorted(reached, WORTH * reached[-1])) + 1)]
 
     def _clean(self, cells: Integers, seconds: float) -> None:
-        batches = self._subtables.batches(cells, DOUBTFUL)
+        batches = self._subtables.batches(cells, DOUBTFUL, ROOM)
         depth = [int(self._subtables.depth[cells[own[0]]]) for own in batches]
         for wave in waves(batches, depth, WAVE):
             if self._report is not None:
@@ -211,7 +215,11 @@ class Modular:
         held = [self._deviations[name] for name in names]
         own_uses = np.zeros(0, np.int64) if not held else np.concatenate([one.cells for one in held])
         targets = np.unique([*pending.tolist(), *(target for one in held for target in one.served)]).astype(np.int64)
-        core = np.unique(np.concatenate([cells, own_uses, instance.cell[targets]]))
+        core = np.unique(np.concatenate([cells, instance.cell[targets]]))
+        boxes = self._subtables.around(core)
+        if len(boxes) <= size:
+            core, size = boxes, min(size, max(LEAST, WIDER * len(boxes)))
+        core = np.union1d(core, own_uses)
         price = np.where(self._uses > 0, 0.0, instance.cost)
         inside = region(instance, core, price, max(size, len(core)))
         place = np.full(len(instance), -1, dtype=np.int64)

@@ -8,6 +8,7 @@ dimensions and structures that are no tree are cut the same way; there subtables
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -28,6 +29,40 @@ class Subtables:
     number: Integers = field(repr=False)
     depth: Integers = field(repr=False)
     """For each cell how many steps its subtable stands below the top."""
+    parts: sparse.csr_array = field(repr=False)
+    """One for each part of each equation."""
+    total: Integers = field(repr=False)
+    """For each equation its total; −1 where it has none."""
+
+    @cached_property
+    def _equations(self) -> sparse.csc_array:
+        """For each cell the equations of which it is a part."""
+        return sparse.csc_array(self.parts)
+
+    @cached_property
+    def _members(self) -> tuple[Integers, Integers]:
+        """The inner cells of all subtables, one after the other, and where each subtable begins."""
+        return np.argsort(self.number, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(self.number))])
+
+    def around(self, cells: Integers) -> Integers:
+        """The whole subtables in which some cells stand, and those of which they are totals, with their margins."""
+        own: Mask = np.zeros(len(self.number) + 1, dtype=np.bool_)
+        own[cells] = True
+        below = self.parts.indices[_entries(self.parts.indptr, np.flatnonzero(own[self.total]))]
+        return self._boxes(np.union1d(cells, below))
+
+    def _boxes(self, cells: Integers) -> Integers:
+        """The inner cells of the subtables of some cells, and every total all of whose parts are among them."""
+        order, start = self._members
+        inside: Mask = np.zeros(len(self.number), dtype=np.bool_)
+        fresh = order[_entries(start, np.unique(self.number[cells]))]
+        while fresh.size:
+            inside[fresh] = True
+            rows = np.unique(self._equations.indices[_entries(self._equations.indptr, fresh)])
+            rows = rows[(self.total[rows] >= 0) & ~inside[self.total[rows]]]
+            whole = self.parts[rows] @ inside.astype(np.int64) == np.diff(self.parts.indptr)[rows]
+            fresh = np.unique(self.total[rows[whole]])
+        return np.flatnonzero(inside)
 
     @classmethod
     def of(cls, rows: sparse.csr_array) -> Self:
@@ -39,6 +74,7 @@ class Subtables:
         total[row[negative]] = rows.indices[negative]
         part = rows.indices != total[row]
         row, cell = row[part], rows.indices[part].astype(np.int64)
+        parts = sparse.csr_array((np.ones(len(row), np.int64), (row, cell)), shape=(m, n))
         links = sparse.coo_array((np.ones(len(row), np.int8), (row, m + cell)), shape=(m + n, m + n))
         group = csgraph.connected_components(links, directed=False)[1][m:].astype(np.int64)
         below = total[row] >= 0
@@ -49,19 +85,22 @@ class Subtables:
         np.minimum.at(first, group, np.arange(n))
         rank = np.empty(len(highest), dtype=np.int64)
         rank[np.lexsort((first, highest))] = np.arange(len(highest))
-        return cls(rank[group], highest[group])
+        return cls(rank[group], highest[group], parts, total)
 
-    def batches(self, cells: Integers, size: int) -> list[Integers]:
+    def batches(self, cells: Integers, size: int, room: int) -> list[Integers]:
         """Positions of some cells (several may be the same), subtable by subtable from the top, about `size` together.
 
-        Subtables of one depth share a batch, never those of different depth; one that is too large is cut.
+        Subtables of one depth share a batch, never those of different depth, and no more than have `room` inner cells
+        in all; one that is too large is cut.
         """
         order = np.lexsort((cells, self.number[cells]))
-        depth = self.depth[cells][order]
-        cuts = np.flatnonzero(np.diff(depth)) + 1
+        number, depth = self.number[cells][order], self.depth[cells][order]
+        first = np.diff(number, prepend=-1) != 0
+        inner = np.where(first, np.bincount(self.number)[number], 0)
         batches = []
-        for level in np.split(order, cuts):
-            batches += np.array_split(level, max(1, round(len(level) / size))) if len(level) else []
+        for level in np.split(np.arange(len(order)), np.flatnonzero(np.diff(depth)) + 1):
+            full = np.arange(1, len(level) + 1) / size + np.cumsum(inner[level]) / room
+            batches += np.split(order[level], np.flatnonzero(np.diff(np.floor(full))) + 1) if len(level) else []
         return batches
 
 

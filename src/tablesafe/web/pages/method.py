@@ -140,7 +140,7 @@ class _Watched:
         run = self.run
         self.stop.set_visibility(not run.state.ended)
         self.stop.set_text("End now, keep nothing" if run.state is State.STOPPING else "Stop and keep the best answer")
-        self.look.set_visibility(bool(run.facts))
+        self.look.set_visibility(run.state.ended and bool(run.facts))
         self.gone.set_visibility(run.state.ended)
 
     def _end(self) -> None:

@@ -62,8 +62,26 @@ class Obstacles:
         self._solver = SmallSolver()
 
     def reach(self, demand: Demand, *, blocked: Mask | None = None, sums: Integers | None = None) -> float:
-        """How far the cell can move to its side at most, up to what is demanded."""
-        return self._solved(demand, self.blocked if blocked is None else blocked, sums)[0]
+        """How far the cell can move to its side at most, up to what is demanded; over some sums, or all of them.
+
+        What a few sums around the cell allow is no less than that, and what it can do while all else stays as it is
+        is no more: where the two meet, the rest of the table has no say.
+        """
+        blocked = self.blocked if blocked is None else blocked
+        if sums is not None:
+            return self._solved(demand, blocked, sums)[0]
+        for steps in NEAR:
+            near = self._around(demand, steps)
+            most = self._solved(demand, blocked, near)[0]
+            least = self._solved(demand, blocked | ~self._within(near), near)[0]
+            if least >= most * (1 - CLOSE):
+                return least
+        return self._solved(demand, blocked, None)[0]
+
+    def _within(self, sums: Integers) -> Mask:
+        """The cells that stand in no other sums than these."""
+        inside = np.bincount(self._rows[sums].indices, minlength=len(self.blocked))
+        return np.asarray(inside == np.diff(self._columns.indptr))
 
     def conflict(self, demand: Demand, blocked: Mask) -> Conflict | None:
         """An irreducible reason why the cell cannot move as far as demanded; None when it can, or nothing proves it."""

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.suppress.books import Books, Targets
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.part import Held, Outcome, Part
@@ -53,7 +54,7 @@ def work(part: Part) -> Outcome:
         if ledger.seconds > part.seconds:
             break
         ledger.reconsider(cell)
-    return Outcome(tuple(ledger.deviations.values()), tuple(failed), ledger.seconds)
+    return Outcome(tuple(ledger.deviations), tuple(failed), ledger.seconds)
 
 
 def ledger_of(instance: Instance, targets: Integers, guard: Guard | None, solver: SmallSolver | None = None) -> Ledger:
@@ -70,12 +71,9 @@ class Ledger:
 
     def __init__(self, part: Part, solver: SmallSolver | None = None) -> None:
         self.part = part
-        self.deviations: dict[int, Held] = {}
-        self.cost = 0.0
-        self._next = 0
+        self._books = Books(part.cost, part.withheld)
+        self._targets = Targets(part.cell, part.sign, part.level)
         self._affordable = np.inf
-        self._uses = np.zeros(len(part.cost), dtype=np.int32)
-        self._users: dict[int, set[int]] = {}
         self._system = System.of(part.rows, part.up, part.down)
         self._guard, self._guarded = part.guard, self._system
         self.watched_by(part.guard)
@@ -86,9 +84,6 @@ class Ledger:
         self._usual = float(np.median(positive)) if positive.size else 1.0
         self._least = ALMOST_FREE * (part.cost + 0.1 * self._usual)
         self._price = np.where(part.withheld, self._least, np.maximum(part.cost, self._least))
-        self._targets: dict[int, list[int]] = {}
-        for target, cell in enumerate(part.cell.tolist()):
-            self._targets.setdefault(cell, []).append(target)
 
     def watched_by(self, guard: Guard | None) -> None:
         """Look from now on for deviations that these respondents cannot rule out."""
@@ -104,7 +99,17 @@ class Ledger:
     @property
     def used(self) -> Mask:
         """The cells that some deviation uses."""
-        return self._uses > 0
+        return self._books.uses > 0
+
+    @property
+    def deviations(self) -> Iterable[Held]:
+        """The deviations kept, in the order in which they were found."""
+        return self._books.kept.values()
+
+    @property
+    def cost(self) -> float:
+        """What is withheld because of them."""
+        return self._books.cost
 
     def protect_all(
         self,
@@ -212,7 +217,7 @@ class Ledger:
         x = cheapest_point(self._solver, program, program.price, self._affordable)
         if x is None:
             return None
-        free = (self._uses[program.cells] > 0) | part.withheld[program.cells]
+        free = (self._books.uses[program.cells] > 0) | part.withheld[program.cells]
         return sparing(self._solver, program, x, np.where(free, 0.0, part.cost[program.cells]), level)
 
     def _worth_it(self, wide: int, efforts: int, best: Integers | None) -> bool:
@@ -226,12 +231,12 @@ class Ledger:
 
     def _dearest(self, cells: Integers, own: int) -> Integers:
         """The cells that make up most of what a deviation costs."""
-        fresh = cells[(self._uses[cells] == 0) & ~self.part.withheld[cells] & (cells != own)]
+        fresh = cells[(self._books.uses[cells] == 0) & ~self.part.withheld[cells] & (cells != own)]
         most: Mask = self.part.cost[fresh] > MOSTLY * self._fresh_cost(cells)
         return np.asarray(fresh[most])
 
     def _fresh_cost(self, cells: Integers) -> float:
-        fresh = cells[(self._uses[cells] == 0) & ~self.part.withheld[cells]]
+        fresh = cells[(self._books.uses[cells] == 0) & ~self.part.withheld[cells]]
         return float(self.part.cost[fresh].sum())
 
     def _dear(self, cells: Integers) -> bool:
@@ -253,48 +258,29 @@ class Ledger:
     def _also_protected(
         self, cells: Integers, amount: Floats, target: int, pending: dict[int, None], system: System
     ) -> Iterable[int]:
-        """Pending targets that the deviation, stretched or turned around, protects as well."""
-        part, size = self.part, np.abs(amount)
-        up, down, rising = system.up[cells], system.down[cells], amount > 0
-        forward = float((np.where(rising, up, down) / size).min())
-        backward = float((np.where(rising, down, up) / size).min())
-        for cell, move in zip(cells.tolist(), amount.tolist(), strict=True):
-            for other in self._targets.get(cell, ()):
-                if other in pending and other != target:
-                    far = move * int(part.sign[other])
-                    if max(far * forward, -far * backward) >= part.level[other] * (1 + 1e-12):
-                        yield other
+        """Pending targets that the deviation protects as well."""
+        for other in self._targets.protected_by(cells, amount, system.up, system.down):
+            if other in pending and other != target:
+                yield other
 
     def add(self, held: Held) -> None:
-        """Keep a deviation."""
-        cells = held.cells
-        fresh = cells[self._uses[cells] == 0]
-        self.cost += float(self.part.cost[fresh[~self.part.withheld[fresh]]].sum())
-        self._uses[cells] += 1
-        self._price[cells] = self._least[cells]
-        for cell in cells.tolist():
-            self._users.setdefault(cell, set()).add(self._next)
-        self.deviations[self._next] = held
-        self._next += 1
+        """Keep a deviation; its cells are almost free from now on."""
+        self._books.add(held)
+        self._price[held.cells] = self._least[held.cells]
 
     def drop(self, name: int) -> Held:
         """Forget a deviation."""
-        held = self.deviations.pop(name)
-        cells = held.cells
-        self._uses[cells] -= 1
-        gone = cells[(self._uses[cells] == 0) & ~self.part.withheld[cells]]
-        self.cost -= float(self.part.cost[gone].sum())
+        held = self._books.drop(name)
+        gone = held.cells[(self._books.uses[held.cells] == 0) & ~self.part.withheld[held.cells]]
         self._price[gone] = np.maximum(self.part.cost[gone], self._least[gone])
-        for cell in cells.tolist():
-            self._users[cell].discard(name)
         return held
 
     def reconsider(self, cell: int) -> None:
         """Publish a cell again and protect anew whoever relied on it; keep the result if it costs less."""
-        names = sorted(self._users.get(cell, ()))
+        names = self._books.relying_on([cell])
         if not names or len(names) > CROWDED or self.part.withheld[cell]:
             return
-        before, first = self.cost, self._next
+        before, first = self.cost, self._books.next
         old = [self.drop(name) for name in names]
         price, self._price[cell] = self._price[cell], np.inf
         targets = sorted(target for held in old for target in held.served)
@@ -303,7 +289,7 @@ class Ledger:
         failed = self.protect_all(targets, efforts=SECOND_THOUGHTS, most=limit, strict=strict)
         self._price[cell] = price
         if failed or self.cost > limit:
-            for name in [name for name in self.deviations if name >= first]:
+            for name in [name for name in self._books.kept if name >= first]:
                 self.drop(name)
             for held in old:
                 self.add(held)

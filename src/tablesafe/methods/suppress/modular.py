@@ -24,10 +24,11 @@ from tablesafe.methods.suppress.subtables import Subtables, region, waves
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.executor import in_order, workers
 
-LEAST, REGION = 4_000, 40_000
-WIDER = 4
-"""A part has so many times as many cells as the subtables it is about, within these limits; a target that it cannot
-protect is tried in parts ten times as large as the larger one, then in the whole table."""
+REGION = 40_000
+"""The most cells of a part; a target that it cannot protect is tried in parts ten times as large, then in the whole
+table."""
+WIDER, LEAST = 4, 4_000
+"""At first a part has so many times as many cells as the subtables it is about, and no fewer than these."""
 ROOM = 2_000
 """Inner cells of the subtables that a part is about."""
 TARGETS = 300
@@ -218,7 +219,7 @@ class Modular:
         core = np.unique(np.concatenate([cells, instance.cell[targets]]))
         boxes = self._subtables.around(core)
         if len(boxes) <= size:
-            core, size = boxes, min(size, max(LEAST, WIDER * len(boxes)))
+            core, size = boxes, min(REGION, max(LEAST, WIDER * len(boxes))) if size == REGION else size
         core = np.union1d(core, own_uses)
         price = np.where(self._uses > 0, 0.0, instance.cost)
         inside = region(instance, core, price, max(size, len(core)))

@@ -8,7 +8,6 @@ from time import monotonic
 import numpy as np
 
 from tablesafe.equations import Floats, Mask
-from tablesafe.methods.suppress.deviations import Deviation
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import EVERYTHING, Ledger, ledger_of
 from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
@@ -140,7 +139,7 @@ class Search:
         failed = ledger.protect_all(targets[:SAMPLED], efforts=EVERYTHING, seconds=seconds)
         if failed or (len(targets) > SAMPLED and not ledger.cost < PROMISING * self._cost_of_first()):
             return None
-        served = {target for held in ledger.deviations.values() for target in held.served}
+        served = {target for held in ledger.deviations for target in held.served}
         rest = [target for target in targets if target not in served]
         return None if ledger.protect_all(rest, efforts=EVERYTHING, seconds=seconds) else ledger
 
@@ -158,8 +157,8 @@ class Search:
                 break
             ledger.reconsider(cell)
         witnesses = self._nobody()
-        for held in ledger.deviations.values():
-            witnesses.add(Deviation(held.cells, held.amount), held.served)
+        for held in ledger.deviations:
+            witnesses.add(held)
         return witnesses
 
     def _nobody(self) -> Witnesses:

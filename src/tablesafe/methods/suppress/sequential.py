@@ -132,6 +132,6 @@ def reconsider(
         pass
     for target in done:
         witnesses.drop(target)
-    for deviation, served in old:
-        witnesses.add(deviation, served)
+    for held in old:
+        witnesses.add(held)
     return False

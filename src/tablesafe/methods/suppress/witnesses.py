@@ -1,19 +1,19 @@
-"""Who is protected by which deviation: the state of a search for a pattern.
-
-A pattern is never kept by itself. It is the union of the deviations that protect the targets, so a cell that no
-deviation needs any more is published again at once.
-"""
+"""Who is protected by which deviation in a whole instance: the state of a search for a pattern."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.suppress.books import Books, Targets
 from tablesafe.methods.suppress.deviations import Deviation, Prices, cheapest_deviation
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
+from tablesafe.methods.suppress.part import Held
 from tablesafe.solve.small import SmallSolver
 
 EFFORTS = 5
@@ -42,17 +42,20 @@ class Witnesses:
         self.neighbourhoods = neighbourhoods
         self.solver = solver
         self._finder = finder
-        self.uses = np.zeros(len(instance), dtype=np.int32)
-        self.cost = 0.0
         self.ever_used = np.zeros(len(instance), dtype=np.bool_)
+        self._books = Books(instance.cost, instance.forced)
+        self._targets = Targets(instance.cell, instance.sign, instance.level)
         self._of_target: dict[int, int] = {}
-        self._deviations: dict[int, Deviation] = {}
-        self._serves: dict[int, set[int]] = {}
-        self._users: dict[int, set[int]] = {}
-        self._next = 0
-        self._targets_of_cell: dict[int, list[int]] = {}
-        for target, cell in enumerate(instance.cell.tolist()):
-            self._targets_of_cell.setdefault(cell, []).append(target)
+
+    @property
+    def uses(self) -> NDArray[np.int32]:
+        """How many deviations use each cell."""
+        return self._books.uses
+
+    @property
+    def cost(self) -> float:
+        """What the complementary cells cost."""
+        return self._books.cost
 
     @property
     def pattern(self) -> Mask:
@@ -123,65 +126,35 @@ class Witnesses:
         """Keep a deviation for a target and for the pending targets that it protects as well."""
         if found is None:
             raise CannotProtect(target)
-        self.add(found, [target, *self._also_protected(found, target, pending)])
-        for served in self._serves[self._next - 1]:
+        protected = self._targets.protected_by(found.cells, found.amount, self.instance.up, self.instance.down)
+        also = [other for other in protected if other in pending and other != target]
+        self.add(Held(found.cells, found.amount, (target, *also)))
+        for served in (target, *also):
             pending.pop(served, None)
 
-    def _also_protected(self, deviation: Deviation, target: int, pending: dict[int, None]) -> Iterable[int]:
-        """Pending targets that the deviation, stretched or turned around, protects as well."""
-        instance = self.instance
-        cells, amount = deviation.cells, deviation.amount
-        with np.errstate(divide="ignore"):
-            forward = np.where(
-                amount > 0, instance.up[cells] / np.abs(amount), instance.down[cells] / np.abs(amount)
-            ).min()
-            backward = np.where(
-                amount > 0, instance.down[cells] / np.abs(amount), instance.up[cells] / np.abs(amount)
-            ).min()
-        forward = max(forward, 1.0)
-        for at in np.flatnonzero(instance.forced[cells]).tolist():
-            for other in self._targets_of_cell.get(int(cells[at]), ()):
-                if other in pending and other != target:
-                    move = amount[at] * instance.sign[other]
-                    if max(move * forward, -move * backward) >= instance.level[other] * (1 + 1e-12):
-                        yield other
-
-    def add(self, deviation: Deviation, targets: Iterable[int]) -> None:
-        """Keep a deviation for some targets."""
-        name = self._next
-        self._next += 1
-        self._deviations[name] = deviation
-        self._serves[name] = set(targets)
-        for target in self._serves[name]:
-            self._of_target[target] = name
-        fresh = deviation.cells[self.uses[deviation.cells] == 0]
-        self.cost += float(self.instance.cost[fresh].sum())
-        self.uses[deviation.cells] += 1
-        self.ever_used[deviation.cells] = True
-        for cell in deviation.cells.tolist():
-            self._users.setdefault(cell, set()).add(name)
+    def add(self, held: Held) -> None:
+        """Keep a deviation for the targets that it serves."""
+        self._of_target.update(dict.fromkeys(held.served, self._books.next))
+        self._books.add(held)
+        self.ever_used[held.cells] = True
 
     def drop(self, target: int) -> None:
         """Leave a target unprotected; a deviation that serves nobody any more goes too."""
         name = self._of_target.pop(target)
-        self._serves[name].discard(target)
-        if not self._serves[name]:
-            deviation = self._deviations.pop(name)
-            del self._serves[name]
-            self.uses[deviation.cells] -= 1
-            gone = deviation.cells[self.uses[deviation.cells] == 0]
-            self.cost -= float(self.instance.cost[gone].sum())
-            for cell in deviation.cells.tolist():
-                self._users[cell].discard(name)
+        held = self._books.kept[name]
+        served = tuple(other for other in held.served if other != target)
+        if served:
+            self._books.kept[name] = replace(held, served=served)
+        else:
+            self._books.drop(name)
 
     def relying_on(self, cells: Iterable[int]) -> list[int]:
         """Targets whose deviation uses one of the cells, in order."""
-        names = {name for cell in cells for name in self._users.get(cell, ())}
-        return sorted(target for name in names for target in self._serves[name])
+        return sorted(target for name in self._books.relying_on(cells) for target in self._books.kept[name].served)
 
-    def held(self, targets: Iterable[int]) -> list[tuple[Deviation, list[int]]]:
+    def held(self, targets: Iterable[int]) -> list[Held]:
         """The deviations of some targets, to be put back when a change was no good."""
         groups: dict[int, list[int]] = {}
         for target in targets:
             groups.setdefault(self._of_target[target], []).append(target)
-        return [(self._deviations[name], served) for name, served in groups.items()]
+        return [replace(self._books.kept[name], served=tuple(served)) for name, served in groups.items()]

@@ -24,6 +24,8 @@ from tablesafe.solve.nullspace import NullSpace
 
 SMALL_DENOMINATORS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
 """Vertices of tables are whole or have denominators like these, with few exceptions."""
+FEW_VALUES, LARGEST_PART, LARGEST_COMMON = 2_000, 120, 50_000
+"""For so few values other denominators are tried as well: of one value, and of all together."""
 NEAR = 1e-3
 """A value is tried as a whole number when it is this near to one, or as near as floats get; the check is exact."""
 AT_LIMIT = (1e-12, 1e-9, 1e-6)
@@ -47,6 +49,15 @@ def exact(number: float) -> Fraction:
     Fifteen significant digits are what a float holds of any decimal number; what follows is the noise of arithmetic.
     """
     return Fraction(f"{number:.15g}")
+
+
+def denominators(values: Floats) -> Iterator[int]:
+    """Denominators over which a solver's values may be whole: the usual small ones, then what they look like."""
+    yield from SMALL_DENOMINATORS
+    if len(values) <= FEW_VALUES:
+        least = lcm(*(Fraction(value).limit_denominator(LARGEST_PART).denominator for value in values.tolist()))
+        if SMALL_DENOMINATORS[-1] < least <= LARGEST_COMMON:
+            yield least
 
 
 def exact_in_units(numbers: Floats, decimals: int) -> NDArray[Any]:

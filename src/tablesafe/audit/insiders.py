@@ -310,9 +310,10 @@ class _Search:
     def _witnesses(
         self, target: int, members: Members, room: Room, limits: Limits, *, certain: bool = False
     ) -> list[Move] | None:
-        """Moves of a cell down and up as far as it needs, that a coalition cannot rule out; None if there are none.
+        """Moves of a cell down and up as far as it needs, that a coalition cannot rule out; None if none is found.
 
-        Directions in which nobody at all can rule a move out need none.
+        Directions in which nobody at all can rule a move out need none. Only the outsider's are looked for everywhere:
+        of the others, `_opening` has the last word.
         """
         for down, up in self._need(target, members, certain=certain).ways():
             moved: list[Move] = []
@@ -321,7 +322,7 @@ class _Search:
                     continue
                 if by > self.plain.up[target] or -by > self.plain.down[target]:
                     break
-                move = self.moves.find(room, target, by, limits)
+                move = self.moves.find(room, target, by, limits, everywhere=room is self.plain and not members)
                 if move is None:
                     break
                 self._offer(move)
@@ -354,7 +355,9 @@ class _Search:
         if guess:
             least = self.knowledge.guesses(members)
             least[cells] = np.maximum(least[cells], floor)
-            more = np.setdiff1d(np.flatnonzero(least > self.system.lower), cells)
+            unlisted = least > self.system.lower
+            unlisted[cells] = False
+            more = np.flatnonzero(unlisted)
             cells = np.concatenate([cells, more])
             known = np.concatenate([known, np.zeros(len(more), np.bool_)])
             floor = np.minimum(least, truth)[cells]

@@ -1,7 +1,7 @@
 """Moves away from the true table: changes of some cells that keep every sum.
 
 Each is looked for from the truth, in its neighbourhood, so it changes few cells; and it is checked in whole numbers.
-Where that takes too long, a solver looks for it in the whole component.
+Where that takes too long, a solver looks for the shortest near the cell, then for any in the whole component.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.audit.exact import NEAR, SMALL_DENOMINATORS, row_sums
+from tablesafe.audit.exact import NEAR, denominators, row_sums
+from tablesafe.audit.nearby import SIZES, Nearby, Surroundings
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Integers
@@ -101,6 +102,7 @@ class Moves:
         self._order = order[np.searchsorted(space.form[order], 0) :]
         self._start = np.searchsorted(space.form[self._order], np.arange(space.forms.shape[0] + 1))
         self.solved = 0
+        self._near = Nearby(system.matrix)
         self._component = components(system.matrix)
         self._components: dict[int, tuple[NDArray[np.intp], sparse.csr_array]] = {}
         self._search: local.Search | None = None
@@ -125,10 +127,11 @@ class Moves:
             one, other = -down * times, up * times
         return np.where(times > 0, one, other), np.where(times > 0, other, one)
 
-    def find(self, room: Room, cell: int, by: float, other: Limits) -> Move | None:
+    def find(self, room: Room, cell: int, by: float, other: Limits, *, everywhere: bool) -> Move | None:
         """A move in which a cell moves by so much, within the room, and within other limits of some cells; or None.
 
         The cell itself may move that far in any case; other limits count where they are narrower than the room's.
+        Unless it is looked for `everywhere`, None does not mean that there is none.
         """
         form = int(self._form[cell])
         if form < 0:
@@ -141,6 +144,9 @@ class Moves:
             ended, _, columns, values = self._furthest(p, form, sign, enough)
             move = self._move(p, columns, values) if ended == local.REACHED else None
         if move is not None or ended == local.OPTIMAL:
+            return move
+        move = self._nearby(room, cell, by, other.without(cell))
+        if move is not None or not everywhere:
             return move
         there = Limits.of(cell, max(-by, 0.0), max(by, 0.0))
         found = self._by_program(room, cell, by > 0, other.without(cell).and_also(there))
@@ -156,7 +162,13 @@ class Moves:
             ended, value, _, _ = self._furthest(p, form, self._sense(cell, sign), np.inf)
         if ended == local.OPTIMAL:
             return abs(value / float(self._divisor[cell]))
-        found = None if ended == local.UNBOUNDED else self._by_program(room, cell, sign > 0, other)
+        if ended == local.UNBOUNDED:
+            return np.inf
+        for near in self._surroundings(cell):
+            decided = self._near.reach(near, cell, sign, *_bounds(room, other, near.cells))
+            if decided is not None:
+                return decided
+        found = self._by_program(room, cell, sign > 0, other)
         return np.inf if found is None else abs(found.at(cell))
 
     def _sense(self, cell: int, sign: float) -> float:
@@ -168,7 +180,7 @@ class Moves:
         p = room.polytope
         keep = self._form[other.cells] >= 0
         forms = self._form[other.cells[keep]]
-        changed = np.unique(np.append(forms, form))
+        changed = np.append(forms, form)
         before = p.lower[changed], p.upper[changed]
         low, high = self._in_forms(other.cells[keep], other.down[keep], other.up[keep])
         p.lower[form], p.upper[form] = bounds
@@ -202,7 +214,7 @@ class Moves:
 
     def _move(self, p: Polytope, columns: Integers, values: Floats) -> Move | None:
         """A point of the polytope as a move of cells, in exact fractions, if it is inside in whole numbers too."""
-        for parts in SMALL_DENOMINATORS:
+        for parts in denominators(values):
             near = np.rint(values * parts)
             if bool((np.abs(values * parts - near) > 1e-6 * np.maximum(1.0, np.abs(near))).any()):
                 continue
@@ -221,6 +233,31 @@ class Moves:
         length = self._start[forms + 1] - self._start[forms]
         cells = self._order[_ranges(self._start[forms], length)]
         return Move(cells, np.repeat(by, length) / self._divisor[cells])
+
+    def _surroundings(self, cell: int) -> Iterator[Surroundings]:
+        """Ever more cells around one, as long as there are more."""
+        before = 0
+        for most in SIZES:
+            near = self._near.around(cell, most)
+            if len(near.cells) > before:
+                yield near
+            before = len(near.cells)
+
+    def _nearby(self, room: Room, cell: int, by: float, other: Limits) -> Move | None:
+        """The shortest move among the cells around, if it is exact."""
+        for near in self._surroundings(cell):
+            lower, upper = _bounds(room, other, near.cells)
+            values = self._near.shortest(near, cell, by, lower, upper)
+            if values is None:
+                continue
+            at = int(np.searchsorted(near.cells, cell))
+            lower[at], upper[at] = min(by, 0.0), max(by, 0.0)
+            moved = np.flatnonzero(np.abs(values) > 1e-9)
+            rows = sparse.csr_array(self.system.matrix[near.every][:, near.cells[moved]].astype(np.int64))
+            exact = _exact_or_none(rows, values[moved], lower[moved], upper[moved])
+            if exact is not None:
+                return Move(near.cells[moved], exact)
+        return None
 
     def _by_program(self, room: Room, cell: int, up: bool, other: Limits) -> Move | None:
         """Ask a solver for the furthest move, over the whole component; None where it has no end."""
@@ -253,14 +290,31 @@ class Moves:
         return self._components[number]
 
 
+def _bounds(room: Room, other: Limits, cells: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """How far some cells may move, within the room and other limits."""
+    lower, upper = -room.down[cells], room.up[cells]
+    place = np.full(len(room.down), -1)
+    place[other.cells] = np.arange(len(other.cells))
+    ours = np.flatnonzero(place[cells] >= 0)
+    theirs = place[cells[ours]]
+    lower[ours] = np.maximum(lower[ours], -other.down[theirs])
+    upper[ours] = np.minimum(upper[ours], other.up[theirs])
+    return lower, upper
+
+
 def _exactly(matrix: sparse.csr_array, values: Floats, lower: Floats, upper: Floats) -> Floats:
     """A solver's point in exact fractions, where it is near to one that is exactly additive and within its bounds."""
-    for parts in SMALL_DENOMINATORS:
+    found = _exact_or_none(matrix, values, lower, upper)
+    return values if found is None else found
+
+
+def _exact_or_none(matrix: sparse.csr_array, values: Floats, lower: Floats, upper: Floats) -> Floats | None:
+    for parts in denominators(values):
         near = np.rint(values * parts)
         close = (np.abs(values * parts - near) <= NEAR) & (near >= lower * parts) & (near <= upper * parts)
         if bool(close.all()) and not row_sums(matrix, near.astype(np.int64)).any():
             return np.asarray(near / parts)
-    return values
+    return None
 
 
 def _ranges(start: NDArray[np.intp], length: NDArray[np.intp]) -> NDArray[np.intp]:

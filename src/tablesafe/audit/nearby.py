@@ -1,0 +1,92 @@
+"""What the unknown cells around one of them allow it, by small linear programs.
+
+In four dimensions a search from the truth holds more cells in place than it has room for, and the whole component may
+have a hundred thousand cells. What the cell can do while all that is far away stays as it is, it can do; and what a few
+sums around it forbid, all of them forbid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tablesafe.equations import Floats
+from tablesafe.solve.small import SmallSolver, columns_of
+
+SIZES = (600, 2_000)
+"""Cells to look at before the whole component is."""
+FAR = 1e6
+"""No cell needs to move further than this many times as far as the one in question."""
+CLOSE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """Some cells around one, the sums that hold no others, and all sums they stand in."""
+
+    cells: NDArray[np.intp] = field(repr=False)
+    sums: NDArray[np.intp] = field(repr=False)
+    every: NDArray[np.intp] = field(repr=False)
+
+
+class Nearby:
+    """Small programs over the unknown cells of a system."""
+
+    def __init__(self, matrix: sparse.csr_array) -> None:
+        self._rows, self._columns = sparse.csr_array(matrix), sparse.csc_array(matrix)
+        self._solver = SmallSolver()
+
+    def around(self, cell: int, most: int) -> Surroundings:
+        """The cells within ever more steps from sum to sum, so many at most; of the last step, those most tied in."""
+        cells = np.array([cell])
+        while True:
+            every = self._sums_of(cells)
+            beside, met = np.unique(self._rows[every].indices, return_counts=True)
+            new = ~np.isin(beside, cells)
+            if not new.any() or len(cells) == most:
+                break
+            tied = met[new] / np.diff(self._columns.indptr)[beside[new]]
+            ring = beside[new][np.argsort(-tied, kind="stable")[: most - len(cells)]]
+            cells = np.sort(np.concatenate([cells, ring.astype(np.intp)]))
+        inside = self._columns[:, cells].tocsr()[every]
+        whole = np.diff(inside.indptr) == np.diff(self._rows.indptr)[every]
+        return Surroundings(cells, every[whole], every)
+
+    def _sums_of(self, cells: NDArray[np.intp]) -> NDArray[np.intp]:
+        return np.unique(self._columns[:, cells].indices).astype(np.intp)
+
+    def shortest(self, near: Surroundings, cell: int, by: float, lower: Floats, upper: Floats) -> Floats | None:
+        """A move of the cell by so much that moves the others as little as can be, all else fixed; None without one.
+
+        Bounds are those of the cells near; the cell itself may move in any case.
+        """
+        n, far = len(near.cells), abs(by)
+        part = self._columns[:, near.cells].tocsr()[near.every].tocsc()
+        at = int(np.searchsorted(near.cells, cell))
+        up, down = np.minimum(upper / far, FAR), np.minimum(-lower / far, FAR)
+        top, low, cost = np.concatenate([up, down]), np.zeros(2 * n), np.ones(2 * n)
+        moving, resting = (at, at + n) if by > 0 else (at + n, at)
+        top[resting], top[moving], low[moving] = 0.0, 1.0, 1.0
+        both = sparse.csc_array(sparse.hstack([part, -part]))
+        answer = self._solver.minimise(cost, low, top, columns_of(both.indptr, both.indices, both.data, both.shape[0]))
+        return None if answer is None else (answer.x[:n] - answer.x[n:]) * far
+
+    def reach(self, near: Surroundings, cell: int, sign: int, lower: Floats, upper: Floats) -> float | None:
+        """How far the cell can move, if what is near decides it; None where it does not."""
+        least = self._furthest(near, near.every, cell, sign, lower, upper)
+        most = self._furthest(near, near.sums, cell, sign, lower, upper)
+        if least is None or most is None or least < most * (1 - CLOSE) - CLOSE:
+            return None
+        return least
+
+    def _furthest(self, near: Surroundings, sums: NDArray[np.intp], cell: int, sign: int,
+                  lower: Floats, upper: Floats) -> float | None:  # fmt: skip
+        """How far the cell can move while some sums hold."""
+        part = self._columns[:, near.cells].tocsr()[sums].tocsc()
+        cost = np.zeros(len(near.cells))
+        cost[np.searchsorted(near.cells, cell)] = -sign
+        answer = self._solver.minimise(cost, lower, upper, columns_of(part.indptr, part.indices, part.data, len(sums)))
+        return None if answer is None else abs(answer.objective)

@@ -73,7 +73,7 @@ def audit(
     _refuse_foreign(problem, release)
     judged = release.as_judged
     system = System.of(problem, judged)
-    whole = _knows_whole_numbers(problem.table, integers)
+    whole = knows_whole_numbers(problem.table, integers)
     work = _Work(problem, judged, system, whole, certify, executor, progress, time_limit_s, checkpoint)
     question = Question.of(problem, system, everything=cells == "all")
     quick = len(system) > (MANY_WHOLE if whole else MANY) and bool((release.status == Status.CHANGED).any())
@@ -206,7 +206,8 @@ class _Work:
             yield prove(place, own, (), cells=cells, tables=tables, whole=self.whole)
 
 
-def _knows_whole_numbers(table: Table, integers: bool | None) -> bool:
+def knows_whole_numbers(table: Table, integers: bool | None) -> bool:
+    """Whether the attacker knows that values are whole numbers: as said, or because they are the table's own counts."""
     if integers is None:
         return table.count is not None and table.decimals == 0 and bool((table.count == table.integers).all())
     if integers and table.decimals:

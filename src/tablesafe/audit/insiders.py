@@ -369,7 +369,7 @@ class _Search:
         room = self.cautious if not members and not certain else self.plain
         limits = self._limits(members, guess=not certain and bool(members))
         value, need = float(self.system.truth[target]), self._need(target, members, certain=certain)
-        low, high = (value + sign * self.moves.reach(room, target, sign, limits) for sign in (-1, 1))
+        low, high = (value + sign * self.moves.reach(room, target, sign, limits, exactly=certain) for sign in (-1, 1))
         own = limits.down[limits.cells == target]
         floor = value - min([float(room.down[target]), *own.tolist()])
         if floor > self.system.lower[target] and not need.bare:

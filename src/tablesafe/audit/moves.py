@@ -152,8 +152,12 @@ class Moves:
         found = self._by_program(room, cell, by > 0, other.without(cell).and_also(there))
         return found if found is not None and abs(found.at(cell)) >= abs(by) - 1e-6 else None
 
-    def reach(self, room: Room, cell: int, sign: int, other: Limits) -> float:
-        """How far a cell can fall (sign −1) or rise (+1), within the room and other limits."""
+    def reach(self, room: Room, cell: int, sign: int, other: Limits, *, exactly: bool) -> float:
+        """How far a cell can fall (sign −1) or rise (+1), within the room and other limits.
+
+        Unless it is asked for `exactly`, in large components what is near may have the last word: then it can move
+        that far, and perhaps further.
+        """
         form = int(self._form[cell])
         if form < 0:
             return 0.0
@@ -165,9 +169,9 @@ class Moves:
         if ended == local.UNBOUNDED:
             return np.inf
         for near in self._surroundings(cell):
-            decided = self._near.reach(near, cell, sign, *_bounds(room, other, near.cells))
-            if decided is not None:
-                return decided
+            far, decided = self._near.reach(near, cell, sign, *_bounds(room, other, near.cells))
+            if decided or (not exactly and np.isfinite(far) and len(near.cells) == SIZES[-1]):
+                return far
         found = self._by_program(room, cell, sign > 0, other)
         return np.inf if found is None else abs(found.at(cell))
 

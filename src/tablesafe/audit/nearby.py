@@ -74,19 +74,22 @@ class Nearby:
         answer = self._solver.minimise(cost, low, top, columns_of(both.indptr, both.indices, both.data, both.shape[0]))
         return None if answer is None else (answer.x[:n] - answer.x[n:]) * far
 
-    def reach(self, near: Surroundings, cell: int, sign: int, lower: Floats, upper: Floats) -> float | None:
-        """How far the cell can move, if what is near decides it; None where it does not."""
+    def reach(self, near: Surroundings, cell: int, sign: int, lower: Floats, upper: Floats) -> tuple[float, bool]:
+        """How far the cell can move while all else is fixed, and whether the rest of the table has no say in it.
+
+        Not a number where that is not known.
+        """
         least = self._furthest(near, near.every, cell, sign, lower, upper)
+        if np.isnan(least):
+            return least, False
         most = self._furthest(near, near.sums, cell, sign, lower, upper)
-        if least is None or most is None or least < most * (1 - CLOSE) - CLOSE:
-            return None
-        return least
+        return least, bool(least >= most * (1 - CLOSE) - CLOSE)
 
     def _furthest(self, near: Surroundings, sums: NDArray[np.intp], cell: int, sign: int,
-                  lower: Floats, upper: Floats) -> float | None:  # fmt: skip
+                  lower: Floats, upper: Floats) -> float:  # fmt: skip
         """How far the cell can move while some sums hold."""
         part = self._columns[:, near.cells].tocsr()[sums].tocsc()
         cost = np.zeros(len(near.cells))
         cost[np.searchsorted(near.cells, cell)] = -sign
         answer = self._solver.minimise(cost, lower, upper, columns_of(part.indptr, part.indices, part.data, len(sums)))
-        return None if answer is None else abs(answer.objective)
+        return np.nan if answer is None else abs(answer.objective)

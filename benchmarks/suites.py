@@ -227,6 +227,7 @@ suite(
         "a quarter of a million to ten million cells; hours, and up to 16 GB",
         (
             *growing("suppress", "tablesafe modular", "firms_{}", LARGE, seconds=600, patience_s=3600),
+            Entry("adjust", "values_3d_1m", ("tablesafe alternating",), 600, 3600),
             Entry("adjust", "values_4d_1m", ("tablesafe alternating",), 600, 3600),
             Entry("audit", "pattern_3d_1m", ("tablesafe",), 600, 3600),
             *(Entry("round", f"counts_4d_{n}", ("tablesafe",), 600, 3600) for n in ("1m", "10m")),

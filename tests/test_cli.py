@@ -9,15 +9,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import get_type_hints
 
 import polars as pl
 import pytest
+from cyclopts import Parameter
 
 from tablesafe.cli.app import call
 from tablesafe.cli.demo import copy_demo
 from tablesafe.cli.reference import cli_reference, job_reference
 from tablesafe.cli.suppress import Choices
+from tablesafe.job import load_job
 from tablesafe.job.decode import options
 from tablesafe.methods import Suppress
 
@@ -482,6 +486,36 @@ def test_every_option_of_suppress_can_be_given_at_the_prompt() -> None:
     """What the method offers, the command offers: nothing is forgotten, nothing is invented."""
     wanted = set(options(Suppress))
     assert {spec.name for spec in dataclasses.fields(Choices)} == wanted
+
+
+def test_the_prompt_helps_with_the_words_of_the_method() -> None:
+    """The command must not load the method to show its help, so that its words stand there twice: they are the same."""
+    declared = {name: spec.metadata["help"] for name, spec in options(Suppress).items()}
+    shown = {
+        name: next(each.help for each in hint.__metadata__ if isinstance(each, Parameter))
+        for name, hint in get_type_hints(Choices, include_extras=True).items()
+    }
+    assert shown == declared
+
+
+def test_help_flows_with_the_terminal(tablesafe: Run) -> None:
+    """Lines end where the terminal does, not where those of the source file did."""
+    for command in ("run", "suppress", "convert", "serve"):
+        lines = tablesafe(command, "--help").out.splitlines()
+        paragraphs = lines[1 : next(i for i, line in enumerate(lines) if line.startswith("╭"))]
+        for line, below in pairwise(paragraphs):
+            if line and below:
+                width = max(map(len, paragraphs))
+                assert len(line.rstrip()) + 1 + len(below.split()[0]) > width - 2, (line, below)
+
+
+def test_init_knows_the_words_of_other_languages(tablesafe: Run, tmp_path: Path) -> None:
+    rows = [f"F{i:03d};K{i // 3};{'NS'[i % 2]};{'ABC'[i % 3]};{1 + i % 4};{100 + 7 * i}" for i in range(60)]
+    (tmp_path / "d.csv").write_text("Firma Nr.;Konzern;Region;Branche;Gewicht;Umsatz\n" + "\n".join(rows) + "\n")
+    assert tablesafe("init", tmp_path / "d.csv", "-o", tmp_path / "job.toml").code == 0
+    job = load_job(tmp_path / "job.toml")
+    assert (job.source.respondent, job.source.holding, job.source.weight) == ("Firma Nr.", "Konzern", "Gewicht")
+    assert set(job.dimensions) == {"Region", "Branche"}
 
 
 def test_convert_goes_round(tablesafe: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,10 @@ def test_all_errors_come_at_once_in_the_order_of_their_lines(folder: Path) -> No
         ('rule = "p_percent"', "", 19, "[[rules]] no. 2 needs the key 'rule'"),
         ("p = 15", "k = 15", 21, "[[rules]] no. 2 has no key 'k'"),
         ("p = 15", 'p = "15"', 21, "Leave out the quotes"),
+        ("p = 15", 'p = "1,5"', 21, "Write a decimal point: 1.5."),
         ("p = 15", "p = nan", 21, "must be a number"),
+        ("[dimensions.region]", '[dimensions.region]\nkind = "hrc"', 10, "names no file: hierarchy = 'codes.hrc'"),
+        ("[dimensions.region]", '[dimensions.region]\nkind = "equations"', 10, "but has none: equations ="),
         ('"turnover"', "5", 13, "text in quotes or a list of it"),
         ('"turnover"', '["turnover", 5]', 13, "Element 2 of 'value' must be text in quotes"),
         ("[[rules]]\nrule = \"threshold\"\nn = 4\n\n[[rules]]", "[rules]", 15, "write [[rules]], not [rules]"),
@@ -126,6 +129,18 @@ def test_all_errors_come_at_once_in_the_order_of_their_lines(folder: Path) -> No
 def test_each_mistake_is_named_with_its_line(folder: Path, old: str, new: str, line: int, said: str) -> None:
     found = errors_of(GOOD.replace(old, new, 1), folder)
     assert any(at == line and said in message for at, message in found), found
+
+
+def test_text_that_is_no_number_at_all_is_not_told_to_lose_its_quotes(folder: Path) -> None:
+    assert errors_of(GOOD.replace("p = 15", 'p = "much"'), folder)[0][1].endswith('got text "much".')
+
+
+def test_contributions_to_one_value_do_not_judge_another(folder: Path) -> None:
+    cells = GOOD.replace('respondent = "firm"', 'kind = "cells"\ncontributions = ["max1", "max2"]')
+    parse_job(cells, folder / "job.toml")
+    ((line, told),) = errors_of(cells.replace('value = "turnover"', 'value = ["turnover", "staff"]'), folder)
+    assert line == cells.splitlines().index('contributions = ["max1", "max2"]') + 1
+    assert "contributions to something else" in told
 
 
 def test_nothing_sensitive_is_an_error(folder: Path) -> None:

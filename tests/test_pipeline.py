@@ -18,7 +18,7 @@ from tablesafe.io.jj import write_jj
 from tablesafe.job import Job, load_job
 from tablesafe.job.model import Dimension, Output, ProblemOptions, Response, RunOptions, Source, TableOptions
 from tablesafe.linking import RESPONSE
-from tablesafe.methods import METHODS, Pattern, PublishAll, Withhold, protect
+from tablesafe.methods import METHODS, Pattern, PublishAll, Suppress, Withhold, protect
 from tablesafe.pipeline import Result, build_problem, build_table, run
 from tablesafe.pipeline.columns import contributors_needed, extra_columns
 from tablesafe.pipeline.outputs import together
@@ -212,6 +212,30 @@ def test_events_tell_what_happens(folder: Path) -> None:
     run(job_in(folder), on_event=events.append)
     stages = list(dict.fromkeys(event.stage for event in events))
     assert stages == ["tabulate", "rules", "protect", "audit", "attack", "write"]
+
+
+def test_the_last_word_on_the_cost_is_what_the_answer_costs(folder: Path) -> None:
+    """What is withheld because of insiders, after the search, is in the last report of it too."""
+    counts = [[1, 9, 8, 7], [9, 1, 6, 5], [2, 7, 7, 1], [6, 8, 1, 9]]
+    rows = [f"{r}{i},{r},{c},{10 * (i + 1) + 3 * j}" for i, r in enumerate("ABCD") for j, c in enumerate("wxyz")
+            for _ in range(counts[i][j])]  # fmt: skip
+    text = "firm,row,column,value\n" + "\n".join(f"f{n}{row[1:]}" for n, row in enumerate(rows)) + "\n"
+    (folder / "grid.csv").write_text(text)
+    job = Job(
+        source=Source(file="grid.csv", respondent="firm"),
+        dimensions={"row": Dimension(), "column": Dimension()},
+        response=Response(value=("value",)),
+        rules=(Threshold(n=3),),
+        method=Suppress(time_limit_s=2),
+        output=Output(release=("public/t.csv",)),
+        path=folder / "job.toml",
+    )
+    told: list[Event] = []
+    result = run(job, on_event=told.append)
+    costs = [event.incumbent for event in told if event.incumbent is not None]
+    assert result.release.solution is not None
+    assert costs[-1] == result.release.solution.objective > costs[-2]
+    assert told[-1].stage == "write"
 
 
 def test_the_facts_name_no_cell(folder: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -298,6 +299,26 @@ def require_replaceable(path: Path) -> None:
 
 
 @contextmanager
+def system_errors() -> Iterator[None]:
+    """Let a full disk, and the like, be an error of the system, whoever writes: libraries put it in words of their own.
+
+    Only what the system said is kept: the rest may quote what was being written.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError) and error.strerror:
+            raise
+        inner = next((each for each in error.args if isinstance(each, OSError)), None)
+        number = re.search(r"\(os error (\d+)\)", str(error)) if inner is None else None
+        if number is not None:
+            inner = OSError(int(number[1]), os.strerror(int(number[1])))
+        if inner is None:
+            raise
+        raise inner from None
+
+
+@contextmanager
 def whole_file(path: str | Path, *, private: bool = False) -> Iterator[Path]:
     """Give a temporary path beside `path`; rename it into place when all went well, otherwise remove it.
 
@@ -306,7 +327,8 @@ def whole_file(path: str | Path, *, private: bool = False) -> Iterator[Path]:
     path = Path(path)
     require_replaceable(path)
     if path.parent.name.startswith(HIDDEN):  # it is put in place by those who made the folder
-        yield path
+        with system_errors():
+            yield path
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -315,7 +337,8 @@ def whole_file(path: str | Path, *, private: bool = False) -> Iterator[Path]:
     try:
         with private_folder(path.parent, prefix=HIDDEN) as folder:
             temporary = folder / path.name
-            yield temporary
+            with system_errors():
+                yield temporary
             umask = os.umask(0)
             os.umask(umask)
             temporary.chmod(0o600 if private else 0o666 & ~umask)

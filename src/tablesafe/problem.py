@@ -118,6 +118,15 @@ class Problem:
         return new
 
     @property
+    def bounds_differ(self) -> bool:
+        """Whether the attacker's prior bounds are not the same for all cells that may change.
+
+        Bounds of single cells are often made from the true values: some attackers know them, readers must not.
+        """
+        free = ~self.frozen
+        return any(len(np.unique(side[free])) > 1 for side in (self.lower, self.upper))
+
+    @property
     def sensitive(self) -> NDArray[np.intp]:
         """The numbers of the sensitive cells."""
         return np.flatnonzero(self.sensitivity.mask)

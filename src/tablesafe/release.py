@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tablesafe.display import shown
 from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidRelease
+from tablesafe.errors import InvalidOption, InvalidRelease
 from tablesafe.linking import RESPONSE
 from tablesafe.mechanism import Mechanism
 from tablesafe.problem import Problem
@@ -70,6 +70,9 @@ class Release:
     judged: tuple[Floats, Floats] | None = field(default=None, repr=False)
     """Bounds that the audit takes in the place of `lower` and `upper`, where these may be wider than what can be
     concluded: no wider than that, hence never too safe. Confidential, never written to a file."""
+    private_bounds: bool = field(default=False, repr=False)
+    """Whether `lower` and `upper` of changed values follow prior bounds of single cells, which only some attackers
+    know: then they are for the audit and not for readers."""
 
     @property
     def as_judged(self) -> Self:
@@ -134,7 +137,8 @@ class Release:
 
         Cells withheld by design are left out; a cell withheld because it is sensitive looks like any other. With
         `intervals` the interval that the release announces for each changed value is shown too; where a method
-        publishes intervals in the place of withheld values, those are shown in any case.
+        publishes intervals in the place of withheld values, those are shown in any case. Intervals that follow prior
+        bounds of single cells are refused: such bounds are often made from the truth.
         """
         columns: dict[str, Any] = dict(self.table.code_columns())
         if labels:
@@ -147,10 +151,22 @@ class Release:
         word = np.where(self.suppressed, "confidential", "published")
         columns[self.status_heading] = pl.Series(word, dtype=pl.String)
         if intervals or self.intervals is not None:
-            shown = ~self.suppressed & intervals if self.intervals is None else self.intervals
+            shown = self.announced(intervals=intervals)
             columns["from"] = self._shown(_rounded(np.where(shown, self.lower, np.nan)))
             columns["to"] = self._shown(_rounded(np.where(shown, self.upper, np.nan)))
         return pl.DataFrame(columns).filter(pl.Series(self.status != Status.BY_DESIGN))
+
+    def announced(self, *, intervals: bool) -> Mask:
+        """Cells whose interval readers are told; with `intervals` also those of changed values, unless it must not."""
+        if self.intervals is not None:
+            return self.intervals
+        if intervals and self.private_bounds:
+            raise InvalidOption(
+                "intervals=True would show every reader the attacker's prior bounds, which differ from cell to cell: "
+                "such bounds are often made from the true values.\n\n"
+                "Hint: publish without intervals, or give the problem one lower and one upper bound for all cells."
+            )
+        return ~self.suppressed & intervals
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """What may be published, for whatever reads Arrow: `pd.DataFrame.from_arrow(release)`."""

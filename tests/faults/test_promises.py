@@ -5,12 +5,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import threading
 from pathlib import Path
 
 import pytest
 
 from tablesafe import scratch
+from tablesafe.errors import InvalidFile
 from tablesafe.moves import NOTE, Move, note, point
 from tablesafe.pipeline.outputs import together
 from tablesafe.scratch import HIDDEN, LOCK, sweep
@@ -112,3 +114,58 @@ def test_a_note_that_is_none_is_no_promise(killed: tuple[Path, Path], text: str)
     (killed[1] / NOTE).write_text(text)
     sweep(killed[1].parent, HIDDEN)
     assert not killed[1].exists()
+
+
+NAMES = ("internal/proof", "internal/cells", "public/table", "public/copy")
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["first", "over old ones"])
+@pytest.mark.parametrize("name", NAMES)
+def test_if_one_file_cannot_be_placed_all_are_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, old: bool
+) -> None:
+    for each in NAMES if old else ():
+        (tmp_path / each).parent.mkdir(exist_ok=True)
+        (tmp_path / each).write_text("old")
+    real, failed = Path.replace, []
+
+    def stubborn(self: Path, target: Path) -> Path:
+        if target == tmp_path / name and not failed:
+            failed.append(target)
+            raise OSError(28, "No space left on device")
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", stubborn)
+
+    def place() -> None:
+        with together() as outputs:
+            for each in NAMES:
+                outputs.place(tmp_path / each, private=each.startswith("internal")).write_text("new")
+
+    with pytest.raises(InvalidFile, match="No space left"):
+        place()
+    assert failed
+    found = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == (dict.fromkeys(NAMES, "old") if old else {})
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_what_stays_in_the_office_is_for_its_owner_only(tmp_path: Path, umask: int) -> None:
+    """While it is written and afterwards, whatever the user's own setting."""
+    before = os.umask(umask)
+    try:
+        with together() as outputs:
+            written = [
+                outputs.place(tmp_path / "internal/proof", private=True), outputs.place(tmp_path / "public/table")
+            ]  # fmt: skip
+            for path in written:
+                path.write_text("x")
+                assert stat.S_IMODE(path.stat().st_mode) == 0o600
+                assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        with scratch.private_folder(tmp_path) as made:
+            assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "internal/proof").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "internal").stat().st_mode) == 0o700 & ~umask
+    assert stat.S_IMODE((tmp_path / "public/table").stat().st_mode) == 0o666 & ~umask

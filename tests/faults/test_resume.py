@@ -6,12 +6,14 @@ import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from injection import count, kill_at
 
+import tablesafe
 from tablesafe.errors import InvalidFile, InvalidOption
-from tablesafe.pipeline import checkpoint, run
+from tablesafe.pipeline import checkpoint, inputs, run
 from tablesafe.pipeline import running as pipeline
 from tablesafe.report import writing
 from tablesafe.solve import executor, remembering
@@ -103,6 +105,20 @@ def test_what_was_done_is_not_done_again(always: Path, monkeypatch: pytest.Monke
     assert worked == []
 
 
+def test_without_the_wish_to_resume_all_is_done_again(always: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped_in_the_audit(always, monkeypatch)
+    worked: list[object] = []
+    work = executor.work
+
+    def counting(function, tasks):  # type: ignore[no-untyped-def]
+        worked.append(function)
+        return work(function, tasks)
+
+    monkeypatch.setattr(executor, "work", counting)
+    assert run(always).safe
+    assert worked, "nothing of the earlier run is used"
+
+
 def test_the_parts_of_an_unfinished_stage_are_known(always: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped_in_the_audit(always, monkeypatch)
     (always.parent / "kept" / "release").unlink()
@@ -131,6 +147,33 @@ def test_an_answer_that_is_damaged_is_worked_out_again(always: Path, monkeypatch
     assert contents(always) == expected
 
 
+def test_no_byte_of_an_answer_is_taken_for_another(tmp_path: Path) -> None:
+    """Whatever has happened to the file: an answer is as it was given, or there is none."""
+    about = {"inputs": {}, "job": "a job", "tablesafe": "a version"}
+    given = {"ab" * 32: b"the first answer", "cd" * 32: b"the second"}
+
+    def opened(*, resume: bool) -> checkpoint.Checkpoint:
+        made = checkpoint.Checkpoint(tmp_path / "kept", 0.0, about)
+        made.open(resume=resume)
+        return made
+
+    first = opened(resume=False)
+    for key, data in given.items():
+        first.put(key, data)
+    first.close()
+    path = tmp_path / "kept" / checkpoint.ANSWERS
+    whole = path.read_bytes()
+    damaged = [whole[:i] for i in range(len(whole))]
+    damaged += [whole[:i] + bytes([whole[i] ^ 4]) + whole[i + 1 :] for i in range(len(whole))]
+    for data in damaged:
+        path.write_bytes(data)
+        again = opened(resume=True)
+        assert all(again.get(key) in (None, answer) for key, answer in given.items())
+        again.put("ef" * 32, b"another")
+        assert again.get("ef" * 32) == b"another"
+        again.close()
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -151,6 +194,34 @@ def test_after_a_change_nothing_is_resumed(
         run(always, resume=True)
     assert run(always).safe is not None
     assert not (always.parent / "kept").exists(), "a new beginning removes it"
+
+
+def test_another_version_resumes_nothing(always: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may ask other questions, or answer them in another way."""
+    stopped_in_the_audit(always, monkeypatch)
+    monkeypatch.setattr(tablesafe, "__version__", "0.0.0")
+    with pytest.raises(InvalidOption, match="the version of tablesafe has changed"):
+        run(always, resume=True)
+
+
+def test_a_pattern_that_changes_while_it_is_read_is_noticed(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the method reads is looked at after it was read too, not only the records."""
+    run(job)
+    shutil.copy(job.parent / "public/table.csv", job.parent / "pattern.csv")
+    shutil.rmtree(job.parent / "public")
+    given = 'name = "pattern"\nfile = "pattern.csv"'
+    job.write_text(job.read_text().replace('name = "suppress"\ntime_limit_s = 5', given))
+    read = pipeline.read_pattern
+
+    def meanwhile(*args, **options):  # type: ignore[no-untyped-def]
+        made = read(*args, **options)
+        (job.parent / "pattern.csv").write_text((job.parent / "pattern.csv").read_text() + "\n")
+        return made
+
+    monkeypatch.setattr(pipeline, "read_pattern", meanwhile)
+    with pytest.raises(InvalidFile, match=r"'pattern\.csv' changed while it was being read"):
+        run(job)
+    assert not (job.parent / "public").exists()
 
 
 def test_where_the_work_is_done_may_change(always: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +267,33 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(job: Path, monkeypatch:
     with pytest.raises(InvalidFile, match=r"(?s)'firms.csv' changed while it was being read.*Hint"):
         run(job)
     assert not (job.parent / "public").exists()
+
+
+def test_a_file_that_changes_within_a_tick_of_the_clock_is_noticed(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times of change are coarse: a file that was changed only just now may change again without its time telling."""
+    data = job.parent / "firms.csv"
+
+    def coarse(path: Path) -> SimpleNamespace:
+        found = path.stat()
+        tick = 1_000_000_000
+        return SimpleNamespace(
+            st_dev=found.st_dev, st_ino=found.st_ino, st_size=found.st_size,
+            st_mtime_ns=found.st_mtime_ns // tick * tick, st_ctime_ns=found.st_ctime_ns // tick * tick,
+        )  # fmt: skip
+
+    monkeypatch.setattr(inputs, "os", SimpleNamespace(stat=coarse))
+    looked_at = 0
+    for _ in range(20):  # twice within one second of the clock, sooner or later
+        data.write_text(data.read_text())
+        looks = inputs.Inputs({"firms.csv": inputs._look(data)})
+        before = coarse(data)
+        data.write_text(data.read_text().replace("f24,404", "f24,405"))
+        if coarse(data) == before:
+            looked_at += 1
+            with pytest.raises(InvalidFile, match="changed while it was being read"):
+                looks.require_unchanged()
+        data.write_text(data.read_text().replace("f24,405", "f24,404"))
+    assert looked_at
 
 
 def test_a_file_that_was_only_touched_has_not_changed(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import time
 import warnings
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import highspy
+import numpy as np
 import pytest
 from test_disk import EVERY
 
+import tablesafe
 from tablesafe.errors import TablesafeError
 from tablesafe.pipeline import run
 from tablesafe.report import writing
@@ -66,13 +69,25 @@ def solves(monkeypatch: pytest.MonkeyPatch, replacement: Callable[[Any, int, Cal
     return seen
 
 
+COUNTED: list[int] = []
+
+
+def solved_by(job: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often the job asks the solver when nothing happens: counted once for all tests."""
+    if not COUNTED:
+        with monkeypatch.context() as patch:
+            seen = solves(patch, lambda solver, n, solve: solve(solver))
+            run(job)
+        COUNTED.append(len(seen))
+    return COUNTED[0]
+
+
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("always", [False, True], ids=["once", "from then on"])
 def test_a_solver_that_says_something_else(
     optimal: Path, monkeypatch: pytest.MonkeyPatch, status: str, always: bool
 ) -> None:
-    with monkeypatch.context() as patch:
-        total = len((seen := solves(patch, lambda solver, n, solve: solve(solver)), run(optimal), seen)[0])
+    total = solved_by(optimal, monkeypatch)
     told = getattr(highspy.HighsModelStatus, status)
     real = highspy.Highs.getModelStatus
     for first in {0, total // 2, total - 1}:
@@ -91,6 +106,54 @@ def test_a_solver_that_says_something_else(
                 highspy.Highs, "getModelStatus", lambda self, lying=lying: told if id(self) in lying else real(self)
             )
             outcome(optimal)
+
+
+METHODS = {
+    "suppress": 'name = "suppress"\nalgorithm = "optimal"\ntime_limit_s = 0.5',
+    "in parts": 'name = "suppress"\nalgorithm = "modular"\ntime_limit_s = 0.5',
+    "adjust": 'name = "adjust"\ntime_limit_s = 0.5',
+    "fixed directions": 'name = "adjust"\ndirections = "up"\ntime_limit_s = 0.5',
+}
+LIES: dict[str, Callable[[Any], Any]] = {
+    "no number": lambda x: np.full_like(x, np.nan),
+    "nothing": np.zeros_like,
+    "too far": lambda x: x * 3 + 7,
+    "a little off": lambda x: x + np.where(np.arange(len(x)) % 3, 0.4, -0.6),
+    "the other way": lambda x: -x,
+    "without end": lambda x: np.full_like(x, np.inf),
+}
+
+
+class Lying:
+    """A solution with another point, or with other prices."""
+
+    def __init__(self, real: Any, lie: Callable[[Any], Any]) -> None:
+        self._real, self._lie = real, lie
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._real, name)
+        return self._lie(np.array(found, dtype=float)) if name in {"col_value", "row_dual", "row_value"} else found
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("lie", LIES)
+def test_an_optimum_that_is_none(job: Path, monkeypatch: pytest.MonkeyPatch, method: str, lie: str) -> None:
+    """The solver says that it has found the best answer, and gives one that breaks the equations, or is no number."""
+    job.write_text(job.read_text().replace('name = "suppress"\ntime_limit_s = 5', METHODS[method]))
+    real = highspy.Highs.getSolution
+    for first in (0, 3):
+        told = 0
+
+        def lying(self: Any, first: int = first) -> Any:
+            nonlocal told
+            told += 1
+            found = real(self)
+            return Lying(found, LIES[lie]) if told > first else found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(highspy.Highs, "getSolution", lying)
+            outcome(job)
+        assert told or method == "in parts"
 
 
 def clocks(monkeypatch: pytest.MonkeyPatch, name: str, read: Callable[[], float]) -> None:
@@ -119,3 +182,24 @@ def test_a_clock_that_jumps(job: Path, monkeypatch: pytest.MonkeyPatch, clock: s
             clocks(patch, clock, jumping(getattr(time, clock), at, by).__next__)
             outcome(job)
     assert outcome(job)
+
+
+CLOCKS = {"time", "datetime", "date"}
+WALL = {"time", "time_ns", "now", "today", "utcnow", "localtime", "gmtime"}
+MAY_LOOK = {"pipeline/inputs.py", "pipeline/running.py", "pipeline/batch/writing.py", "pipeline/batch/journal.py",
+            "report/writing.py"}  # fmt: skip
+"""Where the time of day is told, or compared with that of a file; nothing there is a deadline."""
+
+
+def test_no_deadline_is_kept_by_the_time_of_day() -> None:
+    """It jumps: when it is set, and twice a year where somebody forgot about zones."""
+    package = Path(tablesafe.__file__).parent
+    found = set()
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            named = isinstance(node, ast.ImportFrom) and node.module == "time" and {each.name for each in node.names}
+            read = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in CLOCKS
+            if (named and named & WALL) or (read and isinstance(node, ast.Attribute) and node.attr in WALL):
+                found.add(path.relative_to(package).as_posix())
+    assert found == MAY_LOOK
+    assert "RECENT_NS" in (package / "pipeline/inputs.py").read_text(encoding="utf-8")

@@ -15,14 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablesafe.cli.app import call
-from tablesafe.errors import LONGEST_LINE, MOST_LINES, InvalidInput
+from tablesafe.errors import LONGEST_LINE, MOST_LINES, InvalidInput, InvalidOption
+from tablesafe.io.frames import read_frame, write_frame
 from tablesafe.untrusted import visible
 from tablesafe.verify import verify
 
 EVIL = [
     "\x1b[2J\x1b[31mred", "\x1b]0;title\x07", "a\rb", "\x9b31m", "\u202egnp.exe", "[bold]x[/red]",
     "<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "=cmd|'/c calc'!A1", "+1+1", "-2+3", "@SUM(1)",
-    "{{7*7}}", "{% raw %}", "é😀", "a'b", "</script>", "a\u2028b", "javascript:alert(1)", "$(x)", "`x`",
+    "{{7*7}}", "{% raw %}", "é😀", "a'b", "</script>", "a\u2028b", "javascript:alert(1)", "$(x)", "`x`", "$\\frac{$",
 ]  # fmt: skip
 JOB = """title = {title}
 [source]
@@ -135,3 +136,11 @@ def test_a_message_beyond_all_measure_is_cut() -> None:
     assert len(many.splitlines()) <= MOST_LINES + 1
     assert "lines more" in many
     assert many.endswith("Hint: fewer.")
+
+
+def test_a_text_that_no_cell_of_a_sheet_holds_is_not_left_out_silently(tmp_path: Path) -> None:
+    write_frame(pl.DataFrame({"code": ["x" * 32_767, None]}), tmp_path / "fits.xlsx")
+    assert read_frame(tmp_path / "fits.xlsx").frame["code"].str.len_chars().max() == 32_767
+    with pytest.raises(InvalidOption, match="32,768 letters is longer than an Excel cell holds"):
+        write_frame(pl.DataFrame({"code": [None, "a", "x" * 32_768]}), tmp_path / "long.xlsx")
+    assert not (tmp_path / "long.xlsx").exists()

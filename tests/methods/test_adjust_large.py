@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
+import highspy
 import numpy as np
 import polars as pl
 import pytest
@@ -156,8 +157,8 @@ class Patient:
     def interrupt(self) -> None:
         self.told = True
 
-    def setOptionValue(self, name: str, value: float) -> None:
-        pass
+    def setOptionValue(self, name: str, value: float) -> Any:
+        return highspy.HighsStatus.kOk
 
     def getRunTime(self) -> float:
         return 0.0

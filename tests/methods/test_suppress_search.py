@@ -87,12 +87,11 @@ def test_the_quick_way_protects_every_target_by_itself() -> None:
     assert ledger is not None
     instance, served = search.instance, set()
     for held in search.taken_over(ledger).held(range(len(instance.level))):
-        deviation, targets = held
         move = np.zeros(len(instance))
-        move[deviation.cells] = deviation.amount
+        move[held.cells] = held.amount
         assert np.abs(instance.rows @ move).max() < 1e-6 * np.abs(move).max()
-        served |= set(targets)
-        for target in targets:
+        served |= set(held.served)
+        for target in held.served:
             reach = np.where(move > 0, instance.up, instance.down)[move != 0] / np.abs(move[move != 0])
             back = np.where(move > 0, instance.down, instance.up)[move != 0] / np.abs(move[move != 0])
             far = move[instance.cell[target]] * instance.sign[target]

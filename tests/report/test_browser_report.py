@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_cases import made
+from report_cases import guarded, made, magnitude
+
+import tablesafe as ts
+from tablesafe.report.excerpt import PAGE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -99,6 +102,51 @@ def test_it_prints_on_pages(page: Any, written: Callable[..., Path]) -> None:
     pdf = page.pdf(prefer_css_page_size=True)
     assert pdf.startswith(b"%PDF")
     assert pdf.count(b"/Type /Page\\n") >= 2 or pdf.count(b"/Page") >= 2
+
+
+@pytest.mark.parametrize("name", ["linked", "three dimensions", "five dimensions"])
+@pytest.mark.parametrize("internal", [False, True])
+def test_all_slices_are_printed(page: Any, written: Callable[..., Path], name: str, internal: bool) -> None:
+    """Whichever slice is chosen on the screen, paper has every slice of the page, each once under its name."""
+    page.goto(written(made(name), ".html", internal=internal).as_uri())
+    slices = page.locator(".slice")
+    assert slices.count() > 1 or name == "linked"
+    assert page.locator(".slice:visible").count() == 1
+    page.emulate_media(media="print")
+    assert page.locator(".slice:visible").count() == slices.count()
+    names = page.locator(".slice-name:visible").all_inner_texts()
+    assert len(set(names)) == len(names)
+    page.emulate_media(media="screen")
+    assert page.locator(".slice:visible").count() == 1
+
+
+def test_paper_says_how_many_slices_are_left_out(page: Any, tmp_path: Path) -> None:
+    """More slices than there is room for: those on the page are printed, and the number of the others is told."""
+    problem = guarded(magnitude(9, 9), share=0.02)
+    path = tmp_path / "many.html"
+    ts.report(problem, ts.protect(problem, ts.Withhold()), path=path)
+    page.goto(path.as_uri())
+    page.emulate_media(media="print")
+    shown, note = page.locator(".slice:visible").count(), page.locator(".note").first.inner_text()
+    assert 1 < shown <= PAGE.slices
+    assert note.startswith(f"{shown} of 100 slices by 'd0' and 'd1' are here")
+    assert f"{100 - shown} are left out" in note
+    assert page.locator(".note").first.is_visible()
+
+
+def test_the_interval_of_a_complementary_cell_is_told_in_the_office_only(
+    page: Any, written: Callable[..., Path]
+) -> None:
+    """By pointing and by keyboard; the public page does not even tell such cells from others."""
+    case = made("suppress")
+    page.goto(written(case, ".html", internal=True).as_uri())
+    cell = page.locator("td.k-complementary").first
+    assert "An attacker derives" in cell.get_attribute("title")
+    cell.click()
+    assert "An attacker derives" in page.locator("#told").inner_text()
+    page.goto(written(case, ".html", internal=False).as_uri())
+    assert page.locator("td.k-complementary").count() == 0
+    assert "attacker derives" not in page.content()
 
 
 def test_nothing_stands_over_the_edge_of_a_narrow_screen(browser: Any, written: Callable[..., Path]) -> None:

@@ -10,12 +10,14 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_cases import Case, guarded, magnitude, twin
+from report_cases import Case, guarded, made, magnitude, twin
 
 import tablesafe as ts
 from tablesafe.errors import InvalidInput
+from tablesafe.release import Status
 from tablesafe.report.axis import Axis
-from tablesafe.report.cells import Kind, interval, numbers
+from tablesafe.report.cells import Kind, OfficeCells, derives, interval, numbers
+from tablesafe.report.derived import with_withheld, withheld_unasked
 from tablesafe.report.layout import Layout
 from tablesafe.table import Table
 
@@ -230,3 +232,37 @@ def test_published_values_are_not_rounded_for_the_eye() -> None:
     release = ts.protect(problem, ts.PublishAll())
     moved = replace(release, values=release.values + 0.25)
     assert Layout.public(moved).window([0], [0]).text[0][0].endswith(".25")
+
+
+# -- what an attacker derives of cells withheld to protect others ----------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["suppress", "linked", "suppress from records", "three dimensions"])
+def test_the_office_sees_the_interval_of_every_withheld_cell(name: str) -> None:
+    """As the audit of all cells finds it; and nothing else about the release changes."""
+    case = made(name)
+    seen = with_withheld(case.findings, most=10**6, seconds=60.0)
+    assert not len(withheld_unasked(seen))
+    every = ts.audit(case.problem, case.release, cells="all", insiders=False, unions=False)
+    place = {int(cell): i for i, cell in enumerate(every.cells)}
+    layout = Layout.internal(case.problem, case.release, seen)
+    assert isinstance(layout.view, OfficeCells)
+    complementary = np.flatnonzero(case.release.status == Status.COMPLEMENTARY)
+    assert len(complementary) or name == "three dimensions"
+    for cell in complementary.tolist():
+        i = place[cell]
+        words = derives(float(every.lower[i]), float(every.upper[i]), layout.view.decimals)
+        assert words in layout.view.facts(cell)
+        assert "Protected" not in layout.view.facts(cell)
+    assert seen.open == case.findings.open
+    assert np.array_equal(layout.view.kind, Layout.internal(case.problem, case.release, case.findings).view.kind)
+
+
+def test_too_many_cells_or_too_long_a_search_leave_the_findings_as_they_are() -> None:
+    case = made("suppress")
+    assert with_withheld(case.findings, most=1) is case.findings
+    assert with_withheld(case.findings, seconds=-1.0) is case.findings
+    view = OfficeCells(case.problem, case.release, case.findings)
+    asked = np.flatnonzero(view.may_be_asked(np.arange(len(case.problem.table))))
+    assert np.array_equal(asked, withheld_unasked(case.findings))
+    assert not OfficeCells(case.problem).may_be_asked(asked).any()

@@ -202,6 +202,20 @@ def test_of_a_large_table_the_first_levels_are_shown_and_the_rest_is_named() -> 
     assert Excerpt.of(layout, PAGE).cells <= PAGE.cells
 
 
+def test_room_is_shared_by_all_slices_where_one_alone_would_fill_it() -> None:
+    """The first slice has half of it; the others show their first levels, and the page says so."""
+    layout = Layout.internal(guarded(magnitude(30)), rows="d0", columns="region")
+    part = Excerpt.of(layout, Room(cells=480, rows=30, columns=4, slices=60))
+    names = {tuple(each.filters.items()) for each in part.slices}
+    assert len(part.slices) == len(names) > 3
+    assert part.cells <= 480
+    assert len(part.slices[0].window.rows) >= max(len(each.window.rows) for each in part.slices)
+    told = " ".join(part.notes)
+    assert "of the first slice are shown down" in told
+    assert "after the first only the first levels" in told
+    assert (len(part.slices) < 11) == ("are left out" in told)
+
+
 def test_without_matplotlib_there_is_a_page_without_plots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(drawing, "find_spec", lambda name: None)
     case = made("adjust")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from elsewhere import divide, fatal_once, gated, marked
@@ -25,6 +26,7 @@ from tablesafe.solve import cluster as clusters
 from tablesafe.solve import executor as spreading
 from tablesafe.solve.cluster import Cluster, cluster
 from tablesafe.solve.executor import in_order, spread
+from tablesafe.solve.processes import Processes
 
 distributed = pytest.importorskip("distributed", reason="Dask's distributed is not installed")
 pytest.importorskip("cryptography", reason="cryptography is not installed")
@@ -198,6 +200,43 @@ def test_a_job_whose_scheduler_is_killed_gives_the_same_files(
         there = write_job("dask", f'executor = "dask"\nscheduler = "{address}"')
         with pytest.warns(RuntimeWarning, match="the work goes on without them"):
             assert run(there, on_event=kill).safe
+    assert outputs(there) == outputs(here)
+
+
+@pytest.mark.parametrize("where", ["dask", "processes"])
+def test_a_job_whose_worker_is_killed_gives_the_same_files(
+    write_job: Callable[..., Path],
+    outputs: Outputs,
+    everything_is_sent: None,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+) -> None:
+    """With work in its hands, in the middle of the audit."""
+    here, there = write_job("here"), write_job(where, f'executor = "{where}"\nworkers = 1')
+    run(here)
+    killed: list[int] = []
+    audited: list[Event] = []
+    kind: Any = Cluster if where == "dask" else Processes
+    submit = kind.submit
+
+    def workers_of(pool: Any) -> list[int]:
+        if where == "dask":
+            return list(pool._client.run(os.getpid).values())
+        return list(pool._pool._processes)
+
+    def killing(self: Any, *args: Any) -> Any:
+        if not audited or killed:
+            return submit(self, *args)
+        [pid] = workers_of(self)
+        future = submit(self, *args)
+        os.kill(pid, signal.SIGKILL)
+        killed.append(pid)
+        return future
+
+    monkeypatch.setattr(kind, "submit", killing)
+    result = run(there, on_event=lambda event: audited.append(event) if event.stage == "audit" else None)
+    assert killed
+    assert result.safe
     assert outputs(there) == outputs(here)
 
 

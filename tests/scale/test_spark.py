@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from firms_job import firms
 
 from tablesafe.errors import InvalidFile, InvalidOption, InvalidTable
 from tablesafe.pipeline import run
+from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
 from tablesafe.tabulate.spark import in_spark_words, spark_session
 
@@ -82,6 +84,77 @@ def test_text_is_read_as_everywhere_else(tmp_path: Path, case: str) -> None:
     assert list(here.contributors.names) == list(there.contributors.names)
 
 
+def hard() -> pl.DataFrame:
+    """Records in which everything is there that two engines might take in two ways."""
+    rng = np.random.default_rng(8)
+    n = 240
+    firm = np.where(np.arange(n) % 3, 1000 + np.arange(n), rng.integers(0, 20, n))  # most are in one cell only
+    return pl.DataFrame(
+        {
+            "code": rng.choice(["01", "02", "1", "10", " 2"], n),
+            "size": [None if i % 31 == 0 else float(i % 4) for i in range(n)],
+            "sector": rng.choice(["n1", "n2"], n),
+            "firm": [f"f{i}" for i in firm],
+            "group": [
+                None if i % 4 == 0 else f"g{(i + j) % 9}" for i, j in zip(firm, rng.random(n) < 0.2, strict=True)
+            ],
+            "turnover": rng.choice([-30.5, -7.25, 2.675, 7.25, 7.25, 30.5, 1005.015], n),
+            "export": rng.choice([0.1, 0.7, 16.3], n),
+            "w": np.round(rng.uniform(1, 4, n), 1),
+            "asked": rng.integers(0, 3, n),
+            "note": rng.choice(["NA", " x", "y"], n),
+        }
+    )
+
+
+def in_two_files(folder: Path, ending: str) -> list[Path]:
+    """The records in two files, the second with its columns in another order."""
+    frame = hard()
+    paths = [folder / f"{i}.{ending}" for i in range(2)]
+    for path, part in zip(paths, (frame[:100], frame[100:].select(reversed(frame.columns))), strict=True):
+        if ending == "csv":
+            part.with_columns(pl.col("group").fill_null("NA")).write_csv(path)
+        else:
+            part.with_columns(pl.col("export").cast(pl.Float32)).write_parquet(path)
+    return paths
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_hard_records_give_the_same_table(tmp_path: Path, ending: str) -> None:
+    """Ties between contributors, amounts below zero, halves, codes that look like numbers, blanks, weights."""
+    paths = in_two_files(tmp_path, ending)
+    options: dict[str, Any] = {
+        "dimensions": ["code", "size", "sector"], "value": ["turnover", "export"], "respondent": "firm",
+        "holding": "group", "weight": "w", "request": "asked", "columns": ["export"], "empty": ["NA"],
+        "missing": {"size": "unknown", "code": "error", "sector": "error"}, "largest": 1,
+        "where": "code <> '02' AND (turnover < 30 OR w >= 2.5) AND (note IS NOT NULL OR w < 3) AND "
+                 "(note <> 'x' OR w < 2)",
+    }  # fmt: skip
+    here, there = (tabulate(list(map(str, paths)), engine=engine, **options) for engine in ("duckdb", "spark"))
+    assert_same(here, there)
+
+
+def assert_same(here: Table, there: Table) -> None:
+    """Check that two tables are the same to the last bit, contributors and all."""
+    assert here.decimals == there.decimals
+    assert here.cells().equals(there.cells())
+    assert here.count is not None
+    assert here.holdings is not None
+    assert (here.count == there.count).all()
+    assert (here.holdings == there.holdings).all()
+    assert set(here.columns) == set(there.columns)
+    assert all((here.columns[name] == there.columns[name]).all() for name in here.columns)
+    one, other = here.contributors, there.contributors
+    assert one is not None
+    assert other is not None
+    assert (one.amount == other.amount).all()
+    assert (one.weighted is None) == (other.weighted is None)
+    assert one.weighted is None or (one.weighted == other.weighted).all()
+    assert one.names is not None
+    assert other.names is not None
+    assert (np.append(one.names, "")[one.identity] == np.append(other.names, "")[other.identity]).all()
+
+
 def test_errors_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "firms.csv"
     path.write_text("x,v\na,1\nb,many\n")
@@ -104,6 +177,36 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
 def test_a_filter_looks_nowhere_else(where: str) -> None:
     with pytest.raises(InvalidOption, match="cannot be used"):
         in_spark_words(where)
+
+
+@pytest.mark.parametrize("where", ["v > 1 AND x IN (SELECT 'a')", "reflect('java.lang.Math', 'random') > 0"])
+def test_a_filter_reaches_spark_only_in_its_own_words(tmp_path: Path, where: str) -> None:
+    path = tmp_path / "firms.csv"
+    path.write_text("x,v\na,1\nb,2\n")
+    with pytest.raises(InvalidOption, match="cannot be used"):
+        tabulate(path, dimensions=["x"], value="v", engine="spark", where=where)
+
+
+def test_a_filter_means_the_same_on_spark(tmp_path: Path) -> None:
+    """Quotes are for names, backslashes are letters: Spark itself would read both otherwise."""
+    path = tmp_path / "firms.csv"
+    path.write_text("x,v\na\\b,1\nab,2\nx,4\nc,8\n")
+    for where in ("\"x\" = 'ab'", "x LIKE 'a%' AND v // 2 = 1", "x = 'a\\b'", "x != 'x' AND v::DOUBLE > 1"):
+        here, there = (tabulate(path, dimensions=["x"], value="v", engine=e, where=where) for e in ("duckdb", "spark"))
+        assert here.cells().equals(there.cells()), where
+
+
+@pytest.mark.parametrize("where", ["CAST(x AS INTEGER) > 3", "v / (v - v) > 1 OR CAST(x AS DOUBLE) > 1"])
+def test_a_value_that_spark_cannot_use_is_not_written_down(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], where: str
+) -> None:
+    """Neither in the message, nor in what Spark itself logs."""
+    path = tmp_path / "firms.csv"
+    path.write_text("x,v\nAcme-98765,1\nb,2\n")
+    with pytest.raises(InvalidFile, match=r"firms\.csv cannot be read by Spark") as told:
+        tabulate(path, dimensions=["x"], value="v", engine="spark", where=where)
+    said = "".join(capfd.readouterr())
+    assert "Acme" not in said + str(told.value)
 
 
 def test_hints_speak_the_words_of_the_job_file(write_job: Callable[..., Path]) -> None:

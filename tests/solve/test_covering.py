@@ -30,6 +30,34 @@ def test_the_least_cost_is_found(seed: int) -> None:
     assert choice.bound <= best + 1e-6
 
 
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_what_is_fixed_is_the_same_in_every_better_answer(seed: int, whole: bool) -> None:
+    """Reduced costs leave out nothing that an answer below the best known cost may need."""
+    random = np.random.default_rng(seed)
+    cost = random.integers(1, 9, 8).astype(float) + (0.0 if whole else 0.25)
+    covering = Covering(cost)
+    cuts = [Cut(np.sort(random.choice(8, 3, replace=False)), random.choice([0.5, 1.0], 3)) for _ in range(7)]
+    covering.add(cuts)
+    covering.relax()
+    answers = [
+        x
+        for x in map(np.array, product((0, 1), repeat=8))
+        if all(c.coefficients @ x[c.variables] >= 1 - 1e-9 for c in cuts)
+    ]
+    start = answers[random.integers(len(answers))]
+    best = float(cost @ start)
+    better = [x for x in answers if cost @ x < best - 1e-9]
+    assert all((x <= covering.useful(best)).all() and (x >= covering.needed(best)).all() for x in better)
+    choice = covering.choose(time_limit_s=5.0, start=start.astype(float), best=best)
+    assert choice is not None
+    assert choice.objective == pytest.approx(min([cost @ x for x in better], default=best))
+    fewer = np.flatnonzero(covering.useful(best) | (start == 1))
+    again = covering.among(fewer).choose(time_limit_s=5.0, start=start[fewer].astype(float))
+    assert again is not None
+    assert again.objective == pytest.approx(choice.objective)
+
+
 def test_an_interrupt_stops_the_solver_and_the_signals_are_as_before() -> None:
     random = np.random.default_rng(1)
     covering = Covering(random.integers(10, 100, 400).astype(float))

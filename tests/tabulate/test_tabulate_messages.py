@@ -20,7 +20,11 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "underscores": ("region,v\nN,1_000\n", {}, "line 2 has '1_000'"),
     "points and commas": ('region,v\nN,1.5\nS,"2,5"\n', {}, "line 3 has '2,5'"),
     "thousands": ('region,v\nN,"1,000"\nS,950\n', {}, "is the comma for decimals or thousands"),
-    "empty": ("region,v\nN,1\nS,\n", {}, r"'v' is empty at r\.csv, line 3"),
+    "empty": (
+        "region,v\nN,1\nS,\n",
+        {},
+        "'v' is empty at r.csv, line 3 .1 record in all..\n\nHint: .* with where = '\"v\" IS NOT NULL'",
+    ),
     "NaN": ("region,v\nN,1\nS,nan\n", {}, r"'v' is not a number at r\.csv, line 3"),
     "infinite": ("region,v\nN,1\nS,-inf\n", {}, r"'v' is infinite at r\.csv, line 3"),
     "huge": ("region,v\nN,1\nS,1e300\n", {}, r"'v' is too large to add exactly at r\.csv, line 3"),

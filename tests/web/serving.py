@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -67,8 +68,13 @@ class Served:
 
 
 @contextmanager
-def served(place: Path, *arguments: str) -> Iterator[Served]:
-    """Start `tablesafe serve` on a free port, with its temporary files below `place`."""
+def served(place: Path, *arguments: str, open_files: int | None = None) -> Iterator[Served]:
+    """Start `tablesafe serve` on a free port, with its temporary files below `place`; perhaps with few open files."""
+
+    def limit() -> None:
+        if open_files is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
+
     temporary, folder = place / "tmp", place / "here"
     temporary.mkdir(exist_ok=True)
     folder.mkdir(exist_ok=True)
@@ -76,8 +82,9 @@ def served(place: Path, *arguments: str) -> Iterator[Served]:
     command = [sys.executable, "-m", "tablesafe", "serve", *arguments, "--port", "0", "--no-browser"]
     with out.open("wb") as stdout, err.open("wb") as stderr:
         process = subprocess.Popen(
-            command, cwd=folder, stdout=stdout, stderr=stderr, env={**os.environ, "TMPDIR": str(temporary)}
-        )
+            command, cwd=folder, stdout=stdout, stderr=stderr, env={**os.environ, "TMPDIR": str(temporary)},
+            preexec_fn=limit,
+        )  # fmt: skip
     try:
         yield Served(process, _address(process, out, err), temporary, folder, out, err)
     finally:

@@ -324,6 +324,34 @@ def test_open_connections_keep_a_session_alive_and_closed_ones_do_not(guard: Gua
     assert session.sockets == 0
 
 
+def test_tokens_are_compared_in_constant_time(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long it takes to refuse one must not tell how much of it was right."""
+    seen: list[tuple[bytes, bytes]] = []
+
+    def compared(one: bytes, other: bytes) -> bool:
+        seen.append((one, other))
+        return one == other
+
+    monkeypatch.setattr(guard_module.hmac, "compare_digest", compared)
+    ask(guard, get("/?token=wrong"), get(f"/?token={TOKEN}"))
+    assert seen == [(b"wrong", TOKEN.encode()), (TOKEN.encode(), TOKEN.encode())]
+
+
+def test_a_session_has_so_many_pages_and_requests_at_a_time(guard: Guard, gate: Gate, inside: Inside) -> None:
+    one, other = entered(guard), entered(guard)
+    session = gate.sessions.find(one)
+    assert session is not None
+    session.sockets, session.requests = guard_module.MOST_SOCKETS, guard_module.MOST_REQUESTS
+    assert not connect(guard, cookie=one, origin=HOME)
+    assert connect(guard, cookie=other, origin=HOME)
+    assert [answer.status_code for answer in ask(guard, get(cookie=one), get(cookie=other))] == [429, 200]
+    session.sockets -= 1
+    session.requests -= 1
+    assert connect(guard, cookie=one, origin=HOME)
+    answers = ask(guard, *[get("/raises", cookie=one), get(cookie=one)] * 2)
+    assert [answer.status_code for answer in answers] == [500, 200, 500, 200], "what is over is not counted"
+
+
 # -- what belongs to another session -----------------------------------------------------------------------------------
 
 

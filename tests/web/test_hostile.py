@@ -28,7 +28,8 @@ from tablesafe.web.folders import Folder
 from tablesafe.web.names import TooLarge
 from tablesafe.web.runs import Queue, State
 from tablesafe.web.sessions import Sessions
-from tablesafe.web.workspace import MOST_JOB, Limits, Workspace
+from tablesafe.web.worker import TaskFailed
+from tablesafe.web.workspace import MOST_FAULTS, MOST_JOB, Limits, Workspace
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +177,48 @@ def test_keys_in_keys_are_refused_before_they_are_parsed(text: str) -> None:
         read_toml(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["[source]\n" + "".join(f"k{i} = 1\n" for i in range(2000)), "[[rules]]\nrule = 'x'\n" * 2000]
+)
+def test_a_job_of_nothing_but_faults_does_not_fill_the_page(tmp_path: Path, text: str) -> None:
+    workspace = workspace_at(tmp_path)
+    workspace.draft = draft_of(text)
+    faults = workspace.check()
+    assert len(faults) == MOST_FAULTS + 1
+    assert "more faults" in faults[-1].message
+
+
+def test_a_parquet_file_is_not_read_in_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its columns are known when a process of its own has told them; of text the first line may be read here."""
+    import polars as pl
+    from pyarrow import parquet
+
+    def never(*args: object) -> None:
+        raise AssertionError("read in the server")
+
+    monkeypatch.setattr(parquet, "read_schema", never)
+    workspace = workspace_at(tmp_path)
+    frame = pl.read_csv(FIRMS.encode()).rename({"turnover": "sales"})
+    frame.write_parquet(workspace.path / "firms.parquet")
+    workspace.files["firms.parquet"] = workspace.path / "firms.parquet"
+    workspace.draft = {**DRAFT, "source": {"file": "firms.parquet", "respondent": "firm"}}
+    assert workspace.check() == []
+
+    async def looked_at() -> None:
+        try:
+            await workspace.columns()
+        finally:
+            await workspace.close()
+
+    monkeypatch.setattr("shutil.rmtree", lambda *args, **options: None)
+    asyncio.run(looked_at())
+    assert [fault.path for fault in workspace.check()] == [("response", "value", 0)]
+    frame.rename({"sales": "turnover"}).with_columns(pl.lit(1).alias("more")).write_parquet(
+        workspace.path / "firms.parquet"
+    )
+    assert workspace.check() == [], "another file: nothing is known of it"
+
+
 def test_short_forms_of_a_job_are_taken() -> None:
     draft = draft_of('rules = ["zero_cells"]\nmethod = "adjust"')
     assert draft == {"rules": [{"rule": "zero_cells"}], "method": {"name": "adjust"}}
@@ -253,6 +296,47 @@ def test_a_file_that_names_others_learns_nothing_of_processes(tmp_path: Path) ->
         assert not may_open(path, roots, ())
     for path in ("/proc/cpuinfo", "/proc/meminfo", f"/proc/{own}/status", f"/proc/{own}/statm"):
         assert may_open(path, roots, ())
+
+
+@pytest.mark.parametrize("kind", ["csv.gz", "xlsx", "parquet", "arb"])
+def test_a_file_that_unpacks_without_end_is_refused_where_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """In the process that reads it; that one tells why, and reads the next file."""
+    import gzip
+
+    import polars as pl
+
+    from tablesafe.io.frames import write_frame
+    from tablesafe.untrusted import VARIABLE
+
+    monkeypatch.setenv(VARIABLE, "2MB")
+    workspace = workspace_at(tmp_path)
+    name = f"bomb.{kind}"
+    if kind == "parquet":
+        pl.DataFrame(
+            {"a": pl.repeat(1, 2_000_000, eager=True), "b": pl.repeat(2, 2_000_000, eager=True)}
+        ).write_parquet(workspace.path / name)
+    elif kind == "xlsx":
+        write_frame(pl.DataFrame({"a": ["x" * 30_000] * 200, "b": [1] * 200}), workspace.path / name)
+    else:
+        text = b"a,b\n" + b"1,2\n" * 1_000_000
+        (workspace.path / name).write_bytes(gzip.compress(text) if kind == "csv.gz" else text)
+    (workspace.path / "firms.csv").write_text(FIRMS)
+    workspace.files |= {each: workspace.path / each for each in (name, "firms.csv")}
+
+    async def main() -> None:
+        try:
+            with pytest.raises(TaskFailed) as told:
+                await workspace.suggest(name)
+            assert told.value.kind in {"InvalidFile", "InvalidOption", "InvalidJob", "InvalidTable"}, str(told.value)
+            assert workspace._worker is not None
+            assert workspace._worker.alive
+            assert len(await workspace.columns("firms.csv")) == 4
+        finally:
+            await workspace.close()
+
+    asyncio.run(main())
 
 
 def test_a_job_cannot_ask_for_processes_without_end(tmp_path: Path) -> None:

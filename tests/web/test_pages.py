@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 from tablesafe.job import parse_job
 from tablesafe.pipeline import build_problem
 from tablesafe.web.child import Desk
+from tablesafe.web.desk import suggest
 from tablesafe.web.pages.blame import culprit
 from tablesafe.web.pages.columns import DIMENSION, NOTHING, VALUE, role_of, roles_of, set_role
-from tablesafe.web.pages.curve import curve
+from tablesafe.web.pages.curve import HIGH, WIDE, curve
 from tablesafe.web.pages.looking import regions, sensitive, tree
 from tablesafe.web.pages.windows import MOST_LINES, about, layout_of, window
 from tablesafe.web.runs import Point
@@ -127,6 +129,15 @@ def test_a_tree_is_shown_as_it_is_built(desk: Desk) -> None:
     flat = tree(desk, {**draft, "dimensions": {"nace": {}}}, "nace")
     assert (flat["codes"], flat["levels"]) == (7, 2)
     assert tree(desk, draft, "other")["codes"] == 0
+    with_nameless = tree(desk, {**draft, "dimensions": {"nace": {"missing": "unknown"}}}, "nace")
+    assert "unknown" in [node["id"] for node in with_nameless["nodes"][0]["children"]]
+
+
+def test_the_codes_of_a_dimension_come_from_the_table_that_has_it(desk: Desk) -> None:
+    (desk.folder / "sizes.csv").write_text("nace,size,turnover\nA01,small,5\nA01,large,6\n")
+    tables = [{"dimensions": ["nace", "size"], "file": "sizes.csv"}]
+    draft = {"source": {"file": "firms.csv", "kind": "cells"}, "dimensions": {"size": {}}, "tables": tables}
+    assert tree(desk, draft, "size")["leaves"] == 2
 
 
 def test_equations_that_form_no_tree_are_listed(desk: Desk) -> None:
@@ -146,6 +157,18 @@ def test_sensitive_cells_are_counted_by_rule_and_listed_by_size(desk: Desk) -> N
     assert regions(desk, JOB.partition('[[rules]]\nrule = "p_percent"')[0]) == ""
 
 
+def test_a_file_of_the_allowed_folder_is_suggested_by_its_name_in_the_job(desk: Desk, tmp_path: Path) -> None:
+    """In the workspace it is a link; the job must not name what it leads to."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (desk.folder / "2025").mkdir()
+    (desk.folder / "2025" / "linked.csv").symlink_to(firms(elsewhere / "real.csv"))
+    draft = suggest(desk, "2025/linked.csv", {})
+    assert draft["source"]["file"] == "2025/linked.csv"
+    assert "real" not in repr(draft)
+    assert {} not in draft.values()
+
+
 # -- blame -------------------------------------------------------------------------------------------------------
 
 
@@ -154,8 +177,9 @@ def test_sensitive_cells_are_counted_by_rule_and_listed_by_size(desk: Desk) -> N
     [
         ("The filter 'a > 1' cannot be used on firms.csv", ("source", "where")),
         ("Code 'X' of 'nace' at firms.csv, line 3 is not in nace.hrc.", ("dimensions", "nace", "hierarchy")),
-        ("The code of 'region' is missing at firms.csv, line 9.", ("dimensions", "region")),
+        ("The code of 'region' is missing at firms.csv, line 9.", ("dimensions", "region", "missing")),
         ("firms.csv is empty.", ("source", "file")),
+        ("This needs the 2 largest contributors of each cell, but the table keeps 0.", ("rules", 1)),
         ("Suppress needs the number of contributors", ("method", "name")),
     ],
 )
@@ -163,9 +187,16 @@ def test_an_error_is_shown_beside_what_it_names(message: str, path: tuple[str, .
     draft = {
         "source": {"file": "firms.csv", "where": "a > 1"},
         "dimensions": {"nace": {"hierarchy": "nace.hrc"}, "region": {}},
+        "rules": [{"rule": "threshold"}, {"rule": "p_percent"}],
         "method": {"name": "suppress"},
     }
     assert culprit(draft, message) == path
+
+
+def test_a_sheet_that_must_be_named_is_asked_for_at_its_field() -> None:
+    message = "cells.xlsx has 2 sheets: 'a', 'b'.\n\nHint: name one."
+    assert culprit({"source": {"file": "cells.xlsx"}}, message) == ("source", "sheet")
+    assert culprit({"source": {"file": "cells.csv"}}, message, ("dimensions", "d")) == ("dimensions", "d")
 
 
 # -- the curve ---------------------------------------------------------------------------------------------------
@@ -178,6 +209,34 @@ def test_the_curve_shows_bound_and_best_answer() -> None:
     assert drawn.count("<polyline") == 2
     assert "best 120, no less than 100, gap 16.7%" in drawn
     assert "nan" not in drawn
+
+
+def test_a_single_answer_is_a_mark_and_a_line_up_to_now() -> None:
+    drawn = curve([Point(2.0, 50.0, 0.0)], 10.0)
+    line = re.search(r'points="([^"]+)"', drawn)
+    assert line is not None
+    places = [tuple(map(float, place.split(","))) for place in line[1].split()]
+    assert places[0][0] < places[-1][0]  # it has a length
+    assert places[0][1] == places[-1][1]
+    assert drawn.count("●</text>") == 1
+    assert "no bound is proven" in drawn
+    assert "no less than" not in drawn
+    assert "10 s" in drawn
+    assert "6.0 s" in curve([Point(5.0, 50.0, 0.0)], 10.0, 4.0)  # reading the data before is no part of the search
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1e4), st.floats(0, 1e12), st.floats(allow_nan=False)), min_size=1, max_size=60),
+    st.floats(0, 1e5),
+)
+def test_whatever_is_told_is_drawn_inside_the_picture(told: list[tuple[float, float, float]], now: float) -> None:
+    drawn = curve([Point(seconds, best, bound) for seconds, best, bound in sorted(told)], now)
+    for numbers in re.findall(r'points="([^"]+)"', drawn):
+        for place in numbers.split():
+            x, y = map(float, place.split(","))
+            assert 0 <= x <= WIDE
+            assert 0 <= y <= HIGH
+    assert "proven to be the least" in drawn or "best" in drawn
 
 
 def test_pages_that_run_in_workers_do_not_load_the_framework() -> None:

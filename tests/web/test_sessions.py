@@ -41,6 +41,16 @@ def test_each_session_has_its_own_workspace(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_every_letter_of_a_cookie_counts(tmp_path: Path) -> None:
+    """A cookie that is like another's in all but one letter opens nothing."""
+    sessions = Sessions(tmp_path)
+    cookie = sessions.create()
+    near = [cookie[:i] + ("A" if cookie[i] != "A" else "B") + cookie[i + 1 :] for i in range(len(cookie))]
+    for other in (*near, cookie[:-1], cookie + "A", cookie.swapcase(), ""):
+        assert sessions.find(other) is None
+    assert sessions.find(cookie) is not None
+
+
 def test_cookies_are_unguessable_and_kept_nowhere(tmp_path: Path) -> None:
     sessions = Sessions(tmp_path)
     cookies = {sessions.create() for _ in range(8)}

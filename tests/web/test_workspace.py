@@ -63,7 +63,8 @@ def test_an_upload_is_stored_for_its_owner_only(workspace: Workspace) -> None:
     ("given", "safe"),
     [("../../etc/passwd", "passwd"), ("..\\..\\x.csv", "x.csv"), ("/etc/cron.d/x", "x"), (".bashrc", "bashrc"),
      ("..", "upload"), ("", "upload"), ("a\x00b.csv", "a_b.csv"), ("job.toml", "upload_job.toml"),
-     ("JOB.TOML", "upload_JOB.TOML"), ("runs", "upload_runs"), ("tmp", "upload_tmp"), ("a b.csv", "a_b.csv"),
+     ("JOB.TOML", "upload_JOB.TOML"), ("runs", "upload_runs"), ("tmp", "upload_tmp"), ("a b.csv", "a b.csv"),
+     ("Ums\u00e4tze & Co, 1 %; \u20ac (x).csv", "Ums\u00e4tze & Co, 1 %; \u20ac (x).csv"), ("a[1].csv", "a_1_.csv"),
      ("<script>.csv", "script_.csv"), ("*.csv", "csv"), ("n\u00e4me.csv", "n\u00e4me.csv"), ("a\nb.csv", "a_b.csv"),
      ("result.pickle", "result.pickle")],
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import os
 import signal
@@ -38,6 +39,13 @@ from tablesafe.untrusted import inputs_kept
 CLOSED_PIPE = 141
 """What a shell reports for a program whose output nobody reads any more."""
 
+
+def flowing(text: str) -> str:
+    """The paragraphs of a docstring without the breaks of its lines, which are no terminal's, or its parameters."""
+    text = inspect.cleandoc(text).partition("\nParameters\n---")[0]
+    return "\n\n".join(" ".join(each.split()) for each in text.split("\n\n")).strip()
+
+
 app = App(
     name="tablesafe",
     help="Make statistical tables safe to publish, and prove it.",
@@ -53,10 +61,10 @@ _PLAIN: tuple[Callable[..., int], ...] = (
     serve,
 )  # fmt: skip
 for _number, _command in enumerate(_PLAIN):
-    app.command(_command, sort_key=_number)
+    app.command(_command, sort_key=_number, help=flowing(_command.__doc__ or ""))
 app.command(rules)
-app.command(methods, sort_key=10)
-app.command(convert, sort_key=11)
+app.command(methods, sort_key=10, help=flowing(methods.__doc__ or ""))
+app.command(convert, sort_key=11, help=flowing(convert.__doc__ or ""))
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -28,26 +28,50 @@ class Choices:
     cost: Annotated[
         str | None,
         Parameter(
-            help="what a cell costs: problem (its own cost, by default its value), unit, value, count, log, distance "
-            "(from the nearest sensitive cell), inverse (1/(1+value)), log_over_value, or a column"
+            help="what a cell costs: problem (its own cost, by default its value), unit, value, count, log, "
+            "distance (from the nearest sensitive cell), inverse (1/(1+value)), log_over_value, or a column"
         ),
     ] = None
-    power: Annotated[float | None, Parameter(help="Box-Cox λ: costs are raised to it, 0 means log(1+cost)")] = None
-    prefer: Annotated[str | None, Parameter(help="column with degrees of preference: each halves the cost")] = None
-    keep: Annotated[
-        Path | None, Parameter(help="pattern somebody made: repair it, and keep withheld what it withholds")
+    power: Annotated[float | None, Parameter(help="Box–Cox λ: costs are raised to this power, 0 means log(1+cost)")] = (
+        None
+    )
+    prefer: Annotated[
+        str | None,
+        Parameter(
+            help="column with degrees of preference: each degree halves the cost of withholding a cell, each "
+            "negative one doubles it"
+        ),
     ] = None
-    previous: Annotated[Path | None, Parameter(help="last period's pattern: prefer its cells")] = None
+    keep: Annotated[
+        Path | None,
+        Parameter(
+            help="file with a pattern somebody made: it is audited and repaired, what it withholds stays withheld"
+        ),
+    ] = None
+    previous: Annotated[
+        Path | None,
+        Parameter(help="file with last period's pattern: its cells are preferred, and how many are kept is reported"),
+    ] = None
     previous_discount: Annotated[
         float | None, Parameter(help="by which share of its cost a cell is cheaper that was withheld last period")
     ] = None
-    same_pattern: Annotated[bool | None, Parameter(help="withhold the same cells in every response variable")] = None
-    margin: Annotated[float | None, Parameter(help="further protection, as a share of the levels")] = None
+    same_pattern: Annotated[
+        bool | None, Parameter(help="withhold the same cells in every response variable; else what is best in each")
+    ] = None
+    margin: Annotated[
+        float | None, Parameter(help="further protection where there is room, as a share of the levels")
+    ] = None
     zeros: Annotated[bool | None, Parameter(help="cells of value zero may be withheld too")] = None
     randomise: Annotated[
-        float | None, Parameter(help="disturb costs at random by up to this share; needs a seed, kept secret")
+        float | None,
+        Parameter(
+            help="disturb costs at random by up to this share (1e-6 only breaks ties), so that nobody who knows "
+            "the algorithm can retrace its choices; needs a seed of your own, kept secret"
+        ),
     ] = None
-    time_limit_s: Annotated[float | None, Parameter(help="stop improving after this many seconds")] = None
+    time_limit_s: Annotated[
+        float | None, Parameter(help="stop improving after this many seconds; a first safe pattern may take longer")
+    ] = None
     seed: Annotated[int | None, Parameter(help="seed of the random choices; equal seed, equal pattern")] = None
 
     def given(self) -> dict[str, Any]:

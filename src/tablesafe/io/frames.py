@@ -39,6 +39,8 @@ COLOURS: dict[str, str] = {
     Status.CHANGED.word: "#FCE8B2",
 }
 EXCEL_ROWS = 1_048_575
+EXCEL_TEXT = 32_767
+"""Letters of one cell of a sheet: of longer texts nothing would be there."""
 _FORMULA = r"^[=+\-@\t\r]"
 
 
@@ -139,6 +141,13 @@ def _reasons(problem: Problem) -> pl.Series:
     return pl.Series(names, dtype=pl.String).gather(which.astype(np.uint32))
 
 
+def _longest(column: pl.Series) -> str:
+    """The longest text of a column, if it holds text."""
+    if column.dtype != pl.String or not column.len():
+        return ""
+    return str(column[int(column.str.len_chars().fill_null(0).arg_max() or 0)] or "")
+
+
 def _write_excel(frame: pl.DataFrame, path: Path, colour: str | None, colours: Mapping[str, str]) -> None:
     try:
         import xlsxwriter
@@ -147,6 +156,11 @@ def _write_excel(frame: pl.DataFrame, path: Path, colour: str | None, colours: M
     if frame.height > EXCEL_ROWS:
         raise InvalidOption(
             f"{frame.height:,} rows are more than an Excel sheet holds.\n\nHint: write .csv or .parquet."
+        )
+    longest = max((len(text) for name in frame.columns for text in (name, _longest(frame[name]))), default=0)
+    if longest > EXCEL_TEXT:
+        raise InvalidOption(
+            f"A text of {longest:,} letters is longer than an Excel cell holds.\n\nHint: write .csv or .parquet."
         )
     as_text = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     workbook = xlsxwriter.Workbook(str(path), {**as_text, "in_memory": True})  # no temporary files with cells in them

@@ -42,7 +42,7 @@ def load_sheet(path: Path, sheet: str | None) -> tuple[pl.DataFrame, str]:
     sheets = [str(name) for name in about["sheets"]]
     listed = ", ".join(map(repr, sheets))
     if sheet is None and len(sheets) != 1:
-        raise InvalidFile(f"{path.name} has {len(sheets)} sheets: {listed}.\n\nHint: name one.")
+        raise InvalidFile(f"{path.name} has {len(sheets)} sheets: {listed}.\n\nHint: name one: sheet = {sheets[0]!r}.")
     if sheet is not None and sheet not in sheets:
         raise InvalidFile(f"{path.name} has no sheet {sheet!r}; it has {listed}.\n\nHint: name one of these.")
     chosen = sheet or sheets[0]

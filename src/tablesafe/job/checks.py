@@ -22,6 +22,8 @@ INTERNAL_FILES = (
     "certificate.json.gz",
 )  # fmt: skip
 """What every run puts into the internal folder, so that no input may be kept there under such a name."""
+NEEDS_FILE = {"hrc": "codes.hrc", "pairs": "pairs.csv", "levels": "levels.csv"}
+"""Ways of writing a hierarchy that need a file, and what one is called."""
 LONGEST_NAME = 180
 """Bytes of a file name; file systems hold 255, and a name is longer until the file is complete."""
 INTERNAL = "internal"
@@ -32,6 +34,7 @@ def check(job: Job) -> list[Fault]:
     """Everything that is wrong with a job whose keys are all of the right type."""
     return [
         *_structure(job),
+        *_hierarchies(job),
         *_cells(job),
         *_outputs(job),
     ]
@@ -72,6 +75,14 @@ def _structure(job: Job) -> Iterator[Fault]:
         yield Fault(("source", "status"), "'status' needs a single table with a single value: use an a-priori file.")
     if holds == "cells" and not job.response.value:
         yield Fault(("response",), 'A table of cells needs its value column: [response] value = "turnover".')
+    several = list(dict.fromkeys([*job.response.value, *job.response.equations]))
+    if holds == "cells" and job.source.contributions and len(several) > 1:
+        yield Fault(
+            ("source", "contributions"),
+            "'contributions' are those to one value, but [response] names several: the other values would be judged by "
+            "contributions to something else. Leave them out and say what is sensitive by a threshold or an a-priori "
+            "file, or make the table from its records.",
+        )
     for i, table in enumerate(job.tables):
         for j, name in enumerate(table.dimensions):
             if name not in job.dimensions:
@@ -87,6 +98,22 @@ def _structure(job: Job) -> Iterator[Fault]:
         for key in RECORDS_ONLY:
             if getattr(job.source, key):
                 yield Fault(("source", key), f"{key!r} describes records, but the source holds cells.")
+
+
+def _hierarchies(job: Job) -> Iterator[Fault]:
+    """What a way of writing hierarchies cannot do without."""
+    for name, dimension in job.dimensions.items():
+        kind = dimension.kind
+        if kind in NEEDS_FILE and dimension.hierarchy is None:
+            yield Fault(
+                ("dimensions", name, "hierarchy"),
+                f"Dimension {name!r} is of kind {kind!r}, but names no file: hierarchy = {NEEDS_FILE[kind]!r}.",
+            )
+        elif kind == "equations" and not dimension.equations:
+            yield Fault(
+                ("dimensions", name, "equations"),
+                f"Dimension {name!r} is of kind 'equations', but has none: equations = [\"A = B + C\"].",
+            )
 
 
 def _for_every_cell(job: Job) -> bool:

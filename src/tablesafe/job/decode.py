@@ -8,6 +8,7 @@ so their options are checked by the same code.
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -208,8 +209,16 @@ class Decoding:
         if kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):
             hint = f' Put it in quotes: "{value}".'
         elif kind in {int, float, bool} and isinstance(value, str):
-            hint = " Leave out the quotes."
+            hint = _without_quotes(value)
         return self.fault(path, f"{key_name(path)} must be {expected(kind, example)}; got {got(value)}.{hint}")
+
+
+def _without_quotes(text: str) -> str:
+    """What to do with a text where a number, or true or false, is wanted; nothing where it is neither."""
+    text = text.strip()
+    if re.fullmatch(r"[+-]?\d+,\d+", text):
+        return f" Write a decimal point: {text.replace(',', '.')}."
+    return " Leave out the quotes." if re.fullmatch(r"[+-]?[\d_.]+(e[+-]?\d+)?|true|false", text, re.I) else ""
 
 
 def options(kind: type[Any]) -> dict[str, dataclasses.Field[Any]]:

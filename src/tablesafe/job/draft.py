@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +26,19 @@ SAMPLE = 200_000
 """Rows that are looked at."""
 TOTALS = ("Total", "total", "TOTAL", "Ensemble", "Insgesamt", "Gesamt", "I alt", "Totaal", "Totale", "All", "ALL")
 
-_RESPONDENT = re.compile(r"(^|[_ ])(firm|enterprise|company|respondent|business|siren)($|[_ ])", re.I)
+_RESPONDENT = re.compile(
+    r"(^|[_ ])(firm|enterprise|company|respondent|business|siren|firma|unternehmen|betrieb|entreprise|empresa|impresa|"
+    r"bedrijf|foretak|företag|virksomhed)($|[_ ])",
+    re.I,
+)
 _IDENTITY = re.compile(r"(^|[_ ])(id|ident|person|unit)($|[_ ])|id$", re.I)
-_HOLDING = re.compile(r"(^|[_ ])(group|holding|parent|owner)($|[_ ])", re.I)
-_WEIGHT = re.compile(r"(^|[_ ])(w|wt|wgt|weight|weights|pond)($|[_ ])|weight$", re.I)
-_COUNT = re.compile(r"(^|[_ ])(n|nb|freq|count|number|contributors|n_obs|nobs|obs)($|[_ ])|^count", re.I)
+_HOLDING = re.compile(r"(^|[_ ])(group|holding|parent|owner|konzern|groupe|gruppe|konsern|koncern)($|[_ ])", re.I)
+_SURELY_HOLDING = re.compile(r"(^|[_ ])(holding|konzern|konsern|koncern)($|[_ ])", re.I)
+_WEIGHT = re.compile(r"(^|[_ ])(w|wt|wgt|weight|weights|pond|poids|peso|gewicht|vekt)($|[_ ])|weight$", re.I)
+_COUNT = re.compile(
+    r"(^|[_ ])(n|nb|freq|count|number|contributors|n_obs|nobs|obs|anzahl|nombre|aantal|antall|antal)($|[_ ])|^count",
+    re.I,
+)
 _LARGEST = re.compile(r"max|largest|^top", re.I)
 _YEAR = re.compile(r"year|date|period", re.I)
 
@@ -50,6 +59,8 @@ class Look:
     @property
     def is_code(self) -> bool:
         """Whether it could span a table: few distinct entries, each used again and again."""
+        if _SURELY_HOLDING.search(self.name) or (self.numeric and _WEIGHT.search(self.name)):
+            return False
         few = 2 <= self.distinct <= min(MOST_CODES, max(2, self.rows // 2))
         return few and (not self.numeric or (self.whole and self.distinct <= 60)) and not _YEAR.search(self.name)
 
@@ -227,8 +238,8 @@ def _output(file: str) -> Output:
 
 
 def _relative(path: Path, folder: Path) -> str:
-    """The path as the job file should name it: relative to its own folder where that is short."""
-    path, folder = path.resolve(), folder.resolve()
+    """The path as the job file should name it: relative to its folder where that is short; links keep their names."""
+    path, folder = (Path(os.path.abspath(each)) for each in (path, folder))  # noqa: PTH100
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -25,6 +25,7 @@ from tablesafe.rules import PQ, AllOf, AnyOf, Dominance, Levels, LinearSensitivi
 from tablesafe.rules.sensitivity import Rule
 
 HEAD = 1 << 16
+PARQUET = (".parquet", ".pq")
 COLUMN_KEYS = (
     "respondent", "holding", "weight", "request", "count", "holdings", "contributions", "contributors", "status",
     "structural_zero",
@@ -104,14 +105,16 @@ def require_columns(job: Job) -> None:
         raise InvalidJob(list_faults(job.name, faults, job.lines))
 
 
-def missing_columns(job: Job) -> list[Fault]:
+def missing_columns(job: Job, header: Sequence[str] | None = None) -> list[Fault]:
     """Every column that the job names and its source does not have, by the key that names it.
 
-    Only the first line of a text file is read here. A file that does not even have two columns is left to its reader,
-    which knows more about what is wrong with it.
+    Without a `header` only the first line of a text file is read here. A file that does not even have two columns is
+    left to its reader, which knows more about what is wrong with it.
     """
-    described = job.source.metadata is not None  # then the file has no header line
-    header = [] if described else _header(job.resolve(job.source.file), job.source.delimiter)
+    if header is None:
+        header = _header(job.resolve(job.source.file), job.source.delimiter)
+    if job.source.metadata is not None:  # then the file has no header line
+        header = []
     if job.source.holds == "problem" or any(table.file for table in job.tables) or len(header) < 2:
         return []
     return [
@@ -145,7 +148,7 @@ def _header(path: Path, delimiter: str | None) -> list[str]:
     """The names of the columns of a Parquet or text file; nothing where only its reader can tell."""
     suffix = path.suffix.lower()
     try:
-        if suffix in {".parquet", ".pq"}:
+        if suffix in PARQUET:
             return list(parquet.read_schema(path).names)
         if suffix not in {".csv", ".txt", ".tsv"}:
             return []
@@ -160,6 +163,6 @@ def _header(path: Path, delimiter: str | None) -> list[str]:
         return []
 
 
-def _nearest(column: str, header: list[str]) -> str:
+def _nearest(column: str, header: Sequence[str]) -> str:
     shown = ", ".join(map(repr, header[:12])) + (" …" if len(header) > 12 else "")
-    return did_you_mean(column, header) or f"it has {shown}."
+    return did_you_mean(column, list(header)) or f"it has {shown}."

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tablesafe.errors import InvalidFile
-from tablesafe.files import require_replaceable
+from tablesafe.files import require_replaceable, system_errors
 from tablesafe.moves import Move, alone_in, carry_out, forget, make, note, point, sync
 from tablesafe.scratch import HIDDEN, private_folder, sweep
 
@@ -155,7 +155,11 @@ def together(*, last: bool = False) -> Iterator[Outputs]:
     """Collect files; put them all in place when the block ends well, and none of them otherwise."""
     outputs = Outputs(last=last)
     try:
-        yield outputs
+        with system_errors():
+            yield outputs
         outputs.commit()
+    except OSError as error:
+        where = next(reversed(outputs.written), None)
+        raise InvalidFile(f"Cannot write {str(where or 'files')!r}: {error.strerror}.") from error
     finally:
         outputs.discard()

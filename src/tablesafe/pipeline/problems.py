@@ -38,8 +38,7 @@ def build_problem(job: Job, listen: Listener = ignore, *, table: Table | None = 
 
 def _require_announceable(job: Job, problem: Problem) -> None:
     """Bounds of single cells, as files of problems hold them, are often made from the true value: not for readers."""
-    bounds = (problem.lower, problem.upper)
-    if job.output.intervals and any(len(np.unique(each[np.isfinite(each)])) > 1 for each in bounds):
+    if job.output.intervals and problem.bounds_differ:
         raise InvalidProblem(
             f"{job.source.file} gives bounds for single cells, which some attackers know; 'intervals' in [output] "
             f"would show them to every reader.\n\nHint: leave out 'intervals'; the values are published without them."

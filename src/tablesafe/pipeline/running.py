@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import time
@@ -40,6 +41,7 @@ from tablesafe.methods import (
     Round,
     SmallCounts,
     Suppress,
+    SuppressViews,
     Swap,
     protect,
 )
@@ -141,6 +143,7 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
         with clock.stage("protect"):
             working = with_executor(method, executor)
             release, tables = kept.stage("release", lambda: _protected(problem, working), {"table": problem.table})
+            _tell_end(release, trace, _both(listen, trace.listen))
         with clock.stage("audit"):
             listen(Event("audit", "Attacking the release"))
             findings = _audited(job, problem, release, listen, executor)
@@ -160,6 +163,17 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
         job, problem, release, findings, published, files, clock.seconds, _stability(problem, release, method),
         scores, leaks, trace,
     )  # fmt: skip
+
+
+def _tell_end(release: Release, trace: Trace, listen: Listener) -> None:
+    """Tell what the answer costs in the end, where that is not what the search reported last.
+
+    What is added after a search, against insiders and sums that can be derived, costs more than what it found.
+    """
+    found = release.solution
+    if found is not None and trace.steps and trace.steps[-1][1] != found.objective and math.isfinite(found.objective):
+        bound = found.bound if math.isfinite(found.bound) else None
+        listen(Event("protect", "The search is over", incumbent=found.objective, bound=bound))
 
 
 def _built(job: Job, listen: Listener, kept: Checkpoint) -> Problem:
@@ -258,8 +272,8 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
     """The method with what it reads from files, which it does not touch itself, and with somebody to report to."""
 
     def progress(cost: float, bound: float) -> None:
-        gap = f" (gap {(cost - bound) / cost:.1%})" if 0 < bound <= cost else ""
-        detail = f": cost {cost:,.6g}, at least {bound:,.6g}{gap}"
+        gap = f", at least {bound:,.6g} (gap {(cost - bound) / cost:.1%})" if 0 < bound <= cost else ""
+        detail = f": cost {cost:,.6g}{gap}"
         listen(Event("protect", message, detail=detail, incumbent=cost, bound=bound))
 
     message = f"Protecting {len(problem.sensitive):,} sensitive cells"
@@ -285,7 +299,7 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
                 pattern = read_pattern(job.resolve(pattern), problem)
             assert isinstance(suppress, Suppress)
             return replace(job.method, suppress=suppress, pattern=pattern)
-        case Adjust():
+        case Adjust() | Round() | SuppressViews():
             return replace(job.method, progress=progress)
         case CellKey():
             return _with_perturbations(job, job.method)

@@ -102,9 +102,8 @@ class PublicCells:
     def shown_interval(self) -> Mask:
         """Cells for which an interval is published, as in the release's frame."""
         release = self.release
-        if release.intervals is not None:
-            return release.intervals
-        return ~release.suppressed & (release.lower < release.upper) & self.intervals
+        told = release.announced(intervals=self.intervals)
+        return told if release.intervals is not None else told & (release.lower < release.upper)
 
     @cached_property
     def kind(self) -> NDArray[np.uint8]:
@@ -218,7 +217,17 @@ class OfficeCells:
             told.append(f"Published {self.texts(np.array([cell]))[0]}")
         if self.problem.sensitivity.mask[cell]:
             told += self._protection(cell)
+        else:
+            told += self._derived(cell)
         return tuple(told)
+
+    def may_be_asked(self, cells: Integers) -> Mask:
+        """Which cells are withheld to protect others, so that an attacker's interval exists, and were not audited."""
+        if self.findings is None or self.release is None:
+            return np.zeros(len(cells), dtype=np.bool_)
+        withheld = self.release.suppressed[cells] & (self.release.status[cells] != Status.BY_DESIGN)
+        asked: Mask = withheld & (self._place[cells] < 0)
+        return asked
 
     def _protection(self, cell: int) -> list[str]:
         levels, value = self.problem.sensitivity, float(self.problem.table.value[cell])
@@ -227,12 +236,17 @@ class OfficeCells:
         told.append(f"To be hidden from {interval(low, high, self.decimals)}")
         if levels.sliding[cell] > 0:
             told.append(f"in an interval at least {numbers(levels.sliding[[cell]], self.decimals)[0]} wide")
-        at = int(self._place[cell])
-        if at >= 0 and self.findings is not None:
-            found = interval(float(self.findings.lower[at]), float(self.findings.upper[at]), self.decimals)
-            told.append(f"An attacker derives {found}")
-            told.append("Protected" if self.findings.protected[at] else "Not protected")
+        told += self._derived(cell)
+        if self.findings is not None and self._place[cell] >= 0:
+            told.append("Protected" if self.findings.protected[self._place[cell]] else "Not protected")
         return told
+
+    def _derived(self, cell: int) -> list[str]:
+        """What an attacker derives, where the audit computed it."""
+        at = int(self._place[cell])
+        if at < 0 or self.findings is None:
+            return []
+        return [derives(float(self.findings.lower[at]), float(self.findings.upper[at]), self.decimals)]
 
 
 OF_STATUS = np.array(
@@ -276,6 +290,11 @@ def _number(value: float, decimals: int) -> str:
         return "" if np.isnan(value) else "∞" if value > 0 else "−∞"
     text = f"{value:,.{decimals}f}"
     return text[1:] if text.startswith("-") and not text.strip("-0.,") else text
+
+
+def derives(lower: float, upper: float, decimals: int) -> str:
+    """What an attacker derives of a cell, in words."""
+    return f"An attacker derives {interval(lower, upper, decimals)}" + (" exactly" if lower == upper else "")
 
 
 def interval(lower: float, upper: float, decimals: int) -> str:

@@ -6,21 +6,19 @@ Of large ones the first levels are shown, and the page says what is left out.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import prod
 from typing import Self
 
 import numpy as np
 
-from tablesafe.equations import Integers, Mask
+from tablesafe.equations import Integers, Mask, cell_keys
 from tablesafe.report.axis import Axis
 from tablesafe.report.cells import NUMBER, Kind
 from tablesafe.report.layout import Layout, Window
 
-MOST_TRIED = 400
-"""Combinations of codes that are looked at: of linked tables many hold no cell."""
+FEWEST = 12
+"""Lines of a slice, if it has so many, without which it is left out."""
 UNFOLDED = 90
 """Lines up to which a slice is shown unfolded."""
 
@@ -99,26 +97,41 @@ class Excerpt:
     def of(cls, layout: Layout, room: Room = PAGE) -> Self:
         """As much of a layout as there is room for, its first levels first."""
         columns = _fitting(layout.columns, np.ones(len(layout.columns), np.bool_), room.columns)
-        across, left = max(1, len(columns)), room.cells
+        across, every = max(1, len(columns)), _combinations(layout)
+        here = [(held, layout.at(filters=held) if held else layout) for held in every[: room.slices]]
+        wanted = [_with_totals(each.rows, each.occupied) for _, each in here]
         slices: list[Slice] = []
-        for held in _combinations(layout):
-            here = layout.at(filters=held) if held else layout
-            rows = _fitting(here.rows, _with_totals(here.rows, here.occupied), max(1, min(left // across, room.rows)))
-            whole = len(rows) == int(_with_totals(here.rows, here.occupied).sum())
-            if slices and not whole:
-                break
+        for (held, each), lines, most in zip(
+            here, wanted, _shares(wanted, room.cells // across, room.rows), strict=True
+        ):
+            rows = _fitting(each.rows, lines, most)
             if len(rows) or not held:
-                slices.append(Slice(here.window(rows, columns), held, _parents(here.rows, rows)))
-                left -= len(rows) * across
-            if not whole or len(slices) == room.slices:
-                break
+                slices.append(Slice(each.window(rows, columns), held, _parents(each.rows, rows)))
         shown = tuple(slices) or (Slice(layout.window([], columns), {}, np.zeros(0, np.int64)),)
-        return cls(shown, tuple(_notes(layout, shown, len(columns))))
+        return cls(shown, tuple(_notes(layout, shown, len(columns), len(every), room)))
 
     @property
     def cells(self) -> int:
         """How many cells are shown."""
         return sum(map(_shown, self.slices))
+
+
+def _shares(wanted: list[Mask], left: int, rows: int) -> list[int]:
+    """How many lines each slice may have: all, if there is room; else the first half of it, and the others the rest.
+
+    Slices for which no room is left have none.
+    """
+    many = [int(lines.sum()) for lines in wanted]
+    if sum(many) <= left and max(many, default=0) <= rows:
+        return many
+    shares: list[int] = []
+    for number, lines in enumerate(many):
+        waiting = len(many) - number
+        most = max(left // 2, FEWEST) if number == 0 and waiting > 1 else max(left // waiting, FEWEST)
+        share = min(lines, most, rows, left) if left >= min(FEWEST, lines) else 0
+        shares.append(share)
+        left -= share
+    return shares
 
 
 def _with_totals(axis: Axis, occupied: Mask) -> Mask:
@@ -149,35 +162,49 @@ def _parents(axis: Axis, rows: Integers) -> Integers:
     return np.where((above >= 0) & (rows[at] == above), at, -1)
 
 
-def _combinations(layout: Layout) -> Iterator[dict[str, str]]:
-    """Codes to hold the other dimensions at, the totals first; not more than are worth trying."""
-    axes = {name: layout.choices(name) for name in layout.filters}
-    first = {name: np.argsort(axis.depth, kind="stable")[:MOST_TRIED] for name, axis in axes.items()}
-    while prod(map(len, first.values())) > MOST_TRIED**2:
-        first = {name: lines[: max(1, len(lines) // 2)] for name, lines in first.items()}
-    every = list(itertools.product(*(lines.tolist() for lines in first.values())))
-    depth = [sum(int(axis.depth[line]) for axis, line in zip(axes.values(), lines, strict=True)) for lines in every]
-    held = tuple(int(np.flatnonzero(axis.codes == layout.filters[name])[0]) for name, axis in axes.items())
-    order = sorted(range(len(every)), key=lambda i: (every[i] != held, depth[i]))
-    for i in order[:MOST_TRIED]:
-        yield {name: str(axes[name].codes[line]) for name, line in zip(axes, every[i], strict=True)}
+def _combinations(layout: Layout) -> list[dict[str, str]]:
+    """The codes that the other dimensions can be held at so that there is any cell, the totals first.
+
+    Of linked tables most combinations hold none, so they are read off the cells.
+    """
+    table, names = layout.table, list(layout.filters)
+    if not names:
+        return [{}]
+    axes = [layout.choices(name) for name in names]
+    shown = np.not_equal(layout.view.kind, NUMBER[Kind.ABSENT])
+    codes = table.codes[shown][:, [list(table.dimensions).index(name) for name in names]]
+    _, first = np.unique(cell_keys(codes, [len(axis) for axis in axes]), return_index=True)
+    lines = [axis.line_of(codes[first, d]) for d, axis in enumerate(axes)]
+    depth = np.sum([axis.depth[line] for axis, line in zip(axes, lines, strict=True)], axis=0)
+    held = np.all(
+        [axis.codes[line] == layout.filters[axis.name] for axis, line in zip(axes, lines, strict=True)], axis=0
+    )
+    order = np.lexsort((*lines[::-1], depth, ~held))
+    columns = [axis.codes[line[order]].tolist() for axis, line in zip(axes, lines, strict=True)]
+    return [dict(zip(names, map(str, each), strict=True)) for each in zip(*columns, strict=True)]
 
 
-def _notes(layout: Layout, slices: tuple[Slice, ...], columns: int) -> Iterator[str]:
-    """What is not shown."""
-    every = prod(len(layout.table.dimensions[name]) for name in layout.filters)
+def _notes(layout: Layout, slices: tuple[Slice, ...], columns: int, every: int, room: Room) -> Iterator[str]:
+    """What is not shown, and where room ends."""
     if sum(map(_shown, slices)) == sum(layout.counts().values()):
         return
     if len(slices) < every:
         others = " and ".join(f"{name!r}" for name in layout.filters)
-        yield f"{len(slices):,} of {every:,} slices by {others} are shown, the totals first."
+        yield (
+            f"{len(slices):,} of {every:,} slices by {others} are here, the totals first; {every - len(slices):,} are "
+            f"left out. There is room for {room.slices:,} slices and about {room.cells:,} cells."
+        )
     if columns < len(layout.columns):
         yield f"{columns:,} of {len(layout.columns):,} codes of {layout.columns.name!r} are shown across."
-    first = slices[0]
-    wanted = int(_with_totals(first.layout.rows, first.layout.occupied).sum())
-    if len(first.window.rows) < wanted:
-        lines = len(first.window.rows)
-        yield f"{lines:,} of {wanted:,} codes of {layout.rows.name!r} are shown down, from the top."
+    wanted = [int(_with_totals(each.layout.rows, each.layout.occupied).sum()) for each in slices]
+    short = [i for i, each in enumerate(slices) if len(each.window.rows) < wanted[i]]
+    if short[:1] == [0]:
+        lines = len(slices[0].window.rows)
+        first = " of the first slice" if len(slices) > 1 else ""
+        yield f"{lines:,} of {wanted[0]:,} codes of {layout.rows.name!r}{first} are shown down, from the top."
+    later = sum(i > 0 for i in short)
+    if later:
+        yield f"Of {later:,} slices after the first only the first levels of {layout.rows.name!r} are shown."
 
 
 def _shown(each: Slice) -> int:

@@ -86,24 +86,32 @@ class Measured:
         return hit
 
 
-@shown
 @dataclass(frozen=True, eq=False)
-class Frontier:
-    """Several releases of one problem with their measures. Confidential: it compares with the truth."""
+class Measures:
+    """What releases of one problem cost and leave open, as numbers alone. Confidential: they compare with the truth."""
 
-    measured: tuple[Measured, ...]
+    rows: tuple[Mapping[str, Any], ...]
+    """One per release, as `Measured.row` gives them."""
     by_loss: LossMeasure = "value"
     by_risk: RiskMeasure = "guessed"
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def names(self) -> list[str]:
+        """What the releases are called."""
+        return [str(row["name"]) for row in self.rows]
 
     @property
     def loss(self) -> Floats:
         """What each release costs its users, in percent of the table's value or cells: withheld, or changed."""
-        return self._measures(f"percent of {'value' if self.by_loss == 'value' else 'cells'} lost")
+        return self._column(f"percent of {'value' if self.by_loss == 'value' else 'cells'} lost")
 
     @property
     def risk(self) -> Floats:
         """What each release leaves open, in percent of the sensitive cells; or the least room that it gives."""
-        return self._measures("least room" if self.by_risk == "room" else f"percent {self.by_risk}")
+        return self._column("least room" if self.by_risk == "room" else f"percent {self.by_risk}")
 
     @property
     def efficient(self) -> Mask:
@@ -115,14 +123,46 @@ class Frontier:
 
     def frame(self) -> pl.DataFrame:
         """One row per release: loss, risk, whether it is efficient, and what it took."""
-        return pl.DataFrame(self._rows, infer_schema_length=None).with_columns(pl.Series("efficient", self.efficient))
+        return pl.DataFrame(list(self.rows), infer_schema_length=None).with_columns(
+            pl.Series("efficient", self.efficient)
+        )
 
-    def _measures(self, name: str) -> Floats:
-        return np.array([row[name] for row in self._rows], dtype=np.float64)
+    def _column(self, name: str) -> Floats:
+        return np.array([row[name] for row in self.rows], dtype=np.float64)
+
+
+@shown
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """Several releases of one problem with their measures. Confidential: it compares with the truth."""
+
+    measured: tuple[Measured, ...]
+    by_loss: LossMeasure = "value"
+    by_risk: RiskMeasure = "guessed"
 
     @cached_property
-    def _rows(self) -> list[dict[str, Any]]:
-        return [each.row() for each in self.measured]
+    def measures(self) -> Measures:
+        """The numbers alone."""
+        return Measures(tuple(each.row() for each in self.measured), self.by_loss, self.by_risk)
+
+    @property
+    def loss(self) -> Floats:
+        """What each release costs its users, in percent of the table's value or cells: withheld, or changed."""
+        return self.measures.loss
+
+    @property
+    def risk(self) -> Floats:
+        """What each release leaves open, in percent of the sensitive cells; or the least room that it gives."""
+        return self.measures.risk
+
+    @property
+    def efficient(self) -> Mask:
+        """Which releases no other beats: none costs less at no more risk, or risks less at no more loss."""
+        return self.measures.efficient
+
+    def frame(self) -> pl.DataFrame:
+        """One row per release: loss, risk, whether it is efficient, and what it took."""
+        return self.measures.frame()
 
 
 def frontier(
@@ -158,14 +198,15 @@ def _named(given: Sequence[Release | Method]) -> dict[str, Release | Method]:
     """A name for each: the method with the options that are not as usual; numbered where that is not enough."""
     named: dict[str, Release | Method] = {}
     for each in given:
-        name = plain = each.method if isinstance(each, Release) else _words(each)
+        name = plain = each.method if isinstance(each, Release) else method_words(each)
         while name in named:
             name = f"{plain} ({sum(other.startswith(plain) for other in named) + 1})"
         named[name] = each
     return named
 
 
-def _words(method: Any) -> str:
+def method_words(method: Any) -> str:
+    """A method by its name and the options that are not as usual."""
     changed = []
     for spec in dataclasses.fields(method) if dataclasses.is_dataclass(method) else ():
         value = getattr(method, spec.name)

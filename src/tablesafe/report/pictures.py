@@ -85,4 +85,4 @@ def _progress(subject: Subject) -> Callable[[], Any] | None:
     from tablesafe.report.plots import progress
 
     trace = subject.trace
-    return (lambda: progress(trace)) if trace is not None and len(trace.steps) > 1 else None
+    return (lambda: progress(trace)) if trace is not None and trace.steps else None

@@ -21,6 +21,7 @@ from tablesafe.linking import RESPONSE
 from tablesafe.posterior import posterior
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
+from tablesafe.report.cells import OfficeCells
 from tablesafe.report.excerpt import Excerpt
 from tablesafe.report.layout import Layout
 from tablesafe.report.losses import Changes, LevelLine, StatusLine, changes, levels, statuses
@@ -127,6 +128,8 @@ class Summary:
     danger: tuple[DangerLine, ...]
     """The sensitive cells in most danger: a secret."""
     excerpt: Excerpt = field(repr=False)
+    unasked: int
+    """Withheld cells of which nobody computed what an attacker derives: for the office."""
     versions: tuple[tuple[str, str], ...]
 
     @property
@@ -148,16 +151,16 @@ class Summary:
 def summarise(
     problem: Problem, release: Release, findings: Findings | None, *, origin: Origin, internal: bool,
     scores: Scores | None = None, leaks: Leaks | None = None, intervals: bool = False,
-    rows: str | None = None, columns: str | None = None,
+    rows: str | None = None, columns: str | None = None, seen: Findings | None = None,
 ) -> Summary:  # fmt: skip
     """Collect what the page shows: everything for the office, or only what the public may know.
 
     `intervals` says that the office announces an interval for each changed value. `rows` and `columns` name the
-    dimensions that the table is shown by.
+    dimensions that the table is shown by; `seen` are findings that know more cells, for the table of the office.
     """
     table = release.table
     layout = (
-        Layout.internal(problem, release, findings, rows=rows, columns=columns)
+        Layout.internal(problem, release, seen or findings, rows=rows, columns=columns)
         if internal
         else Layout.public(release, rows=rows, columns=columns, intervals=intervals)
     )
@@ -188,8 +191,15 @@ def summarise(
         attacks=attack_lines(scored) if scored is not None else (),
         danger=danger_lines(scored) if scored is not None else (),
         excerpt=Excerpt.of(layout),
+        unasked=_unasked(layout),
         versions=tuple(_versions()),
     )
+
+
+def _unasked(layout: Layout) -> int:
+    """How many withheld cells there are of which nobody computed what an attacker derives."""
+    view = layout.view
+    return int(view.may_be_asked(np.arange(len(layout.table))).sum()) if isinstance(view, OfficeCells) else 0
 
 
 def _what(name: str) -> str:

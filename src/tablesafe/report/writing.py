@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -47,19 +48,31 @@ class Subject:
     """Whether the office announces an interval for each changed value."""
     rows: str | None = None
     columns: str | None = None
+    seen: Findings | None = field(default=None, repr=False)
+    """Findings that know cells withheld to protect others too, for the office's table; found when they are needed."""
 
     def summary(self, *, internal: bool) -> Summary:
         """What the report says, for the office or for the public."""
         return summarise(
             self.problem, self.release, self.findings, origin=self.origin, internal=internal, scores=self.scores,
             leaks=self.leaks, intervals=self.intervals, rows=self.rows, columns=self.columns,
+            seen=self._seen if internal else None,
         )  # fmt: skip
 
     def layout(self, *, internal: bool) -> Layout:
         """The table, for the office or for the public."""
         if internal:
-            return Layout.internal(self.problem, self.release, self.findings, rows=self.rows, columns=self.columns)
+            return Layout.internal(self.problem, self.release, self._seen, rows=self.rows, columns=self.columns)
         return Layout.public(self.release, rows=self.rows, columns=self.columns, intervals=self.intervals)
+
+    @cached_property
+    def _seen(self) -> Findings | None:
+        """The findings with what an attacker derives of cells withheld to protect others, where that is soon known."""
+        if self.findings is None or self.seen is not None:
+            return self.seen
+        from tablesafe.report.derived import with_withheld  # solvers come with it: for the office only
+
+        return with_withheld(self.findings)
 
     def with_table_in(self, names: Iterable[str]) -> Self:
         """The same, with the files that hold the whole table, for pages that show only a part of it."""
@@ -70,10 +83,10 @@ class Subject:
 
         Without the extra `excel` there is no workbook, and the page says so.
         """
-        names, subject = ["cells.csv"], self
+        names, subject = ["cells.csv"], replace(self, seen=self._seen)
         if find_spec("xlsxwriter") is None:
-            subject = replace(self, origin=replace(self.origin, remark=NO_WORKBOOK))
-        elif not write_sheet(self.layout(internal=True), place("table.xlsx"), title=self.origin.title, private=True):
+            subject = replace(subject, origin=replace(self.origin, remark=NO_WORKBOOK))
+        elif not write_sheet(subject.layout(internal=True), place("table.xlsx"), title=self.origin.title, private=True):
             names = ["table.xlsx", "cells.csv"]  # nothing of it had to be left out of the workbook
         subject = subject.with_table_in(names)
         summary = subject.summary(internal=True)

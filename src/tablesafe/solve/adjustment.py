@@ -22,7 +22,7 @@ from tablesafe.errors import OutOfTime, SolverFailure
 from tablesafe.solve.elimination import echelon
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.solver import new_solver
-from tablesafe.solve.stopping import Stoppable
+from tablesafe.solve.stopping import Stoppable, watch
 
 TIGHT = 1e-10
 """The smallest tolerance that HiGHS takes: costs five orders below the middle one still count."""
@@ -136,6 +136,8 @@ class LeastChange:
         solution = self._solver.getSolution()
         amounts = np.array(solution.col_value) * self._scale.step
         prices = np.array(solution.row_dual) / self._scale.price
+        if not (np.isfinite(amounts).all() and np.isfinite(prices).all()):
+            raise SolverFailure("The solver calls something its best answer that is no number.")
         moves = amounts[: self._cells] - amounts[self._cells :]
         return Change(moves, float(self._cost @ amounts), prices)
 
@@ -231,7 +233,7 @@ class Directions:
         if start is not None:
             begin_at(solver, np.concatenate([_sides(start[0]) / program.scale.step, start[1].astype(np.float64)]))
         if report is not None:
-            running.watch(lambda cost, bound: report(program.scale.original(cost), program.scale.original(bound)))
+            watch(solver, lambda cost, bound: report(program.scale.original(cost), program.scale.original(bound)))
         interrupted = running.run(time_limit_s)
         return replace(program._choice(solver), interrupted=interrupted)
 

@@ -9,7 +9,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats
+from tablesafe.equations import Floats, Mask
 from tablesafe.errors import SolverFailure
 from tablesafe.solve.solver import new_solver, set_options
 from tablesafe.solve.stopping import interrupts
@@ -17,6 +17,8 @@ from tablesafe.solve.work import Work
 
 NODES = 5_000
 """Branching stops here: the next cuts help more than a finer answer, and a count is the same everywhere."""
+LARGEST = 2.0**50
+"""Sums of whole costs up to this are exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,14 @@ class Covering:
         self._work = Work() if work is None else work
         self._entries = 0
         self._scale = float(cost[cost > 0].mean()) if (cost > 0).any() else 1.0
+        self._given = cost
         self._cost = cost / self._scale
         self.cuts: list[Cut] = []
         self._seen: set[int] = set()
         self._relaxation = self._model()
+        self._bound = 0.0
+        self._reduced = np.zeros(len(cost))
+        self._step = 1.0 if bool((cost == np.rint(cost)).all()) and float(cost.sum()) < LARGEST else 0.0
 
     def add(self, cuts: list[Cut]) -> int:
         """Add what is new; says how many that were."""
@@ -73,11 +79,40 @@ class Covering:
         self._work.program(self._entries, self._relaxation.getInfo().simplex_iteration_count)
         if self._relaxation.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise SolverFailure("The relaxation of the suppression problem was not solved.")
-        x = np.clip(np.asarray(self._relaxation.getSolution().col_value), 0.0, 1.0)
-        return float(self._relaxation.getInfo().objective_function_value) * self._scale, x
+        solution = self._relaxation.getSolution()
+        self._bound = float(self._relaxation.getInfo().objective_function_value) * self._scale
+        self._reduced = np.asarray(solution.col_dual) * self._scale
+        return self._bound, np.clip(np.asarray(solution.col_value), 0.0, 1.0)
 
-    def choose(self, *, time_limit_s: float, start: Floats | None, gap: float = 1e-6) -> Choice | None:
-        """The least cost of a 0/1 answer, within a time limit; `start` is an answer known already."""
+    def useful(self, best: float) -> Mask:
+        """The variables that may be 1 in an answer that costs less than `best`, by their reduced costs."""
+        return self._reduced <= self._room(best)
+
+    def needed(self, best: float) -> Mask:
+        """The variables that are 1 in every answer that costs less than `best`, by their reduced costs."""
+        return self._reduced < -self._room(best)
+
+    def _room(self, best: float) -> float:
+        """How much an answer may cost beyond the relaxation to cost less than `best`, and a little for rounding."""
+        return max(best - self._bound - self._step, 0.0) + 1e-6 * max(abs(best), self._scale)
+
+    def among(self, variables: NDArray[np.int64]) -> Covering:
+        """The same for some (ascending) variables, all others being 0."""
+        number = np.full(len(self._cost), -1, dtype=np.int64)
+        number[variables] = np.arange(len(variables))
+        fewer = Covering(self._given[variables], self._work)
+        for cut in self.cuts:
+            left = number[cut.variables] >= 0
+            fewer.add([Cut(number[cut.variables[left]], cut.coefficients[left])])
+        return fewer
+
+    def choose(
+        self, *, time_limit_s: float, start: Floats | None, gap: float = 1e-6, best: float = np.inf
+    ) -> Choice | None:
+        """The least cost of a 0/1 answer, within a time limit; `start` is an answer known already.
+
+        Answers that cost no less than `best` need not be found: variables that only those differ in are fixed.
+        """
         model = self._model()
         _append(model, self.cuts)
         n = len(self._cost)
@@ -85,6 +120,7 @@ class Covering:
         set_options(model, time_limit=max(0.1, time_limit_s))
         set_options(model, mip_rel_gap=gap)
         set_options(model, presolve="on")
+        self._fix(model, best, start)
         if start is not None:
             solution = highspy.HighsSolution()
             solution.col_value = start.tolist()
@@ -99,6 +135,13 @@ class Covering:
         x = np.round(np.asarray(model.getSolution().col_value))
         proved = model.getModelStatus() == highspy.HighsModelStatus.kOptimal
         return Choice(x, float(self._cost @ x) * self._scale, float(info.mip_dual_bound) * self._scale, proved)
+
+    def _fix(self, model: Any, best: float, start: Floats | None) -> None:
+        """Fix what the reduced costs tell about answers below `best`; the answer known already stays possible."""
+        known = np.full(len(self._cost), -1.0) if start is None else start
+        lower = np.where(self.needed(best) & (known != 0), 1.0, 0.0)
+        upper = np.where(self.useful(best) | (known == 1), 1.0, 0.0)
+        model.changeColsBounds(len(lower), np.arange(len(lower), dtype=np.int32), lower, upper)
 
     def _model(self) -> Any:
         model: Any = new_solver()

@@ -5,6 +5,7 @@ For two-dimensional tables, also with one hierarchy, every vertex of the linear 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.solve.clock import Clock
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.solver import new_solver, set_options
-from tablesafe.solve.stopping import interrupts
+from tablesafe.solve.stopping import interrupts, watch
 
 WHOLE = 1e-6
 """How near to a whole number the solver's answer must be; the sums are then checked in whole numbers."""
@@ -74,8 +75,14 @@ class StepProgram:
         bound = self.bound(prices * self._scale) if len(prices) == len(self.rhs) else -np.inf
         return Answer(status, self._point(solver) if status == SolveStatus.OPTIMAL else None, bound, interrupted)
 
-    def solve(self, clock: Clock, start: Floats | None = None, *, gap: float = EXACT) -> Answer:
-        """The integer program: the best point within the time, or one within `gap` of the best, or none."""
+    def solve(
+        self, clock: Clock, start: Floats | None = None, *, gap: float = EXACT,
+        tell: Callable[[float, float], None] | None = None,
+    ) -> Answer:  # fmt: skip
+        """The integer program: the best point within the time, or one within `gap` of the best, or none.
+
+        `tell` hears now and then of the cost of the best point so far (infinite before there is one) and the bound.
+        """
         if not len(self.cost):
             return self._empty()
         solver = self._solver(clock)
@@ -84,6 +91,8 @@ class StepProgram:
         solver.changeColsIntegrality(len(whole), whole, np.ones(len(whole), dtype=np.uint8))
         if start is not None:
             solver.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
+        if tell is not None:
+            watch(solver, lambda cost, bound: tell(cost * self._scale, bound * self._scale))
         interrupted = _run(solver, clock)
         status = _ENDED.get(solver.getModelStatus(), SolveStatus.FAILED)
         if status == SolveStatus.INFEASIBLE:

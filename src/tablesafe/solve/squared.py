@@ -1,23 +1,26 @@
 """The change of least squares that keeps a table adding up: a convex program of its own, by an interior point method.
 
-`min Σ wᵢ yᵢ² / 2` with `A y = 0` and `lower ≤ y ≤ upper`. One variable per cell and one sparse factorisation a step;
-the weights may span many orders of magnitude.
+`min Σ wᵢ yᵢ² / 2` with `A y = 0` and `lower ≤ y ≤ upper`. One variable per cell and one system of normal equations a
+step; the weights may span many orders of magnitude.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from tablesafe.equations import Floats, Mask
+from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.solve.normal import Normal, Solve
 
 STEPS = 120
-CLOSE = 1e-9
-"""Gap and residuals, relative, at which the answer is good."""
+CLOSE, ITERATED = 1e-9, 1e-6
+"""Gap and residuals, relative, at which the answer is good; and where systems are solved by iterations."""
+BESIDE, FINEST = 0.03, 1e-10
+"""How exactly such systems are solved: beside the residual of the equations, and at most."""
 NEARLY = 0.995
 """How far towards the nearest bound a step goes."""
 TINY = 1e-13
@@ -32,8 +35,10 @@ class Squares:
     prices: Floats = field(repr=False)
 
 
-def least_squares(matrix: sparse.csc_array, weight: Floats, lower: Floats, upper: Floats) -> Squares | None:
-    """The least sum of weighted squares within the bounds; None when no point was found.
+def least_squares(
+    matrix: sparse.csc_array, weight: Floats, lower: Floats, upper: Floats, *, clock: Clock = ENDLESS
+) -> Squares | None:
+    """The least sum of weighted squares within the bounds; None when no point was found in the time.
 
     The rows of the matrix must be independent. Cells with equal bounds are known; the others need room.
     """
@@ -46,7 +51,7 @@ def least_squares(matrix: sparse.csc_array, weight: Floats, lower: Floats, upper
     target = -np.asarray(matrix @ moves)
     if np.abs(np.delete(target, used)).max(initial=0.0) > CLOSE * size:
         return None
-    found = _interior(sparse.csc_array(rows[used]), weight[free], lower[free], upper[free], target[used])
+    found = _interior(sparse.csc_array(rows[used]), weight[free], lower[free], upper[free], target[used], clock)
     if found is None:
         return None
     moves[free] = found.moves
@@ -60,6 +65,7 @@ class _Interior:
     """A point inside the bounds with its multipliers, on its way to the best one (Mehrotra's predictor-corrector)."""
 
     a: sparse.csc_array
+    normal: Normal
     w: Floats
     lo: Floats
     hi: Floats
@@ -80,28 +86,27 @@ class _Interior:
         low, high = np.isfinite(lower), np.isfinite(upper)
         lo, hi = np.where(low, lower, 0.0), np.where(high, upper, 0.0)
         y = np.where(low & high, (lo + hi) / 2, np.where(low, lo + 1.0, np.where(high, hi - 1.0, 0.0)))
-        return cls(a, w, lo, hi, b, low, high, y, np.zeros(len(b)), low.astype(np.float64), high.astype(np.float64))
+        sides = low.astype(np.float64), high.astype(np.float64)
+        return cls(a, Normal(a), w, lo, hi, b, low, high, y, np.zeros(len(b)), *sides)
 
     def advance(self) -> bool | None:
         """Take one step; True when the point is the best already, None when there is no way on."""
         sl, su = np.maximum(self.y - self.lo, TINY), np.maximum(self.hi - self.y, TINY)
         sl, su = np.where(self.low, sl, 1.0), np.where(self.high, su, 1.0)
-        gap, sides = float(self.zl @ sl + self.zu @ su), max(int(self.low.sum() + self.high.sum()), 1)
+        gap, sides = _sum(self.zl, sl) + _sum(self.zu, su), max(int(self.low.sum() + self.high.sum()), 1)
         dual = self.w * self.y - self.a.T @ self.prices - self.zl + self.zu
         primal = np.asarray(self.a @ self.y) - self.b
         if self._close(gap, dual, primal):
             return True
         diagonal = self.w + self.zl / sl + self.zu / su
-        normal = sparse.csc_array(self.a @ sparse.diags_array(1.0 / diagonal) @ self.a.T)
-        try:
-            factor = splu(sparse.csc_array(normal + TINY * sparse.eye_array(len(self.b))), diag_pivot_thresh=0.0)
-        except RuntimeError:
+        solve = self.normal.at(1.0 / diagonal, max(BESIDE * _size(primal), FINEST))
+        if solve is None:
             return None
-        system = _Newton(self, factor, diagonal, dual, primal, sl, su)
+        system = _Newton(self, solve, diagonal, dual, primal, sl, su)
         ahead = system.step(-self.zl * sl, -self.zu * su)
         far = system.farthest(ahead)
-        left = float((self.zl + far * ahead.zl)[self.low] @ (sl + far * ahead.y)[self.low])
-        left += float((self.zu + far * ahead.zu)[self.high] @ (su - far * ahead.y)[self.high])
+        left = _sum((self.zl + far * ahead.zl)[self.low], (sl + far * ahead.y)[self.low])
+        left += _sum((self.zu + far * ahead.zu)[self.high], (su - far * ahead.y)[self.high])
         centre = gap / sides * (left / gap) ** 3 if gap > 0 else 0.0
         step = system.step(
             np.where(self.low, centre - self.zl * sl - ahead.zl * ahead.y, 0.0),
@@ -117,11 +122,12 @@ class _Interior:
 
         Where equations hold a cell at its bound there is no room inside, and the gap never closes.
         """
-        steepest, worth = float(np.abs(self.w * self.y).max(initial=1.0)), float(self.w @ self.y**2) / 2
-        exact = _size(primal) < CLOSE and _size(dual) < CLOSE * steepest
-        self.still = self.still + 1 if exact and abs(worth - self.worth) <= CLOSE * worth else 0
+        steepest, worth = float(np.abs(self.w * self.y).max(initial=1.0)), _sum(self.w, self.y**2) / 2
+        close = CLOSE if self.normal.exact else ITERATED
+        exact = _size(primal) < close and _size(dual) < close * steepest
+        self.still = self.still + 1 if exact and abs(worth - self.worth) <= close * worth else 0
         self.worth = worth
-        return exact and (gap < CLOSE * max(1e-6, worth) or self.still >= STILL)
+        return exact and (gap < close * max(1e-6, worth) or self.still >= STILL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +140,10 @@ class _Step:
 
 @dataclass(frozen=True, eq=False)
 class _Newton:
-    """The linear system of one step, factorised once for predictor and corrector."""
+    """The linear system of one step, for predictor and corrector."""
 
     at: _Interior
-    factor: Any
+    solve: Solve
     diagonal: Floats
     dual: Floats
     primal: Floats
@@ -148,7 +154,7 @@ class _Newton:
         """Where to go so that bounds and multipliers come to these products."""
         at = self.at
         right = -self.dual + tl / self.sl - tu / self.su
-        prices = np.asarray(self.factor.solve(-self.primal - np.asarray(at.a @ (right / self.diagonal))))
+        prices = self.solve(-self.primal - np.asarray(at.a @ (right / self.diagonal)))
         y = (right + at.a.T @ prices) / self.diagonal
         zl, zu = (tl - at.zl * y) / self.sl, (tu + at.zu * y) / self.su
         return _Step(y, prices, np.where(at.low, zl, 0.0), np.where(at.high, zu, 0.0))
@@ -169,7 +175,9 @@ class _Newton:
         return far
 
 
-def _interior(a: sparse.csc_array, weight: Floats, lower: Floats, upper: Floats, target: Floats) -> Squares | None:
+def _interior(
+    a: sparse.csc_array, weight: Floats, lower: Floats, upper: Floats, target: Floats, clock: Clock
+) -> Squares | None:
     """Scale to about 1, and step until the best point is reached."""
     if not len(target):
         return Squares(np.clip(0.0, lower, upper), np.zeros(0))
@@ -181,10 +189,15 @@ def _interior(a: sparse.csc_array, weight: Floats, lower: Floats, upper: Floats,
         done = point.advance()
         if done:
             return Squares(np.clip(point.y * scale, lower, upper), point.prices * scale * price)
-        if done is None or not np.isfinite(point.y).all():
+        if done is None or clock.up or not np.isfinite(point.y).all():
             return None
     return None
 
 
 def _size(numbers: Floats) -> float:
     return float(np.abs(numbers).max(initial=0.0))
+
+
+def _sum(one: Floats, other: Floats) -> float:
+    """The sum of products by one thread: a library's threads would wait for each other longer than they work."""
+    return float((one * other).sum())

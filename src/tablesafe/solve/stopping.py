@@ -33,18 +33,6 @@ class Stoppable:
         if self._caught or monotonic() > self._end:
             event.interrupt()
 
-    def watch(self, tell: Callable[[float, float], None]) -> None:
-        """Tell the objective and the proven bound of an integer program now and then while it runs."""
-        last = monotonic()
-
-        def look(event: Any) -> None:
-            nonlocal last
-            if monotonic() - last >= WATCH_S:
-                last = monotonic()
-                tell(float(event.data_out.mip_primal_bound), float(event.data_out.mip_dual_bound))
-
-        self.solver.cbMipInterrupt += look
-
     def run(self, seconds: float = float("inf")) -> bool:
         """Solve until the time is up or the user interrupts; whether the user did."""
         seconds = max(seconds, LEAST_S)
@@ -62,6 +50,19 @@ class Stoppable:
     def set(self, **options: Any) -> None:
         """Set options of the solver."""
         set_options(self.solver, **options)
+
+
+def watch(solver: Any, tell: Callable[[float, float], None]) -> None:
+    """Tell the objective and the proven bound of an integer program now and then while it runs."""
+    last = monotonic()
+
+    def look(event: Any) -> None:
+        nonlocal last
+        if monotonic() - last >= WATCH_S:
+            last = monotonic()
+            tell(float(event.data_out.mip_primal_bound), float(event.data_out.mip_dual_bound))
+
+    solver.cbMipInterrupt += look
 
 
 @contextmanager

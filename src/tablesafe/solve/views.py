@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -14,6 +15,7 @@ from scipy import sparse
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.solver import new_solver, set_options
+from tablesafe.solve.stopping import Stoppable, watch
 
 WHOLE = 1e-6
 """How near to a whole number a solver's answer must be to be taken for one."""
@@ -48,12 +50,18 @@ class Answer:
     x: Floats | None
     bound: float
     seconds: float
+    interrupted: bool = False
 
 
-def solve_mixed(program: MixedProgram, *, time_limit_s: float, start: Floats | None = None) -> Answer:
+def solve_mixed(
+    program: MixedProgram, *, time_limit_s: float, start: Floats | None = None,
+    tell: Callable[[float, float], None] | None = None,
+) -> Answer:  # fmt: skip
     """The cheapest point within a time limit; `start` is a point known already, of which the whole part is used.
 
     A tight program is often done with its linear relaxation: when that costs as much as the start, nothing is cheaper.
+    `tell` hears now and then of the cost of the best point so far (infinite before there is one) and the bound. An
+    interrupt ends the search; the answer is what was found until then, and says so.
     """
     begin = monotonic()
     scale = float(np.mean(program.cost[program.cost > 0])) if (program.cost > 0).any() else 1.0
@@ -62,24 +70,28 @@ def solve_mixed(program: MixedProgram, *, time_limit_s: float, start: Floats | N
         bound = _relaxed_bound(program, scale, time_limit_s)
         if bound >= float(program.cost @ start) - NEAR * scale:
             return Answer(SolveStatus.OPTIMAL, start, bound, monotonic() - begin)
+        if tell is not None and np.isfinite(bound):
+            tell(float(program.cost @ start), bound)
     solver = _solver(program, scale)
     _make_whole(solver, program)
-    set_options(solver, time_limit=max(time_limit_s - (monotonic() - begin), LEAST_S))
+    running = Stoppable(solver)
+    if tell is not None:
+        watch(solver, lambda cost, least: tell(cost * scale, max(least * scale, bound)))
     if start is not None:
         which = np.flatnonzero(program.whole).astype(np.int32)
         solver.setSolution(len(which), which, start[which])
-    solver.run()
+    interrupted = running.run(max(time_limit_s - (monotonic() - begin), LEAST_S))
     status, info = solver.getModelStatus(), solver.getInfo()
     seconds = monotonic() - begin
     if status == highspy.HighsModelStatus.kInfeasible:
         return Answer(SolveStatus.INFEASIBLE, None, np.inf, seconds)
     bound = max(bound, float(info.mip_dual_bound) * scale)
     if info.primal_solution_status != 2:
-        return Answer(SolveStatus.FAILED, None, bound, seconds)
+        return Answer(SolveStatus.FAILED, None, bound, seconds, interrupted)
     x = np.array(solver.getSolution().col_value)
     x[program.whole] = np.rint(x[program.whole])
     optimal = status == highspy.HighsModelStatus.kOptimal
-    return Answer(SolveStatus.OPTIMAL if optimal else SolveStatus.FEASIBLE, x, bound, seconds)
+    return Answer(SolveStatus.OPTIMAL if optimal else SolveStatus.FEASIBLE, x, bound, seconds, interrupted)
 
 
 def _relaxed_bound(program: MixedProgram, scale: float, time_limit_s: float) -> float:
@@ -129,6 +141,8 @@ def whole_point(matrix: sparse.csr_array, rhs: Integers, *, time_limit_s: float)
     for whole in (np.zeros(n, np.bool_), np.ones(n, np.bool_)):
         program = MixedProgram(np.zeros(n), matrix, right, right, np.zeros(n), np.full(n, np.inf), whole)
         answer = solve_mixed(program, time_limit_s=time_limit_s)
+        if answer.interrupted:
+            raise KeyboardInterrupt
         if answer.status is SolveStatus.INFEASIBLE:
             return SolveStatus.INFEASIBLE, None
         if answer.x is not None and bool((np.abs(answer.x - np.rint(answer.x)) < WHOLE).all()):

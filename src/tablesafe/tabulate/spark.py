@@ -26,6 +26,8 @@ CODE = r"^[+-]?0[0-9]"
 """A number that begins with a zero is a code."""
 THOUSANDS = r"^[+-]?[0-9]{1,3}(,[0-9]{3})+$"
 VIEW = "tablesafe_records"
+LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Where PySpark writes down, with the value, what could not be computed."""
 
 
 @contextmanager
@@ -103,13 +105,30 @@ def reading(name: str) -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
-        yield
+        with _silent():
+            yield
     except (PySparkException, Py4JJavaError) as error:
         raise InvalidFile(
             f"{name} cannot be read by Spark: {type(error).__name__}.\n\n"
             f"Hint: does every line have as many entries as the header, and does every worker see the file? "
             f'engine = "duckdb" says which line it is.'
         ) from error
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Let Spark not write down why a record cannot be used: it would quote it."""
+    from pyspark.logger import PySparkLogger
+
+    loggers = [PySparkLogger.getLogger(name) for name in LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def _frame(session: Any, files: Sequence[CsvFile | Path]) -> Any:

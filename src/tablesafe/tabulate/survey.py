@@ -160,8 +160,8 @@ def _check_number(scan: Scan, column: str, about: Mapping[str, Any]) -> None:
     if about["empty"]:
         raise _complaint(
             scan, f"{value} IS NULL", "NULL",
-            lambda where, _: f"Column {column!r} is empty at {where}.",
-            "fill it in, or leave such records out with where=…",
+            lambda where, _: f"Column {column!r} is empty at {where} ({_many(about['empty'])}).",
+            f"fill it in, or leave such records out with where = {_filled(column)!r}.",
         )  # fmt: skip
     if about["huge"]:
         raise _complaint(
@@ -202,7 +202,7 @@ def _check_codes(scan: Scan, answer: Mapping[str, Any]) -> None:
         raise _complaint(
             scan, "respondent IS NULL", "NULL",
             lambda where, _: f"The respondent {plan.respondent!r} is missing at {where} ({_many(answer['nobody'])}).",
-            "fill it in, or leave such records out with where=…",
+            f"fill it in, or leave such records out with where = {_filled(plan.respondent)!r}.",
         )  # fmt: skip
 
 
@@ -210,8 +210,14 @@ def _missing_code(scan: Scan, i: int, dimension: str, many: int) -> InvalidTable
     return _complaint(
         scan, f"d{i} IS NULL", "NULL",
         lambda where, _: f"The code of {dimension!r} is missing at {where} ({_many(many)}).",
-        f"fill it in, drop such records with missing={{{dimension!r}: 'drop'}}, or name a code for them.",
+        "fill it in, or say what to do with such records: missing = 'drop' leaves them out, any other word is a code.",
     )  # fmt: skip
+
+
+def _filled(column: str) -> str:
+    """The condition that a column holds something, as a user would write it."""
+    name = column.replace('"', '""')
+    return f'"{name}" IS NOT NULL'
 
 
 def _many(records: int) -> str:

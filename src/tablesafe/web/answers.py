@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -19,6 +20,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Note = Callable[[str, str, int, float], None]
 """Writes a line of the access log: method, path, status, seconds."""
 
+PAUSE_S = 60.0
+"""Seconds between two pieces of a request; then it is broken off."""
+
 
 class Refusal(Exception):
     """A request that is not let in."""
@@ -34,13 +38,17 @@ class Broken(Exception):
 
 @dataclass(slots=True)
 class Body:
-    """A request's body, counted as it comes in: what is too long is cut off, whatever length was announced."""
+    """A request's body, counted as it comes in: what is too long is cut off, whatever length was announced.
+
+    So is what does not come: nobody waits without end for the rest.
+    """
 
     scope: Scope
     inner: Receive
     answer: Answer
     limit: int
     size: int = 0
+    whole: bool = False
 
     def __post_init__(self) -> None:
         announced = header_of(self.scope, "content-length")
@@ -50,7 +58,12 @@ class Body:
     async def receive(self) -> Message:
         if self.answer.refused is not None:
             return {"type": "http.disconnect"}
-        message = await self.inner()
+        try:
+            message = await asyncio.wait_for(self.inner(), None if self.whole else PAUSE_S)
+        except TimeoutError:
+            self.answer.refused = Refusal(HTTPStatus.REQUEST_TIMEOUT, "Nothing more came.", connection="close")
+            return {"type": "http.disconnect"}
+        self.whole = not message.get("more_body", False)
         self.size += len(message.get("body", b""))
         if self.size > self.limit:
             self.answer.refused = _too_large()

@@ -39,7 +39,7 @@ def suggest(desk: Desk, name: str, options: Mapping[str, Any]) -> dict[str, Any]
         return {"source": {"file": name}}
     source = read_frame(path, sheet=options.get("sheet"), delimiter=options.get("delimiter"))
     text, _ = draft_text(path.absolute(), source, desk.folder.absolute())
-    draft = tomllib.loads(text)
+    draft = {key: value for key, value in tomllib.loads(text).items() if value != {}}  # parts of which nothing is set
     for key in ("sheet", "delimiter"):
         if options.get(key):
             draft["source"][key] = options[key]

@@ -12,7 +12,8 @@ import hmac
 import re
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import parse_qs
@@ -28,6 +29,8 @@ REFUSED = ("/_nicegui/auto/",)
 """Paths under which the framework would show files to every session alike."""
 MOST_BODY = 1 << 20
 """Bytes of a request that is no upload."""
+MOST_SOCKETS, MOST_REQUESTS = 64, 32
+"""Open pages, and requests at a time, of one session: others need room too."""
 WRONG_TOKENS, WRONG_S = 10, 60.0
 """So many wrong tokens in so many seconds; then none is looked at for a while."""
 
@@ -108,9 +111,21 @@ class Guard:
                 return
             scope[SCOPE] = found
             body = Body(scope, receive, answer, self._limit(scope))
-            await self._pass_on(scope, body, answer)
+            with self._counted(found):
+                await self._pass_on(scope, body, answer)
         except Refusal as refusal:
             await answer.refuse(refusal)
+
+    @contextmanager
+    def _counted(self, session: Session) -> Iterator[None]:
+        """Let a session ask for so much at a time, and no more."""
+        if session.requests >= MOST_REQUESTS:
+            raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests at a time.", **{"retry-after": "1"})
+        session.requests += 1
+        try:
+            yield
+        finally:
+            session.requests -= 1
 
     async def _pass_on(self, scope: Scope, body: Body, answer: Answer) -> None:
         """Let the app answer; if it fails, or the request turns out to be too large, nothing of that is shown."""
@@ -212,6 +227,8 @@ class Guard:
             session = self._session(scope)
             if session is None:
                 raise Refusal(HTTPStatus.FORBIDDEN, "Connections need the cookie of a session.")
+            if session.sockets >= MOST_SOCKETS:
+                raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many pages are open.")
             query = parse_qs(scope["query_string"].decode("latin-1"))
             for client in query.get("client_id", []):
                 owner = self.gate.owner_of(client)

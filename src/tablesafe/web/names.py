@@ -12,7 +12,8 @@ from tablesafe.web.drafts import JOB_FILE
 
 RESERVED = {JOB_FILE, "runs", "tmp", "public", "internal"}
 """Names that the app itself uses in a workspace."""
-_BAD = re.compile(r"[^\w.,()+@=-]+")
+_BAD = re.compile(r"[^\w .,;()+@=&'#%!~€§°-]+")
+"""What may not stand in a name: what shells, other systems and patterns of names would take for something else."""
 
 
 class TooLarge(InvalidFile):
@@ -26,7 +27,10 @@ class TooLarge(InvalidFile):
 
 
 def plain_name(name: str) -> str:
-    """A name for an upload that is safe anywhere: no folders, no hidden or reserved names, no odd characters."""
+    """A name for an upload that is safe anywhere: no folders, no hidden or reserved names, no odd characters.
+
+    All that does no harm stays, blanks too: the job file must find the same file beside it elsewhere.
+    """
     name = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2])
     name = _BAD.sub("_", name).strip("._ ")
     stem, dot, suffix = name.rpartition(".")

@@ -19,16 +19,16 @@ from typing import Any
 from tablesafe.errors import InvalidFile, InvalidOption
 from tablesafe.job.checks import input_files
 from tablesafe.job.dump import dump_job
-from tablesafe.web.attacks import Attack
+from tablesafe.web.attacks import Background
 from tablesafe.web.desk import kept_at
-from tablesafe.web.drafts import JOB_FILE
+from tablesafe.web.drafts import JOB_FILE, Draft
 from tablesafe.web.logs import note_error
 from tablesafe.web.queue import Queue, State
-from tablesafe.web.tasks import run_job
+from tablesafe.web.tasks import attack_run, measure_runs, run_job
 from tablesafe.web.worker import Place, TaskFailed, Worker
 from tablesafe.web.workspace import Workspace
 
-__all__ = ["Attack", "Point", "Queue", "Run", "Runs", "State"]
+__all__ = ["Background", "Point", "Queue", "Run", "Runs", "State"]
 
 MOST_RUNS = 20
 """Runs that a workspace keeps; to start another, remove one."""
@@ -53,6 +53,8 @@ class Run:
     path: Path
     title: str
     job_text: str
+    note: str = ""
+    """What is special about it: the option that was varied, and its value."""
     state: State = State.QUEUED
     stage: str = ""
     message: str = "Waiting for a place"
@@ -68,7 +70,11 @@ class Run:
     """Whether the user ended the search for a better answer."""
     started: float | None = None
     ended: float | None = None
-    attacks: list[Attack] = field(default_factory=list)
+    search_began: float = 0.0
+    """After how many seconds the search for a release began."""
+    searched: float | None = None
+    """After how many seconds the search for a release was over; None as long as it goes on."""
+    attacks: list[Background] = field(default_factory=list)
     _worker: Worker | None = None
     _task: asyncio.Task[None] | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -79,6 +85,11 @@ class Run:
         if self.started is None:
             return 0.0
         return (time.monotonic() if self.ended is None else self.ended) - self.started
+
+    @property
+    def search_seconds(self) -> float:
+        """After how many seconds the search for a release was over; until then, how long the run takes so far."""
+        return self.seconds if self.searched is None else self.searched
 
     @property
     def safe(self) -> bool:
@@ -136,6 +147,10 @@ class Run:
     def _hear(self, event: dict[str, Any]) -> None:
         if self.asked_to_stop and not self.stage and self._worker is not None:  # it can be told only now
             self._worker.interrupt()
+        if self.stage != "protect" and event["stage"] == "protect":
+            self.search_began = self.seconds
+        if self.stage == "protect" and event["stage"] != "protect":
+            self.searched = self.seconds
         self.stage, self.message, self.detail = event["stage"], event["message"], event.get("detail") or ""
         self.done, self.total = event.get("done"), event.get("total")
         if event.get("incumbent") is not None or event.get("bound") is not None:
@@ -179,14 +194,19 @@ class Runs:
     queue: Queue
     who: str
     runs: dict[str, Run] = field(default_factory=dict)
+    measuring: Background | None = None
+    """The last time that several runs were measured alike, or the one that goes on."""
     _started: int = 0
 
-    def start(self) -> Run:
-        """Start a run of the workspace's job as it is now; later changes of the draft or the files do not touch it."""
+    def start(self, draft: Draft | None = None, note: str = "") -> Run:
+        """Start a run of the workspace's job as it is now, or of another draft of it.
+
+        Later changes of the draft or the files do not touch it.
+        """
         if len(self.runs) >= MOST_RUNS:
             raise InvalidOption(f"{MOST_RUNS} runs are kept already.\n\nHint: remove one first.")
-        job, text = self.workspace.job(), self.workspace.job_text()
-        assert text == dump_job(job)
+        job = self.workspace.job(draft)
+        text = dump_job(job)
         self._started += 1
         name = f"run-{self._started}"
         path = self.workspace.path / "runs" / name
@@ -194,7 +214,7 @@ class Runs:
         for _, file in input_files(job):
             _bring(self.workspace, file, path)
         (path / JOB_FILE).write_text(text, encoding="utf-8", newline="\n")
-        run = Run(name, path, job.title or Path(job.source.file).name, text)
+        run = Run(name, path, job.title or Path(job.source.file).name, text, note)
         self.runs[name] = run
         run._task = asyncio.create_task(run._live(self.queue, self.who, self.workspace.place), name=name)
         return run
@@ -207,15 +227,28 @@ class Runs:
 
     def attack(
         self, run: Run, names: tuple[str, ...] = ("all",), *, seed: int = 1, time_limit_s: float = 30.0
-    ) -> Attack:
+    ) -> Background:
         """Attack a finished run in the background; the answer stands in `run.attacks` too."""
         if run.state not in {State.DONE, State.OPEN}:
             raise InvalidOption("Only a finished run can be attacked.\n\nHint: wait for its end.")
-        attack = Attack(names)
+        attack = Background(attack_run, (run.id, list(names), seed, time_limit_s))
         run.attacks.append(attack)
-        living = attack._live(self.workspace, run.id, self.queue, self.who, (seed, time_limit_s))
-        attack._task = asyncio.create_task(living)
+        attack.start(self.workspace, self.queue, self.who)
         return attack
+
+    def measure(self, names: dict[str, str], yardstick: str, *, time_limit_s: float = 10.0) -> Background:
+        """Measure finished runs alike in the background, by the rules of one of them; `names` says what each is called.
+
+        The answer stands in `measuring` too, until there is another.
+        """
+        for each in (*names, yardstick):
+            if self.get(each).state not in {State.DONE, State.OPEN}:
+                raise InvalidOption("Only finished runs can be measured.\n\nHint: wait for their end.")
+        if self.measuring is not None:
+            self.measuring.stop()
+        self.measuring = Background(measure_runs, (list(names), list(names.values()), yardstick, time_limit_s))
+        self.measuring.start(self.workspace, self.queue, self.who)
+        return self.measuring
 
     async def remove(self, name: str) -> None:
         """End a run if it goes on, and remove all that it wrote."""
@@ -228,14 +261,15 @@ class Runs:
     async def close(self) -> None:
         """End every run."""
         await asyncio.gather(*(_ended(run) for run in self.runs.values()))
+        if self.measuring is not None:
+            await self.measuring.close()
 
 
 async def _ended(run: Run) -> None:
-    tasks = [run._task, *(attack._task for attack in run.attacks)]
-    going = [task for task in tasks if task is not None and not task.done()]
-    for task in going:
-        task.cancel()
-    await asyncio.gather(*going, return_exceptions=True)
+    if run._task is not None and not run._task.done():
+        run._task.cancel()
+        await asyncio.gather(run._task, return_exceptions=True)
+    await asyncio.gather(*(attack.close() for attack in run.attacks))
 
 
 def _bring(workspace: Workspace, name: str, target: Path) -> None:

@@ -27,6 +27,8 @@ DEFAULT_PORT = 8080
 PORTS_TRIED = 20
 """Ports after the first that are tried when it is taken and none was asked for."""
 SWEEP_S = 60.0
+BACKLOG = 128
+"""Connections that are taken in one go, before any of them is heard."""
 DEFAULTS = ServeOptions()
 
 
@@ -104,13 +106,15 @@ def run(server: Server, announce: Callable[[str], None]) -> None:
     """Run until a signal ends it; then stop what runs and remove what was stored."""
     import uvicorn
 
+    from tablesafe.web.connections import Impatient, make_room_for_connections
     from tablesafe.web.logs import quiet_logging
 
     quiet_logging()
+    make_room_for_connections()
     config = uvicorn.Config(
         server.app, log_config=None, access_log=False, server_header=False, date_header=True, loop="asyncio",
         ws="wsproto", ws_max_size=1 << 20, proxy_headers=False, timeout_graceful_shutdown=2, lifespan="on",
-        h11_max_incomplete_event_size=1 << 16, http="h11", limit_concurrency=None,
+        h11_max_incomplete_event_size=1 << 16, http=Impatient, limit_concurrency=None, backlog=BACKLOG,
     )  # fmt: skip
     running = uvicorn.Server(config)
 
@@ -191,7 +195,7 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(address)
-        found.listen(128)
+        found.listen(BACKLOG)
     except OSError:
         found.close()
         raise

@@ -38,6 +38,8 @@ class Session:
     seen: float = field(default_factory=time.monotonic)
     sockets: int = 0
     """Open connections of its pages."""
+    requests: int = 0
+    """Requests of it that are being answered."""
 
     @property
     def busy(self) -> bool:

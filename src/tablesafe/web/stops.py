@@ -15,6 +15,7 @@ KEEPERS = {
     "tablesafe.methods.suppress.modular": "clean_up",
     "tablesafe.methods.adjust.method": "_moves",
     "tablesafe.methods.round.controlled": "round_controlled",
+    "tablesafe.methods.views.method": "_improved",
 }
 """Where a search goes on that keeps its best answer when it is interrupted: a function of each module."""
 

@@ -1,11 +1,15 @@
-"""Tasks that take long: a whole run, and attacks on a finished one. Each has a process of its own."""
+"""Tasks that take long: a whole run, attacks on a finished one, measuring several. Each has a process of its own."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tablesafe.web import stops
 from tablesafe.web.child import Desk
@@ -13,9 +17,13 @@ from tablesafe.web.desk import kept_at, result_of
 from tablesafe.web.drafts import JOB_FILE
 
 if TYPE_CHECKING:
+    from tablesafe.attack.estimate import Estimate
     from tablesafe.pipeline import Result
+    from tablesafe.problem import Problem
     from tablesafe.report.progress import Event
 
+MOST_DENSITIES = 200
+"""Cells whose densities are kept, those in most danger: as many as the ranking has."""
 FINISHING = ("audit", "attack", "write")
 """Stages in which a run is as good as done: a stop asks for no less."""
 
@@ -68,31 +76,91 @@ def _keep(path: Path, result: Result) -> None:
 
 def facts_of(desk: Desk, result: Result) -> dict[str, Any]:
     """The run in numbers, with the names of its files relative to its folder; `safe`, `open`, `withheld`, …"""
+    from tablesafe.report.frontier import method_words
+
     facts = result.facts()
     facts["files"] = [path.relative_to(desk.folder).as_posix() for path in result.files]
     output = result.job.output
     facts["public"] = [PurePosixPath(name).as_posix() for name in (*output.release, *output.reports)]
     facts["internal"] = result.internal.relative_to(desk.folder).as_posix()
     facts["findings"] = result.findings.text(shown=5)
+    facts["words"] = method_words(result.job.method)
+    facts["table"], facts["problem"] = _identity(result.problem)
     return facts
 
 
+def _identity(problem: Problem) -> tuple[str, str]:
+    """What tells tables, and problems, apart: cells and values; then also what must be hidden, and what is known."""
+    table, levels = problem.table, problem.sensitivity
+    names = repr([(name, tree.codes) for name, tree in table.dimensions.items()])
+    cells = [] if table.names is None else [repr(list(table.names))]
+    same = _digest(names, table.codes, table.integers, str(table.decimals), *cells)
+    hidden = (levels.mask, levels.lower, levels.upper, levels.sliding)
+    return same, _digest(same, *hidden, problem.lower, problem.upper, problem.withheld, problem.frozen)
+
+
 def attack_run(desk: Desk, run: str, attacks: list[str], seed: int, time_limit_s: float) -> dict[str, Any]:
-    """Guess what a finished run hides; one row per attack and a headline. It compares with the truth: internal."""
+    """Guess what a finished run hides; one row per attack and a headline. It compares with the truth: internal.
+
+    What each attack finds is told before the next begins, so that a stop keeps it.
+    """
     from tablesafe.attack.registry import choose
-    from tablesafe.attack.scores import Scores
     from tablesafe.attack.suite import estimate_by
     from tablesafe.attack.view import View
 
     result = result_of(desk, run)
     chosen = choose(tuple(attacks), seed=seed)
-    view, estimates = View.of(result.problem, result.release), []
+    desk.tell({"message": "Working out what anybody can", "done": 0, "total": len(chosen)})
+    view = View.of(result.problem, result.release)
+    estimates: list[Estimate] = []
     for number, each in enumerate(chosen):
-        desk.tell({"stage": "attack", "message": f"Trying the {each.name}", "done": number, "total": len(chosen)})
+        found = _scored(estimates) if estimates else None
+        event = {"message": f"Trying the {each.name}", "done": number, "total": len(chosen), "found": found}
+        desk.tell({"stage": "attack", **event})
         estimates.append(estimate_by(each, result.problem, view, time_limit_s))
+    return _scored(estimates)
+
+
+def _scored(estimates: list[Estimate]) -> dict[str, Any]:
+    """What attacks found: scores, cells by risk, and how solutions spread where an attack has many."""
+    from tablesafe.attack.scores import Scores
+    from tablesafe.report.plots.densities import cell_densities
+
     found = Scores.of(estimates)
+    densities = []
+    for estimate in estimates:
+        if estimate.density is not None:
+            cells, every = cell_densities(estimate, MOST_DENSITIES)
+            densities.append({"attack": estimate.attack, "all": every, "cells": [asdict(cell) for cell in cells]})
     return {
         "headline": found.headline,
         "attacks": found.frame().to_dicts(),
         "ranking": found.ranking().head(200).to_dicts(),
+        "densities": densities,
     }
+
+
+def measure_runs(desk: Desk, runs: list[str], names: list[str], yardstick: str, time_limit_s: float) -> dict[str, Any]:
+    """What the releases of several runs cost and leave open, all judged by the rules of one of them: internal.
+
+    What is known of each release is told before the next is looked at, so that a stop keeps it.
+    """
+    from tablesafe.report.frontier import ATTACKS, Measured
+
+    problem = result_of(desk, yardstick).problem
+    rows: dict[str, Any] = {}
+    for number, (run, name) in enumerate(zip(runs, names, strict=True)):
+        event = {"message": f"Attacking {name}", "done": number, "total": len(runs), "found": {"rows": rows}}
+        desk.tell({"stage": "measure", **event})
+        release = result_of(desk, run).release
+        rows[run] = Measured.of(name, problem, release, ATTACKS, 1, time_limit_s).row()
+    return {"headline": f"{len(rows):,} releases are measured.", "rows": rows}
+
+
+def _digest(*parts: Any) -> str:
+    """Equal for equal arrays and texts, and hardly ever otherwise."""
+    found = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else np.ascontiguousarray(part).tobytes()
+        found.update(len(data).to_bytes(8, "big") + data)
+    return found.hexdigest()

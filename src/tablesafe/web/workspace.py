@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from tablesafe.errors import InvalidFile, InvalidJob
 from tablesafe.job import Job, dump_job
 from tablesafe.job.decode import Fault
-from tablesafe.pipeline.columns import missing_columns
+from tablesafe.pipeline.columns import PARQUET, missing_columns
 from tablesafe.web import desk
 from tablesafe.web.drafts import Draft, draft_of, look_over, toml_of, with_outputs
 from tablesafe.web.folders import Folder
@@ -25,6 +25,8 @@ from tablesafe.web.names import RESERVED, TooLarge, other_name, plain_name
 from tablesafe.web.worker import Place, Worker
 
 MOST_FILES = 50
+MOST_FAULTS = 100
+"""Faults of a job that are told at a time."""
 MOST_JOB = 1 << 20
 """Bytes of a job file: it is read in the server itself."""
 
@@ -48,10 +50,14 @@ class Workspace:
     """The folder of the machine that files may be chosen from."""
     limits: Limits = field(default_factory=Limits)
     draft: Draft = field(default_factory=dict)
+    version: int = 0
+    """How often the draft was changed: whoever has it open in another window can tell."""
     files: dict[str, Path] = field(default_factory=dict)
     """Every file that the job may read: its name in the job, and where it is."""
     _coming: dict[str, int] = field(default_factory=dict)
     """Uploads that are coming in: the file that each is written to, and its bytes so far."""
+    _headers: dict[str, tuple[tuple[int, int] | None, tuple[str, ...]]] = field(default_factory=dict)
+    """The columns of files as their reader told them, with the state that the file was in."""
     _looked: tuple[str, Job | None, list[Fault]] | None = None
     _worker: Worker | None = None
     _used: float = 0.0
@@ -148,9 +154,9 @@ class Workspace:
         """Everything that is wrong with the draft: per fault the path of its key and the command line's message."""
         return self._looked_over()[1]
 
-    def job(self) -> Job:
-        """The job of the draft, with its outputs; raises what the command line would."""
-        job, faults = self._looked_over()
+    def job(self, draft: Draft | None = None) -> Job:
+        """The job of the draft, or of another one, with its outputs; raises what the command line would."""
+        job, faults = self._looked_over() if draft is None else self._looked_at(draft)
         if faults or job is None:
             raise InvalidJob("\n".join(fault.message for fault in faults))
         return with_outputs(job)
@@ -162,13 +168,27 @@ class Workspace:
 
     def _looked_over(self) -> tuple[Job | None, list[Fault]]:
         """The job and its faults; pages ask again and again, so the last answer is kept as long as nothing changes."""
-        key = repr((self.draft, [(name, _stamp(path)) for name, path in self.files.items()]))
+        stamps = [(name, _stamp(path)) for name, path in self.files.items()]
+        key = repr((self.draft, stamps, list(self._headers.items())))
         if self._looked is None or self._looked[0] != key:
-            job, faults = look_over(self.draft, self.path, self.files)
-            if job is not None and not any(fault.path[:2] == ("source", "file") for fault in faults):
-                faults = [*faults, *missing_columns(job)]
-            self._looked = key, job, faults
+            self._looked = key, *self._looked_at(self.draft)
         return self._looked[1], list(self._looked[2])
+
+    def _looked_at(self, draft: Draft) -> tuple[Job | None, list[Fault]]:
+        job, faults = look_over(draft, self.path, self.files)
+        if job is not None and not any(fault.path[:2] == ("source", "file") for fault in faults):
+            faults = [*faults, *missing_columns(job, self._header(job.source.file))]
+        return job, _first(faults)
+
+    def _header(self, name: str) -> Sequence[str] | None:
+        """The columns of a file that only a process of its own may read, as far as that has told them.
+
+        Of text the first line is read here: there is nothing in it that could break a reader.
+        """
+        if not name.lower().endswith(PARQUET):
+            return None
+        stamp, columns = self._headers.get(name, (None, ()))
+        return columns if stamp == _stamp(self.files[name]) else ()
 
     # -- looking at data, in a process of its own ------------------------------------------------------------------
 
@@ -199,7 +219,10 @@ class Workspace:
 
     async def columns(self, name: str | None = None) -> list[dict[str, Any]]:
         """The columns of a file, by default the source: name, kind, rows, distinct, empty, examples."""
-        found: list[dict[str, Any]] = await self.compute(desk.columns, self._known(name), self._reading())
+        name = self._known(name)
+        stamp = _stamp(self.files[name])
+        found: list[dict[str, Any]] = await self.compute(desk.columns, name, self._reading())
+        self._headers[name] = stamp, tuple(column["name"] for column in found)
         return found
 
     async def suggest(self, name: str) -> Draft:
@@ -236,6 +259,12 @@ class Workspace:
         if self._worker is not None:
             await self._worker.close()
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _first(faults: list[Fault]) -> list[Fault]:
+    """As many faults as somebody reads; pages would show every one of a job that is made of nothing else."""
+    more = len(faults) - MOST_FAULTS
+    return faults if more <= 0 else [*faults[:MOST_FAULTS], Fault((), f"And {more:,} more faults like these.")]
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats
 from tablesafe.methods.adjust.instance import Instance, Limits, Way, capacity, whole_up
+from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.repair import NoChange
 from tablesafe.methods.adjust.search import Search
 from tablesafe.methods.adjust.strategy import DirectionsName, first
@@ -73,7 +74,8 @@ def relaxed_capacities(
     fall[wide.targets] = np.maximum(share[wide.targets], wide.below)
     search = Search(_with_excess(wide, rise, fall), deadline, random)
     search.offer(first(problem, wide, directions, random))
-    search.flip(time_limit_s=search.left, most=FLIPS, enough=LITTLE)
+    with until_interrupted(search):
+        search.flip(time_limit_s=search.left, most=FLIPS, enough=LITTLE)
     assert search.best is not None
     way = search.best.way
     moves = _least_excess(wide, way, rise, fall)

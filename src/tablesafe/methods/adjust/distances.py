@@ -1,4 +1,4 @@
-"""Other distances than the sum of changes: the sum of their squares, and the largest of them."""
+"""Another distance than the sum of changes: the largest of them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from time import monotonic
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.equations import Integers, Mask
 from tablesafe.errors import OutOfTime
 from tablesafe.methods.adjust.instance import Instance, Way
+from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.search import Found, Search
-from tablesafe.methods.adjust.whole import rounded
 from tablesafe.solve.adjustment import Directions, LeastChange
 from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.squared import Squares, least_squares
 
 NEAR = 1e-6
 LEAST_S = 1.0
@@ -32,9 +31,6 @@ class Measured:
     bound: float
 
 
-# -- the largest change ------------------------------------------------------------------------------------------------
-
-
 def least_largest(
     search: Search, start: Integers, *, choose: bool, again: Callable[[Search], Integers | None]
 ) -> Measured:
@@ -49,21 +45,23 @@ def least_largest(
     least = float(np.max(i.cost * i.base, initial=0.0))
     most = float(np.max(i.cost * np.abs(best.change.moves), initial=0.0))
     deadline, way = search.deadline - search.left / 3, best.way
-    while most - least > NEAR * most and monotonic() < deadline:
-        middle = (least + most) / 2 if least > most / 64 else np.sqrt(max(least, most * 1e-9) * most)
-        possible, found = _possible(_at_most(i, middle), way, choose=choose, seconds=deadline - monotonic())
-        if found is not None:
-            most, way = middle, found
-        elif possible is None:
-            break
-        else:
-            least = middle
+    with until_interrupted(search):
+        while most - least > NEAR * most and monotonic() < deadline:
+            middle = (least + most) / 2 if least > most / 64 else np.sqrt(max(least, most * 1e-9) * most)
+            possible, found = _possible(_at_most(i, middle), way, choose=choose, seconds=deadline - monotonic())
+            if found is not None:
+                most, way = middle, found
+            elif possible is None:
+                break
+            else:
+                least = middle
     moves: Integers | None = None
-    for slack in SLACK:
-        inner = replace_search(search, _at_most(i, most * slack * (1 + NEAR)), way)
-        moves = None if inner is None else again(inner)
-        if moves is not None:
-            break
+    with until_interrupted(search):
+        for slack in SLACK:
+            inner = replace_search(search, _at_most(i, most * slack * (1 + NEAR)), way)
+            moves = None if inner is None else again(inner)
+            if moves is not None:
+                break
     kept = start if moves is None else moves
     objective = float(np.max(i.cost * np.abs(kept), initial=0.0))
     return Measured(kept, objective, min(least if choose else _trivial(i), objective))
@@ -118,56 +116,3 @@ def _possible(instance: Instance, way: Way, *, choose: bool, seconds: float) -> 
         return (False if choice.status == SolveStatus.INFEASIBLE else None), None
     start[open] = np.where(choice.rise, 1, -1)
     return True, start
-
-
-# -- squares -----------------------------------------------------------------------------------------------------------
-
-
-def least_squared(search: Search, start: Integers, *, flip: bool) -> Measured:
-    """Make the weighted sum of squared changes small: exact for given directions, which are flipped while it helps.
-
-    Changes that cannot be made whole in the time leave `start`, the least sum of changes, as it is.
-    """
-    i, best = search.instance, search.best
-    assert best is not None
-    way, found = best.way, _squares(i, best.way)
-    if found is None:
-        return _measured(i, start)
-    value, tried = _worth(i, found.moves), np.zeros(len(way), np.bool_)
-    while flip and search.left > 0:
-        gain = np.where(tried | ~(i.can_rise & i.can_fall), 0.0, _gain(i, way, found))
-        target = int(np.argmax(gain)) if gain.size else 0
-        if not gain.size or gain[target] <= NEAR * value:
-            break
-        tried[target] = True
-        other = way.copy()
-        other[target] = -other[target]
-        turned = _squares(i, other)
-        if turned is not None and _worth(i, turned.moves) < value * (1 - NEAR):
-            way, found, value = other, turned, _worth(i, turned.moves)
-            tried[:] = False
-            tried[target] = True
-    steep = replace(i, cost=i.cost * (2 * np.abs(found.moves) + 1))
-    moves = rounded(steep, way, found.moves, left=search.last_seconds())
-    return _measured(i, start if moves is None else min(moves, start, key=lambda whole: _worth(i, whole)))
-
-
-def _measured(instance: Instance, moves: Integers) -> Measured:
-    objective = _worth(instance, moves)
-    return Measured(moves, objective, min(_worth(instance, instance.base), objective))
-
-
-def _squares(instance: Instance, way: Way) -> Squares | None:
-    box = instance.box(way)
-    return least_squares(instance.rows, instance.cost, box.rise_least - box.fall_most, box.rise_most - box.fall_least)
-
-
-def _worth(instance: Instance, moves: Floats | Integers) -> float:
-    return float(instance.cost @ np.square(moves.astype(np.float64)))
-
-
-def _gain(instance: Instance, way: Way, found: Squares) -> Floats:
-    """The most that turning each target round can save: the sum is convex in how far it must move."""
-    at = instance.targets
-    slope = instance.cost[at] * found.moves[at] - np.asarray(instance.rows.T @ found.prices)[at]
-    return np.asarray(2 * way * slope * (instance.above + instance.below))

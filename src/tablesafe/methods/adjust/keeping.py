@@ -15,6 +15,7 @@ from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import InvalidProblem
 from tablesafe.methods.adjust.forms import FREE, Between, Curved, Linear, Row, Statistic
 from tablesafe.methods.adjust.instance import Instance, Way
+from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.statistics import Keep, missed
 from tablesafe.solve.adjustment import Box
@@ -60,6 +61,8 @@ class Keeping:
     deadline: float
     random: np.random.Generator
     best: Point
+    stopped: bool = False
+    """Whether the user has interrupted it."""
     limits: list[Statistic] = field(default_factory=list)
     """The statistics as the user limited them."""
     _tight: Instance = field(init=False, repr=False)
@@ -104,19 +107,21 @@ class Keeping:
         if any(s.within is not None for s in self.limits):
             self._converge(budget)
         best, reached = self.best, self.merit(self.best.moves)
-        for anchor in (None, np.zeros(len(self.best.moves))):
-            if reached <= ENOUGH or self.left <= 0 or not self._bent:
-                break
-            kept = self._solve(self._next_open(SETTLED), anchor=anchor, weigh_change=False, budget=budget)
-            if kept.moves is None:
-                continue
-            self.best = self._point(kept)
-            self._note(self.best.moves)
-            self._converge(budget)
-            merit = self.merit(self.best.moves)
-            if merit < reached:
-                best, reached = self.best, merit
-        self.best = best
+        try:
+            for anchor in (None, np.zeros(len(self.best.moves))):
+                if reached <= ENOUGH or self.left <= 0 or not self._bent:
+                    break
+                kept = self._solve(self._next_open(SETTLED), anchor=anchor, weigh_change=False, budget=budget)
+                if kept.moves is None:
+                    continue
+                self.best = self._point(kept)
+                self._note(self.best.moves)
+                self._converge(budget)
+                merit = self.merit(self.best.moves)
+                if merit < reached:
+                    best, reached = self.best, merit
+        finally:
+            self.best = best
 
     @property
     def _bent(self) -> bool:
@@ -292,11 +297,13 @@ def keep_statistics(
     )
     more = 1 + keep.slack_percent / 100
     budget = instance.price(start) * more * (1 + 1e-9) if keep.order == "last" else None
-    search.improve(budget=budget)
+    with until_interrupted(search):
+        search.improve(budget=budget)
     _refuse_missed(search, keep)
     search.statistics = [_capped(s, search.best.moves, more) for s in search.limits]
-    if keep.order == "first":
-        search.cheapen()
+    if keep.order == "first" and not search.stopped:
+        with until_interrupted(search):
+            search.cheapen()
     moves = search.whole(start)
     search.best = Point(moves.astype(np.float64), search.best.way)
     _refuse_missed(search, keep)

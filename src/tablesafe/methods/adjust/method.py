@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -15,15 +14,17 @@ from tablesafe.equations import Floats, Integers
 from tablesafe.errors import InvalidOption, InvalidProblem, SolverFailure
 from tablesafe.methods.adjust.capacities import Relaxation, relaxed_capacities
 from tablesafe.methods.adjust.costs import column_of, cost_of
-from tablesafe.methods.adjust.distances import Measured, least_largest, least_squared
+from tablesafe.methods.adjust.distances import Measured, least_largest
 from tablesafe.methods.adjust.infeasible import explanation
 from tablesafe.methods.adjust.instance import Instance, Limits, Way, finer
+from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.publish import published
 from tablesafe.methods.adjust.refine import refined
 from tablesafe.methods.adjust.relaxed import Relaxed, Simulations, simulated
 from tablesafe.methods.adjust.repair import NoChange
 from tablesafe.methods.adjust.search import TOLERANCE, Search
+from tablesafe.methods.adjust.squares import least_squared
 from tablesafe.methods.adjust.statistics import Keep
 from tablesafe.methods.adjust.strategy import DirectionsName, find
 from tablesafe.methods.adjust.tabu.options import Tabu
@@ -225,13 +226,13 @@ class Adjust:
         if instance.targets.size:
             moves = self._moves(problem, search, means, start)
         if instance.targets.size and (self.keep is not None or self.tabu is not None):
-            seconds = begin + self.time_limit_s - monotonic()
+            seconds = 0.0 if search.stopped else begin + self.time_limit_s - monotonic()
             moves = refined(problem, means, moves, keep=self.keep, tabu=self.tabu, seed=self.seed, seconds=seconds)
         if not instance.holds(moves):
             raise SolverFailure("The answer failed our own check.\n\nHint: try other directions or another seed.")
         solution = _solution(search, moves, monotonic() - begin)
         if self.distance != "sum" and instance.targets.size:
-            search.deadline = begin + self.time_limit_s
+            search.deadline = search.deadline if search.stopped else begin + self.time_limit_s
             measured = self._measured(search, moves)
             moves, unit = measured.moves, 10.0**problem.table.decimals if self.distance == "squares" else 1.0
             solution = _judged(measured.objective / unit, measured.bound / unit, monotonic() - begin)
@@ -241,20 +242,27 @@ class Adjust:
             self.progress(solution.objective, solution.bound)
         return published(problem, instance, moves, limits, method=self.name, solution=solution)
 
-    def _moves(self, problem: Problem, search: Search, means: Means, start: Way | None) -> Integers:
+    def _find(self, problem: Problem, search: Search, start: Way | None) -> None:
+        """Fill the search; an interrupt before there is anything to keep is the last one already."""
         try:
             find(problem, search, self.directions, tries=self.tries, start=start)
         except KeyboardInterrupt:
-            if search.best is None:
-                raise
-            warnings.warn("Interrupted: the best change so far is kept. Interrupt again to stop.", stacklevel=4)
-            search.deadline = monotonic()
+            search.stopped = search.best is None
+            raise
+
+    def _moves(self, problem: Problem, search: Search, means: Means, start: Way | None) -> Integers:
+        try:
+            with until_interrupted(search):
+                self._find(problem, search, start)
         except NoChange as failure:
             cells = search.instance.cells[search.instance.targets[failure.targets]]
             if self.keep is not None and self.keep.mean:
                 raise self.keep.mean_in_the_way(problem, cells, proved=failure.proved) from None
             raise explanation(problem, self.limits(problem), cells, proved=failure.proved) from None
-        return self._whole(search, means)
+        moves: Integers | None = None
+        with until_interrupted(search):
+            moves = self._whole(search, means)
+        return self._whole(search, means) if moves is None else moves
 
     def _measured(self, search: Search, moves: Integers) -> Measured:
         """The same by another distance, from the directions of the least sum."""

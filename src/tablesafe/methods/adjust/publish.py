@@ -43,6 +43,7 @@ def published(
         status,
         method,
         solution,
+        private_bounds=problem.bounds_differ,
     )
 
 

@@ -55,6 +55,8 @@ class Search:
     lean: Floats | None = None
     report: Callable[[float, float], None] | None = field(default=None, repr=False)
     """Hears of the cost of the best answer and the proven bound, whenever one of them is better."""
+    stopped: bool = False
+    """Whether the user has interrupted it."""
     deep: bool = field(init=False)
     """Whether one linear program over the whole table would take too long: then only regions are solved."""
     _program: LeastChange = field(init=False, repr=False)

@@ -23,6 +23,7 @@ BOX = 600
 LARGER = (1, 2, 4)
 """A box in which nothing is feasible is tried again in larger ones."""
 SECONDS = 5.0
+"""How long a box may take; as many times longer as it is larger, squared: without a first answer there is none."""
 LEAST_S = 5.0
 
 
@@ -60,7 +61,7 @@ def settled(regions: Regions, way: Way, random: np.random.Generator, *, left: Ca
             return None
         for times in LARGER:
             cells = regions.around(int(i.targets[target]), BOX * times, random)
-            step = regions.settled(cells, moves, way, seconds=min(SECONDS, left()))
+            step = regions.settled(cells, moves, way, seconds=min(SECONDS * times**2, left()))
             if step is not None:
                 break
         else:

@@ -248,4 +248,5 @@ def _release(problem: Problem, published: Floats, lower: Floats, upper: Floats, 
         status,
         CellKey.name,
         mechanism=mechanism,
+        private_bounds=problem.bounds_differ,
     )

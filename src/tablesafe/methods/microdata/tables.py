@@ -117,6 +117,7 @@ def published(
         np.where(hidden, problem.upper, np.where(known, table.value, high)),
         status,
         method,
+        private_bounds=problem.bounds_differ,
     )
 
 

@@ -9,6 +9,7 @@ must be, as few steps as possible in all, and the distance comes third.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -25,6 +26,7 @@ from tablesafe.solve.clock import Clock
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.solve.rounding import Answer
 
+Report = Callable[[float, float], None]
 FURTHEST = 6
 """Steps beyond the neighbours up to which the least is looked for."""
 LARGE = 20_000
@@ -51,25 +53,30 @@ class Rounded:
     """Whether chance alone rounded every cell, up with just the part of a step that its count is above a multiple."""
 
 
-def round_controlled(grid: Grid, time_limit_s: float) -> Rounded:
-    """Round to neighbours; where that is impossible, find the least widening first, then the distance."""
+def round_controlled(grid: Grid, time_limit_s: float, report: Report | None = None) -> Rounded:
+    """Round to neighbours; where that is impossible, find the least widening first, then the distance.
+
+    `report` is told the distance of the best rounding and the proven bound whenever one of them gets better.
+    """
     begin = monotonic()
     grid.counts.require_multiples_where_frozen()
-    search = _Search(grid, Clock.start(time_limit_s))
+    search = _Search(grid, Clock.start(time_limit_s), report)
     try:
         search.run()
     except KeyboardInterrupt:
         if search.best is None:
             raise
         warnings.warn("Interrupted: the best rounding so far is kept.", stacklevel=3)
-    return search.rounded(monotonic() - begin)
+    found = search.rounded(monotonic() - begin)
+    search.tell()
+    return found
 
 
 class _Search:
     """The best rounding so far, what is proven about it, and the clock."""
 
-    def __init__(self, grid: Grid, clock: Clock) -> None:
-        self.grid, self.clock = grid, clock
+    def __init__(self, grid: Grid, clock: Clock, report: Report | None) -> None:
+        self.grid, self.clock, self.report = grid, clock, report
         self.best: Integers | None = None
         self.bound = grid.least
         """A distance that no rounding is below that goes no further than the best one."""
@@ -87,12 +94,30 @@ class _Search:
                 "No rounding that adds up was found in time.\n\nHint: raise time_limit_s, or unfreeze some cells."
             )
         beyond = self.grid.beyond(self.best)
-        objective = float(self.grid.distances(self.best).sum())
-        bound = objective if self.optimal else min(self._raised(self.bound), objective)
+        objective, bound = self._standing()
         closed = self.optimal or (bound >= objective and not beyond.any())
         status = SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE
         solution = Solution(status=status, objective=objective, bound=bound, seconds=seconds)
         return Rounded(self.best * self.grid.step, beyond, solution, self.impossible)
+
+    def _standing(self) -> tuple[float, float]:
+        """The distance of the best rounding, and what is proven about it."""
+        assert self.best is not None
+        objective = float(self.grid.distances(self.best).sum())
+        return objective, objective if self.optimal else min(self._raised(self.bound), objective)
+
+    def tell(self, cost: float = np.inf, bound: float = -np.inf) -> None:
+        """Report what is known now, or a little more that a program under way has found.
+
+        Before there is a rounding nothing is told: what bounds the neighbours may not bound what goes further.
+        """
+        if self.report is None:
+            return
+        if self.best is not None:
+            objective, proven = self._standing()
+            cost, bound = min(cost, objective), max(bound, proven)
+        if cost < np.inf:
+            self.report(cost, min(self._raised(bound), cost))
 
     def run(self) -> None:
         """The neighbours by the linear program; then what is fractional; then beyond the neighbours."""
@@ -126,6 +151,7 @@ class _Search:
         if self.best is not None and self._rank(steps) >= self._rank(self.best):
             return False
         self.best = steps
+        self.tell()
         return True
 
     def _rank(self, steps: Integers) -> tuple[int, int, float]:
@@ -180,7 +206,7 @@ class _Search:
         model = Model.of(self.grid, self.whole)
         start = None if self.best is None or self.grid.beyond(self.best).any() else model.taken(self.best)
         part = WHOLE_TABLE if self._small() else WHOLE_TABLE / 2
-        found = self._heard(model.program.solve(Clock.start(part * self.clock.left), start))
+        found = self._heard(model.program.solve(Clock.start(part * self.clock.left), start, tell=self.tell))
         if found.status == SolveStatus.INFEASIBLE:
             self._widened()
             return
@@ -223,7 +249,7 @@ class _Search:
         assert self.best is not None
         spent = int(self.grid.beyond(self.best).sum())
         model = Model.of(self.grid, self.whole, furthest=furthest, most_beyond=spent)
-        found = self._heard(model.program.solve(self.clock, model.taken(self.best)))
+        found = self._heard(model.program.solve(self.clock, model.taken(self.best), tell=self.tell))
         self.offer(model.steps(found.point))
         self.bound = max(self.bound, found.bound)
         self.optimal = proven and found.status == SolveStatus.OPTIMAL

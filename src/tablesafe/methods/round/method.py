@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
@@ -69,6 +70,12 @@ class Round:
     seed: int = field(
         default=0, metadata={"help": "seed of random and of unbiased rounding; equal seed, equal release"}
     )
+    progress: Callable[[float, float], None] | None = field(
+        default=None,
+        repr=False,
+        compare=False,
+        metadata={"help": "called with the distance and its proven bound", "hidden": True},
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.base, bool) or not isinstance(self.base, int | np.integer) or self.base <= 1:
@@ -104,7 +111,7 @@ class Round:
         rounded = (
             round_unbiased(grid, self.time_limit_s, self.seed)
             if self.unbiased
-            else round_controlled(grid, self.time_limit_s)
+            else round_controlled(grid, self.time_limit_s, self.progress)
         )
         _tell_beyond(counts, rounded)
         reach = (rounded.beyond + 1) * counts.base - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablesafe.methods.suppress.optimal import optimise
+from tablesafe.methods.suppress.optimal import affordable, optimise
 from tablesafe.methods.suppress.restricted import combine
 from tablesafe.methods.suppress.search import Search
 from tablesafe.methods.suppress.sequential import clean_up
@@ -11,6 +11,8 @@ MUCH_BETTER = 0.6
 """Share of the cost of a first pattern below which one that was made in the other way is taken instead."""
 CLEANING = 0.5
 """Share of the time for publishing again what is not needed."""
+EASY = 10
+"""Rounds of all targets that leave time enough to go for a proof at once, without a better pattern to start from."""
 QUICK = 1_500
 """Tries in vain after which improvement by flows gives up: they take a fifth of the time of linear programs."""
 
@@ -42,9 +44,11 @@ def find(search: Search, *, prove: bool, insist: bool) -> None:
     first_pattern(search)
     if search.closed():
         return
-    combine(search, seconds=search.left * (0.7 if prove else 0.95), patience=patience // 8)
+    soon = prove and affordable(search, EASY)
+    if not soon:
+        combine(search, seconds=search.left * (0.7 if prove else 0.95), patience=patience // 8)
     if prove:
-        optimise(search, patience=patience // 8, insist=insist)
+        optimise(search, patience=patience // 8, insist=insist, soon=soon or insist)
     while not (search.late() or search.closed()):
         before = search.best_cost
         search.polish(search.build(search.best), patience=patience)

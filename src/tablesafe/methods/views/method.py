@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from tablesafe.equations import Floats
+from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidOption, InvalidProblem
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.methods.views.checking import checked, random_release, without_given_away
@@ -16,7 +18,7 @@ from tablesafe.methods.views.fitting import COSTS, Fitted, fitted, view_costs
 from tablesafe.methods.views.greedy import close_all, drop_redundant, withhold_in_order
 from tablesafe.methods.views.instance import TwoViews
 from tablesafe.methods.views.program import refined_big_m, suppression_program, upper_terms
-from tablesafe.methods.views.state import OPEN, Data, State, data_of, seed_of, state_of
+from tablesafe.methods.views.state import OPEN, Data, State, cost, data_of, seed_of, state_of
 from tablesafe.methods.views.tabu import tabu_search
 from tablesafe.problem import Problem
 from tablesafe.release import Release
@@ -29,6 +31,7 @@ PROVABLE = 20_000
 START = 400
 """Steps of tabu search before the integer program; without one there are more."""
 STEPS_PER_ENTRY = 60
+INTERRUPTED = "Interrupted: the best pattern so far is checked and kept."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,9 @@ class SuppressViews:
     )
     time_limit_s: float = field(default=60.0, metadata={"help": "stop improving after this many seconds"})
     seed: int = field(default=0, metadata={"help": "seed of the random choices; equal seed, equal pattern"})
+    progress: Callable[[float, float], None] | None = field(
+        default=None, repr=False, compare=False, metadata={"help": "called with cost and proven bound", "hidden": True}
+    )
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -86,16 +92,16 @@ class SuppressViews:
     def protect(self, problem: Problem) -> Release:
         """Find a pattern, and prove that it is safe before it is returned."""
         begin = monotonic()
-        cost = view_costs(problem, self.cost, self.weights)
-        fit = fitted(problem, cost, balance=float(len(cost)) if self.cost == "balanced" else 0.0)
+        prices = view_costs(problem, self.cost, self.weights)
+        fit = fitted(problem, prices, balance=float(len(prices)) if self.cost == "balanced" else 0.0)
         if fit is None:
-            return self._general(problem, cost, begin)
+            return self._general(problem, prices, begin)
         data = data_of(fit.views)
-        state = state_of(data, fit.views.forced_a, fit.views.forced_b)
-        bound = self._search(problem, fit, data, state)
+        state, bound = self._search(problem, fit, data)
         objective = fit.views.cost_of(state.held_a, state.held_b)
         pattern = fit.pattern(state.held_a, state.held_b, len(problem.table))
         closed = objective <= bound * (1 + 1e-9) + 1e-9
+        self._tell(objective, bound)
         solution = Solution(
             status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
             objective=objective,
@@ -104,23 +110,63 @@ class SuppressViews:
         )
         return checked(problem, Release.from_suppression(problem, pattern, method=self.name, solution=solution))
 
-    def _search(self, problem: Problem, fit: Fitted, data: Data, state: State) -> float:
-        """Find a pattern, in place; returns what no pattern costs less than."""
+    def _search(self, problem: Problem, fit: Fitted, data: Data) -> tuple[State, float]:
+        """Find a pattern; with what no pattern costs less than."""
+        state = state_of(data, fit.views.forced_a, fit.views.forced_b)
         if self.algorithm == "random":
             _at_random(problem, fit.views, data, state, self.seed)
-            return 0.0
+            return state, 0.0
         _greedily(problem, fit.views, data, state)
-        if self.algorithm == "greedy":
-            return 0.0
-        prove = self.algorithm == "optimal" or (self.algorithm == "auto" and _terms(fit.views) <= PROVABLE)
+        return (state, 0.0) if self.algorithm == "greedy" else self._improved(fit.views, data, state)
+
+    def _improved(self, views: TwoViews, data: Data, state: State) -> tuple[State, float]:
+        """A better pattern, and a bound where that can be proved; an interrupt keeps what was found until then."""
+        prove = self.algorithm == "optimal" or (self.algorithm == "auto" and _terms(views) <= PROVABLE)
         held = int(state.held_a.sum() + state.held_b.sum())
         steps = self.steps or START + (0 if prove else STEPS_PER_ENTRY * held)
         begin = monotonic()
-        tabu_search(data, state, seed=seed_of(self.seed), steps=steps, seconds=self.time_limit_s / (4 if prove else 1))
-        if not prove:
-            return 0.0
-        left = self.time_limit_s - (monotonic() - begin)
-        return _proved(fit.views, data, state, self.big_m, max(left, self.time_limit_s / 4))
+        try:
+            self._tell(cost(data, state))
+            tabu_search(
+                data, state, seed=seed_of(self.seed), steps=steps, report=self._tell,
+                seconds=self.time_limit_s / (4 if prove else 1),
+            )  # fmt: skip
+            if not prove:
+                return state, 0.0
+            left = self.time_limit_s - (monotonic() - begin)
+            return self._proved(views, data, state, max(left, self.time_limit_s / 4))
+        except KeyboardInterrupt:
+            warnings.warn(INTERRUPTED, stacklevel=3)
+            return state, 0.0
+
+    def _proved(self, views: TwoViews, data: Data, state: State, seconds: float) -> tuple[State, float]:
+        """Solve the integer program from the pattern found so far: the better of the two, and the program's bound."""
+        if not (len(views.low) or len(views.up)):
+            return state, 0.0
+        refined = refined_big_m(views)
+        least = float(max(refined.lower.max(), refined.upper.max()))
+        if 0 < self.big_m < least:
+            raise InvalidOption(
+                f"SuppressViews.big_m must be 0, or at least {least:g} for these views, got {self.big_m!r}."
+            )
+        pattern = suppression_program(views, self.big_m or None)
+        start = pattern.start(state.held_a, state.held_b)
+        now = cost(data, state)
+        answer = solve_mixed(
+            pattern.program,
+            time_limit_s=seconds,
+            start=start,
+            tell=lambda found, bound: self._tell(min(found, now), bound),
+        )
+        if answer.interrupted:
+            warnings.warn(INTERRUPTED, stacklevel=4)
+        bound = answer.bound if np.isfinite(answer.bound) else 0.0
+        return _better(views, data, state, None if answer.x is None else pattern.read(answer.x)), bound
+
+    def _tell(self, cost: float, bound: float = 0.0) -> None:
+        """Report what is known now."""
+        if self.progress is not None:
+            self.progress(cost, min(max(bound, 0.0), cost))
 
     def _general(self, problem: Problem, cost: Floats, begin: float) -> Release:
         """Problems of another kind: the general suppression method."""
@@ -130,7 +176,9 @@ class SuppressViews:
         if self.algorithm in {"greedy", "optimal"}:
             algorithm = "sequential" if self.algorithm == "greedy" else "optimal"
         left = max(self.time_limit_s - (monotonic() - begin), 0.1)
-        method = Suppress(algorithm=algorithm, cost=cost, zeros=True, time_limit_s=left, seed=self.seed)
+        method = Suppress(
+            algorithm=algorithm, cost=cost, zeros=True, time_limit_s=left, seed=self.seed, progress=self.progress
+        )
         found = without_given_away(problem, method.protect(problem))
         return checked(problem, replace(found, method=self.name))
 
@@ -169,26 +217,13 @@ def _refuse(problem: Problem, views: TwoViews, data: Data) -> None:
     )
 
 
-def _proved(views: TwoViews, data: Data, state: State, big_m: float, seconds: float) -> float:
-    """Solve the integer program from the pattern found so far; put its answer into the state, return its bound."""
-    if not (len(views.low) or len(views.up)):
-        return 0.0
-    refined = refined_big_m(views)
-    least = float(max(refined.lower.max(), refined.upper.max()))
-    if 0 < big_m < least:
-        raise InvalidOption(f"SuppressViews.big_m must be 0, or at least {least:g} for these views, got {big_m!r}.")
-    pattern = suppression_program(views, big_m or None)
-    start = pattern.start(state.held_a, state.held_b)
-    answer = solve_mixed(pattern.program, time_limit_s=seconds, start=start)
-    bound = answer.bound if np.isfinite(answer.bound) else 0.0
-    if answer.x is None:
-        return bound
-    a, b = pattern.read(answer.x)
-    found = state_of(data, a, b)
-    if found.sums[OPEN] > 0:  # within the solver's tolerance only; the bound holds all the same
-        return bound
-    drop_redundant(data, found, np.arange(a.size + b.size))
-    if views.cost_of(found.held_a, found.held_b) < views.cost_of(state.held_a, state.held_b):
-        for mine, theirs in zip(state, found, strict=True):
-            mine[...] = theirs
-    return bound
+def _better(views: TwoViews, data: Data, state: State, found: tuple[Mask, Mask] | None) -> State:
+    """The pattern of the integer program, without what it does not need, if it is safe and costs less; else the old."""
+    if found is None:
+        return state
+    other = state_of(data, *found)
+    if other.sums[OPEN] > 0:  # within the solver's tolerance only; the bound holds all the same
+        return state
+    drop_redundant(data, other, np.arange(found[0].size + found[1].size))
+    cheaper = views.cost_of(other.held_a, other.held_b) < views.cost_of(state.held_a, state.held_b)
+    return other if cheaper else state

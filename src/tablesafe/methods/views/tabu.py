@@ -9,6 +9,7 @@ best pattern, shaken.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 
 import numpy as np
@@ -34,17 +35,24 @@ BATCH = 64
 
 
 def tabu_search(
-    data: Data, state: State, *, seed: NDArray[np.uint64], steps: int, seconds: float, restarts: bool = True
-) -> int:
-    """Improve a pattern in place, for so many steps or seconds; says how many steps were taken."""
+    data: Data, state: State, *, seed: NDArray[np.uint64], steps: int, seconds: float, restarts: bool = True,
+    report: Callable[[float], None] | None = None,
+) -> int:  # fmt: skip
+    """Improve a pattern in place, for so many steps or seconds; says how many steps were taken.
+
+    `report` is told what the best pattern costs whenever it gets better.
+    """
     tabu_a, tabu_b = np.zeros(data.a.shape, np.int64), np.zeros(data.b.shape, np.int64)
     current, spare = _copy(state), _copy(state)
     clock = np.zeros(2, np.int64)
     batch = min(BATCH, max(1, 200_000 // (len(data.low_row) + len(data.up_row) + 1)))
     _steps(data, state, current, spare, tabu_a, tabu_b, clock, seed, 0, restarts)  # compiled before the clock starts
-    deadline = monotonic() + seconds
+    deadline, told = monotonic() + seconds, cost(data, state)
     while clock[0] < steps and monotonic() < deadline and cost(data, state) > 0:
         _steps(data, state, current, spare, tabu_a, tabu_b, clock, seed, min(batch, steps - int(clock[0])), restarts)
+        if report is not None and cost(data, state) < told:
+            told = cost(data, state)
+            report(told)
     return int(clock[0])
 
 

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tablesafe.io.frames import EXCEL_ENDINGS
+from tablesafe.rules import RULES
+
 Path = tuple[str | int, ...]
 COLUMNS = ("respondent", "holding", "weight", "request", "count", "holdings", "status", "structural_zero")
 
 
-def culprit(draft: Mapping[str, Any], message: str) -> Path:
-    """The key of the job that a message is about; the data file when it names nothing else."""
+def culprit(draft: Mapping[str, Any], message: str, otherwise: Path = ("source", "file")) -> Path:
+    """The key of the job that a message is about; the data file, or what else is given, when it names nothing."""
     for path, words in _named(draft):
         if any(word and word in message for word in words):
             return path
-    return ("source", "file")
+    return otherwise
 
 
 def _named(draft: Mapping[str, Any]) -> Iterator[tuple[Path, list[str]]]:
     """What each key would be called in a message, the most particular first."""
     source, dimensions = draft.get("source", {}), draft.get("dimensions", {})
+    if str(source.get("file", "")).lower().endswith(EXCEL_ENDINGS):
+        yield ("source", "sheet"), ["sheets: ", "has no sheet ", f"Sheet {source.get('sheet')!r}"]
     if source.get("where"):
         yield ("source", "where"), ["'where'", "where =", str(source["where"])]
     for name, dimension in dimensions.items():
@@ -29,6 +34,10 @@ def _named(draft: Mapping[str, Any]) -> Iterator[tuple[Path, list[str]]]:
                 yield ("dimensions", name, key), [str(given[key])]
         if given.get("equations"):
             yield ("dimensions", name, "equations"), [f"dimension {name!r}, equation"]
+        yield ("dimensions", name, "missing"), [f"The code of {name!r} is missing"]
+    for i, rule in enumerate(draft.get("rules", [])):
+        if isinstance(rule, Mapping) and hasattr(RULES.get(str(rule.get("rule"))), "measure"):
+            yield ("rules", i), ["largest contributors of each cell"]
     apriori = draft.get("problem", {}).get("apriori")
     yield ("problem", "apriori"), [str(apriori or "")]
     method = draft.get("method", {})

@@ -105,14 +105,31 @@ def _rejected(screen: Screen) -> None:
 
 def tell_error(screen: Screen, error: Exception) -> None:
     """Say what went wrong with a file."""
-    with screen.place.clear():
-        show_error(error)
+    if not screen.place.is_deleted:
+        with screen.place.clear():
+            show_error(error)
     screen.say(str(error).partition("\n")[0])
 
 
 async def take(screen: Screen, name: str) -> None:
-    """Use a file that was brought: a job file fills the app, the first data file becomes the source."""
-    screen.place.clear()
+    """Use a file that was brought: a job file fills the app, the first data file becomes the source.
+
+    Several may come at once. They are taken one after the other, or each would think itself the first.
+    """
+    async with screen.taking:
+        _wait(screen, name)
+        await _take(screen, name)
+
+
+def _wait(screen: Screen, name: str) -> None:
+    if not screen.place.is_deleted:
+        with screen.place.clear(), ui.element("div").classes("ts-row pt-2"):
+            ui.spinner()
+            ui.label(f"Looking at {name} …").classes("ts-note")
+
+
+async def _take(screen: Screen, name: str) -> None:
+    error: TablesafeError | None = None
     try:
         if name.lower().endswith(".toml"):
             screen.replace_draft(screen.workspace.take_job(name))
@@ -124,10 +141,15 @@ async def take(screen: Screen, name: str) -> None:
         else:
             screen.changed()
             screen.say(f"{name} is here.")
-    except TablesafeError as error:
-        tell_error(screen, error)
+    except TablesafeError as caught:
+        error = caught
         if screen.get(("source", "file")) is None and name in screen.files:
             screen.replace_draft({"source": {"file": name}})
+    if screen.place.is_deleted:  # the user went on to another page
+        return
+    screen.place.clear()
+    if error is not None:
+        tell_error(screen, error)
     screen.redraw()
 
 

@@ -1,4 +1,4 @@
-"""The page Compare: two or more releases of the same table side by side, with what they cost and how safe they are."""
+"""The page Compare: several values of an option, releases as points of risk and loss, tables side by side."""
 
 from __future__ import annotations
 
@@ -8,32 +8,77 @@ from nicegui import ui
 
 from tablesafe.errors import TablesafeError
 from tablesafe.web.pages import outcomes
+from tablesafe.web.pages.frontier import FrontierCard
+from tablesafe.web.pages.lists import table
 from tablesafe.web.pages.screen import Screen, heading, show_error
-from tablesafe.web.pages.sections import table
+from tablesafe.web.pages.sweep import Sweep, UnderWay
 from tablesafe.web.pages.tableview import TableView
 from tablesafe.web.runs import Run
 
+TICK_S = 0.5
 MOST = 4
 """Tables that fit side by side."""
 
 
 def page(screen: Screen) -> None:
     """Build the page."""
-    heading("Compare", "Look at several releases of the same table side by side. Cells that differ have a frame.")
-    finished = {run.id: run for run in screen.runs.runs.values() if run.facts}
-    if len(finished) < 2:
-        ui.label("Two finished runs are needed: change the rules or the method, and run again.").classes("ts-card")
-        return
-    titles = {name: f"{name}: {run.facts['method']}, {run.facts['status']}" for name, run in finished.items()}
+    heading(
+        "Compare",
+        "Try several values of an option, see what each release costs and leaves open, and look at releases of the "
+        "same table side by side.",
+    )
+    Sweep(screen)
+    under_way, card = UnderWay(screen), FrontierCard(screen)
+    pairs = _Pairs(screen)
 
-    async def draw(names: list[str]) -> None:
-        await _side_by_side(screen, finished, names[:MOST], holder)
+    def tick() -> None:
+        if under_way.box.is_deleted:
+            timer.cancel()
+            return
+        under_way.tick()
+        if pairs.changed():
+            card.refresh()
 
-    start = list(finished)[-2:]
-    picked = ui.select(titles, value=start, multiple=True, label="Runs", on_change=lambda e: draw(list(e.value)))
-    picked.props("outlined dense use-chips").classes("mb-4 min-w-96")
-    holder = ui.element("div").classes("w-full")
-    ui.timer(0.01, lambda: draw(start), once=True)
+    timer = ui.timer(TICK_S, tick)
+    screen.timers.append(timer)
+    screen.on_page.append(under_way.tick)
+
+
+class _Pairs:
+    """The runs that are shown side by side, to be chosen from those that are finished."""
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
+        with ui.element("section").classes("ts-card").props('aria-label="Side by side"'):
+            ui.html("Side by side", tag="h2")
+            self.few = ui.label("Two finished runs are needed: change the rules or the method, and run again.")
+            self.few.classes("ts-note")
+            self.picked = ui.select({}, multiple=True, label="Runs", on_change=lambda e: self._draw(list(e.value)))
+            self.picked.props("outlined dense use-chips").classes("mb-4 min-w-96")
+            self.holder = ui.element("div").classes("w-full")
+        self.known: list[str] = []
+        self.changed()
+
+    def changed(self) -> bool:
+        """Offer the runs that have finished since; whether there are any others than before."""
+        finished = self._finished()
+        if list(finished) == self.known:
+            return False
+        first, self.known = not self.picked.value, list(finished)
+        self.few.set_visibility(len(finished) < 2)
+        self.picked.set_visibility(len(finished) > 1)
+        titles = {name: f"{name}: {run.facts['words']}, {run.facts['status']}" for name, run in finished.items()}
+        kept = [name for name in self.picked.value or [] if name in titles]
+        start = list(titles)[-2:] if first and len(titles) > 1 else kept
+        self.picked.set_options(titles, value=start)
+        return True
+
+    def _finished(self) -> dict[str, Run]:
+        return {run.id: run for run in self.screen.runs.runs.values() if run.facts and run.state.ended}
+
+    async def _draw(self, names: list[str]) -> None:
+        finished = self._finished()
+        await _side_by_side(self.screen, finished, [name for name in names if name in finished][:MOST], self.holder)
 
 
 async def _side_by_side(screen: Screen, runs: dict[str, Run], names: list[str], holder: ui.element) -> None:
@@ -41,8 +86,8 @@ async def _side_by_side(screen: Screen, runs: dict[str, Run], names: list[str], 
         with holder.clear():
             ui.label("Choose two runs or more.").classes("ts-note")
         return
+    same = len({runs[name].facts["table"] for name in names}) == 1
     try:
-        same = await screen.compute(outcomes.comparable, names)
         rows = await screen.compute(outcomes.measures, names)
     except TablesafeError as error:
         with holder.clear():
@@ -51,18 +96,18 @@ async def _side_by_side(screen: Screen, runs: dict[str, Run], names: list[str], 
     if holder.is_deleted:
         return
     with holder.clear():
-        with ui.element("section").classes("ts-card").props('aria-label="Loss and risk"'):
-            ui.html("Loss and risk", tag="h2")
+        with ui.element("section").classes("w-full pb-4").props('aria-label="Loss and risk"'):
+            ui.html("Loss and risk", tag="h3")
             _measures(rows)
-        with ui.element("section").classes("ts-card").props('aria-label="Tables side by side"'):
-            ui.html("Tables side by side", tag="h2")
+        with ui.element("section").classes("w-full").props('aria-label="Tables side by side"'):
+            ui.html("Tables side by side", tag="h3")
             if not same:
                 ui.label("These runs are not of the same table: their cells differ.").classes("ts-fault").props(
                     "role=alert"
                 )
                 return
             views: dict[str, dict[str, Any]] = {
-                f"{name}: {runs[name].facts['method']}": {
+                f"{name}: {runs[name].facts['words']}": {
                     "of": {"run": name}, "against": [other for other in names if other != name],
                 }
                 for name in names

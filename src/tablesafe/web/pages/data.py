@@ -7,12 +7,14 @@ from typing import Any
 from nicegui import ui
 
 from tablesafe.errors import TablesafeError
+from tablesafe.io.frames import EXCEL_ENDINGS
 from tablesafe.job.model import Response, Source
 from tablesafe.web.forms import Entry, form_of
 from tablesafe.web.pages.bringing import bring, tell_error, with_sheet
 from tablesafe.web.pages.columns import role_of, roles_of, set_role
 from tablesafe.web.pages.fields import field, fields, folded
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
+from tablesafe.web.worker import TaskFailed
 
 TITLE = Entry("title", "title of the table, for the report", "text", False, None, "Turnover by activity and region")
 
@@ -41,7 +43,9 @@ def _source(screen: Screen) -> None:
         forms = {entry.name: entry for entry in form_of(Source).entries}
         field(screen, TITLE, ("title",))
         field(screen, forms["file"], ("source", "file"))
-        field(screen, forms["kind"], ("source", "kind"))
+        reading = _reading_keys(screen)
+        for key in (*reading, "kind"):
+            field(screen, forms[key], ("source", key))
         ui.button("Guess anew from this file", icon="refresh", on_click=lambda: _guess(screen)).props(
             "flat dense color=primary"
         )
@@ -53,23 +57,34 @@ def _source(screen: Screen) -> None:
     _follow(screen, holder)
     folded(
         "Every option of the source",
-        lambda: fields(screen, form_of(Source), ("source",), skip=("file", "kind")),
+        lambda: fields(screen, form_of(Source), ("source",), skip=("file", "kind", *reading)),
     )
     folded("What is added up", lambda: fields(screen, form_of(Response), ("response",)))
     screen.show_faults()
 
 
+def _reading_keys(screen: Screen) -> tuple[str, ...]:
+    """What must be said before a file can be read at all: which sheet of a workbook."""
+    return ("sheet",) if str(screen.get(("source", "file"))).lower().endswith(EXCEL_ENDINGS) else ()
+
+
 def _follow(screen: Screen, holder: ui.element) -> None:
     """Show the columns, and again whenever another file is named or it is read otherwise."""
-    waiting, shown = ui.element("div"), {"read": ""}
+    waiting, shown, first = ui.element("div"), {"read": ""}, _reading_keys(screen)
 
     def again() -> None:
         source = screen.draft.get("source", {})
         now = repr([source.get(key) for key in ("file", "kind", "delimiter", "sheet")])
         if now != shown["read"] and not waiting.is_deleted:
-            shown["read"] = now
-            with waiting:
-                ui.timer(0.01, lambda: _columns(screen, holder), once=True)
+            asked_before, shown["read"] = bool(shown["read"]), now
+            if asked_before and _reading_keys(screen) != first:
+                screen.redraw()
+            elif asked_before and first and set(screen.draft) <= {"source", "title"}:  # it could not be read till now
+                with waiting:
+                    ui.timer(0.01, lambda: _guess(screen), once=True)
+            else:
+                with waiting:
+                    ui.timer(0.01, lambda: _columns(screen, holder), once=True)
 
     screen.on_page.append(again)
     again()
@@ -83,6 +98,7 @@ async def _guess(screen: Screen) -> None:
         return
     try:
         screen.replace_draft(with_sheet(await screen.workspace.suggest(str(name))))
+        screen.place.clear()
         screen.say(f"What the columns of {name} are is a guess: check it.")
     except TablesafeError as error:
         tell_error(screen, error)
@@ -114,14 +130,13 @@ async def _columns(screen: Screen, holder: ui.element) -> None:
     try:
         found = await screen.workspace.columns()
     except TablesafeError as error:
-        found = []
         if not holder.is_deleted:
-            with holder.clear():
-                show_error(error)
-            return
+            _unread(screen, holder, error)
+        return
     if holder.is_deleted:
         return
     screen.columns = [column["name"] for column in found]
+    screen.check()  # now it is known which columns there are
     with holder.clear():
         if not found:
             ui.label("This file describes its cells itself: there are no columns to assign.").classes("ts-note")
@@ -135,6 +150,17 @@ async def _columns(screen: Screen, holder: ui.element) -> None:
             with ui.element("tbody"):
                 for column in found:
                     _column(screen, column)
+    screen.show_faults()
+
+
+def _unread(screen: Screen, holder: ui.element, error: TablesafeError) -> None:
+    """Say why there are no columns: beside the field that is to blame, or here."""
+    blamed = isinstance(error, TaskFailed) and screen.blame(screen.workspace.job_text(), error)
+    with holder.clear():
+        if blamed:
+            ui.label("They cannot be read yet.").classes("ts-note")
+        else:
+            show_error(error)
 
 
 def _column(screen: Screen, column: dict[str, Any]) -> None:
@@ -157,6 +183,7 @@ def _column(screen: Screen, column: dict[str, Any]) -> None:
                 on_change=lambda e: _assign(screen, name, str(e.value)),
             ).props("outlined dense options-dense").classes("min-w-52")  # fmt: skip
             named(roles, f"What {name} is")
+            screen.column_line(name)
 
 
 def _assign(screen: Screen, name: str, role: str) -> None:

@@ -12,6 +12,7 @@ from tablesafe.web.forms import form_of
 from tablesafe.web.pages import looking
 from tablesafe.web.pages.fields import field
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
+from tablesafe.web.worker import TaskFailed
 
 KINDS = {
     "flat": "one total over all codes",
@@ -36,6 +37,8 @@ SHAPING = ("hierarchy", "columns", "lengths", "filler", "equations", "indent")
 ALWAYS = ("total", "labels", "missing", "column")
 WAIT_S = 0.25
 MOST_LENGTH = 8
+NONE_YET = "There are no dimensions yet: on the page Data, say which columns are dimensions."
+NOTHING_TO_DO = "The file lists its cells and the sums between them itself: there is nothing to do here."
 SMALL = 80
 """Trees of no more codes are unfolded whole."""
 
@@ -46,7 +49,7 @@ def page(screen: Screen) -> None:
     screen.fault_list()
     names = list(screen.draft.get("dimensions", {}))
     if not names:
-        ui.label("There are no dimensions yet: on the page Data, say which columns are dimensions.").classes("ts-card")
+        ui.label(NOTHING_TO_DO if screen.holds_problem else NONE_YET).classes("ts-card")
         return
     with ui.tabs().props("align=left no-caps dense active-color=primary indicator-color=primary") as tabs:
         for name in names:
@@ -76,6 +79,7 @@ def _dimension(screen: Screen, name: str) -> None:
             ui.select(
                 KINDS, value=now, label="kind", on_change=lambda e: _choose(screen, path, str(e.value), keys)
             ).props("outlined dense").classes("w-full")
+            ui.label(f"{entries['kind'].help[:1].upper()}{entries['kind'].help[1:]}.").classes("ts-note pt-1")
             screen.fault_line((*path, "kind"))
             keys()
             ui.separator().classes("my-2")
@@ -151,7 +155,7 @@ class _Tree:
         self.box = ui.element("div").classes("w-full")
         self.waiting = ui.element("div")  # timers live outside the box, which is cleared
         self.tree: ui.tree | None = None
-        self.busy = self.again = False
+        self.busy = self.again = self.drawn = False
         screen.on_page.append(self.later)
         ui.timer(0.01, self.draw, once=True)
 
@@ -163,7 +167,8 @@ class _Tree:
 
     def _made_from(self) -> Any:
         draft = self.screen.draft
-        return draft.get("source"), draft.get("dimensions", {}).get(self.name), self.screen.files
+        tables = [table for table in draft.get("tables", []) if self.name in (table.get("dimensions") or [])]
+        return draft.get("source"), draft.get("dimensions", {}).get(self.name), tables, self.screen.files
 
     async def draw(self) -> None:
         """Have the tree built, and show it; of several changes only the last counts."""
@@ -174,19 +179,26 @@ class _Tree:
         if made_from == self.shown:
             return
         self.busy, self.shown = True, made_from
-        part = {"source": self.screen.draft.get("source"), "dimensions": {self.name: self._made_from()[1]}}
+        source, dimension, tables, _ = self._made_from()
+        part = {"source": source, "dimensions": {self.name: dimension}, "tables": tables}
         try:
             found = await self.screen.compute(looking.tree, part, self.name)
             self._show(found)
         except TablesafeError as error:
-            if not self.box.is_deleted:
-                with self.box.clear():
-                    show_error(error)
+            self._fail(error)
         finally:
             self.busy = False
         if self.again:
             self.again = False
             await self.draw()
+
+    def _fail(self, error: TablesafeError) -> None:
+        if self.box.is_deleted:
+            return
+        with self.box.clear():
+            show_error(error)
+        if isinstance(error, TaskFailed) and not self.screen.faults:
+            self.screen.blame(self.screen.workspace.job_text(), error, ("dimensions", self.name))
 
     def _show(self, found: dict[str, Any]) -> None:
         if self.box.is_deleted or not found["codes"]:
@@ -203,7 +215,9 @@ class _Tree:
             with ui.element("div").classes("ts-scroll"):
                 self.tree = ui.tree(found["nodes"], label_key="label").props("dense")
                 self.tree.expand(None if found["codes"] <= SMALL else [node["id"] for node in found["nodes"]])
-        self.screen.say(f"{self.name}: {found['codes']:,} codes in {found['levels']} levels.")
+        if self.drawn:  # what was there before is no news
+            self.screen.say(f"{self.name}: {found['codes']:,} codes in {found['levels']} levels.")
+        self.drawn = True
 
     def _filter(self, text: str) -> None:
         if self.tree is not None:
@@ -229,7 +243,7 @@ def _linked(screen: Screen) -> None:
 
     with ui.element("details").classes("ts-card mt-4"):
         with ui.element("summary"):
-            ui.html("Linked tables", tag="h2").classes("inline-block")
+            ui.html("Linked tables", tag="h2").classes("inline")
         ui.label("Without any, one table over all dimensions is made.").classes("ts-note")
         screen.fault_line(("tables",))
 
@@ -245,3 +259,18 @@ def _linked(screen: Screen) -> None:
             ui.button("Add a table", icon="add", on_click=add).props("outline color=primary")
 
         tables()
+        _further(screen)
+
+
+def _further(screen: Screen) -> None:
+    """A dimension that is no column of the source, but of the file of another table."""
+
+    def add() -> None:
+        wanted = str(name.value or "").strip()
+        if wanted and wanted not in screen.draft["dimensions"]:
+            screen.put(("dimensions", wanted), {})
+            ui.navigate.reload()
+
+    with ui.element("div").classes("ts-row pt-4"):
+        name = ui.input("Column of another table's file").props("outlined dense").classes("min-w-72")
+        ui.button("Add as a dimension", on_click=add).props("flat color=primary")

@@ -37,7 +37,7 @@ def folded(title: str, draw: Callable[[], None]) -> None:
 
     with ui.element("details").classes("ts-card") as box:
         with ui.element("summary"):
-            ui.html(title, tag="h2").classes("inline-block")
+            ui.html(title, tag="h2").classes("inline")
         inside = ui.element("div").classes("w-full")
     box.on("toggle", opened)
 

@@ -1,5 +1,5 @@
 // A table of any size: only the cells in view are asked for and drawn. Keys: arrows, Page Up/Down, Home, End, Enter folds.
-const ROW = 28, HEAD = 30, TALLEST = 8e6, MARGIN = 8;
+const ROW = 28, HEAD = 30, TALLEST = 8e6, MARGIN = 8, WONDER_MS = 250;
 
 export default {
   template: `<div class="ts-grid-box">
@@ -125,6 +125,7 @@ export default {
         box.append(document.createTextNode(cell[0]));
         if (cell[2]) box.append(this.made("span", "ts-sign", cell[2], { "aria-hidden": "true" }));
         box.tsHover = cell[3];
+        box.tsCell = cell[4];
         line.append(box);
       });
       return line;
@@ -189,7 +190,20 @@ export default {
     tell() {
       const node = this.mark();
       this.$refs.told.textContent = node ? node.tsHover.replaceAll("\n", ". ") : "";
-      this.$emit("cell", this.at);
+      clearTimeout(this.wondering); // who only passes by asks nothing
+      if (node && node.tsCell >= 0) this.wondering = setTimeout(() => this.$emit("derive", node.tsCell), WONDER_MS);
+    },
+    // Python tells what it has found out about a cell.
+    known(number, text) {
+      if (!text || !this.held) return;
+      for (const row of this.held.rows) for (const cell of row.cells) if (cell[4] === number) { cell[3] = text; cell[4] = -1; }
+      for (const node of this.body.querySelectorAll(".ts-cell")) {
+        if (node.tsCell !== number) continue;
+        if (this.$refs.bubble.textContent === node.tsHover) this.$refs.bubble.textContent = text;
+        node.tsHover = text;
+        node.tsCell = -1;
+        if (node.dataset.at === this.at.join()) this.$refs.told.textContent = text.replaceAll("\n", ". ");
+      }
     },
     pointed(e) {
       const cell = e.target.closest(".ts-cell"), bubble = this.$refs.bubble;

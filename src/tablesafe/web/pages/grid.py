@@ -12,6 +12,8 @@ from tablesafe.report.cells import KINDS
 
 Ask = Callable[[Mapping[str, Any], list[int]], Awaitable[dict[str, Any] | None]]
 """What answers a view and a span with a window."""
+Derive = Callable[[Mapping[str, Any], int], Awaitable[str]]
+"""What tells of a cell of a view what takes some time to find."""
 
 
 def kind_css() -> str:
@@ -24,17 +26,21 @@ def kind_css() -> str:
 class Grid(Element, component="grid.js"):
     """A table that folds and scrolls."""
 
-    def __init__(self, view: Mapping[str, Any], ask: Ask, *, label: str, group: str = "", narrow: bool = False) -> None:
+    def __init__(
+        self, view: Mapping[str, Any], ask: Ask, derive: Derive | None = None, *, label: str, group: str = "",
+        narrow: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.view: dict[str, Any] = dict(view)
         self.peers: list[Grid] = []
         """Grids that fold together with this one."""
-        self._ask, self._version = ask, 0
+        self._ask, self._derive, self._version = ask, derive, 0
         self._props.update(
             {"label": label, "group": group, "version": 0, **({"width": 80, "side": 170} if narrow else {})}
         )
         self.on("window", self._wanted)
         self.on("fold", self._folded)
+        self.on("derive", self._wondered)
 
     def show(self, **changes: Any) -> None:
         """Show the table otherwise: other dimensions, filters, values."""
@@ -50,6 +56,13 @@ class Grid(Element, component="grid.js"):
         part = await self._ask(dict(self.view), span)
         if part is not None and not self.is_deleted:
             self.run_method("fill", part)
+
+    async def _wondered(self, event: events.GenericEventArguments) -> None:
+        cell = int(event.args)
+        if self._derive is not None:
+            text = await self._derive(dict(self.view), cell)
+            if not self.is_deleted:
+                self.run_method("known", cell, text)
 
     def _folded(self, event: events.GenericEventArguments) -> None:
         axis, line = str(event.args[0]), int(event.args[1])

@@ -56,19 +56,25 @@ def _hierarchy(desk: Desk, job: Job, name: str) -> Hierarchy:
     dimension = job.dimensions[name]
 
     def codes() -> list[str]:
-        return _codes(desk, job, dimension.column or name)
+        return _codes(desk, job, _file_of(job, name), dimension.column or name)
 
     if is_structured(dimension):
         found = build_hierarchy(job, name, codes)
     else:
-        parts = [code for code in codes() if code != dimension.total]
+        nameless = [] if dimension.missing in {"error", "drop"} else [dimension.missing]
+        parts = [code for code in dict.fromkeys([*codes(), *nameless]) if code != dimension.total]
         found = Hierarchy.flat(parts or [dimension.total], total=dimension.total if parts else None, name=name)
     return with_labels(job, {name: found})[name]
 
 
-def _codes(desk: Desk, job: Job, column: str) -> list[str]:
-    """The distinct codes of a column of the source, in the order of the alphabet; kept until the file changes."""
-    path = job.resolve(job.source.file)
+def _file_of(job: Job, name: str) -> str:
+    """The file with the codes of a dimension: of several linked tables of cells, the first that has it."""
+    return next((table.file for table in job.tables if name in table.dimensions), None) or job.source.file
+
+
+def _codes(desk: Desk, job: Job, file: str, column: str) -> list[str]:
+    """The distinct codes of a column of a file, in the order of the alphabet; kept until the file changes."""
+    path = job.resolve(file)
     stamp = (str(path), path.stat().st_mtime_ns, column, job.source.delimiter, job.source.sheet)
     kept: dict[Any, list[str]] = desk.loaded.setdefault("codes", {})
     if stamp not in kept:

@@ -22,6 +22,10 @@ WORDS = {
     State.QUEUED: "waiting", State.RUNNING: "running", State.STOPPING: "stopping: keeping the best answer",
     State.DONE: "done", State.OPEN: "finished, but open", State.FAILED: "failed", State.STOPPED: "stopped",
 }  # fmt: skip
+STOPS = {State.QUEUED: "Do not run it", State.STOPPING: "End now, keep nothing"}
+"""What the button does that stops a run, where it does not keep an answer."""
+AGAIN = " Interrupt again to stop."
+"""What a method says to those at a terminal; here the run is over when it is read."""
 STAGES = {"read": "Read", "tabulate": "Tabulate", "rules": "Rules", "protect": "Protect", "audit": "Audit",
           "attack": "Attack", "write": "Write"}  # fmt: skip
 
@@ -53,10 +57,18 @@ def _section(screen: Screen, kind: type[Any], at: str) -> None:
 
 
 def _runs(screen: Screen) -> None:
+    shown: list[str] = []
+
     @ui.refreshable
     def listed() -> None:
+        shown[:] = screen.runs.runs
         for run in reversed(screen.runs.runs.values()):
             _Watched(screen, run)
+
+    def follow() -> None:
+        """Show what was started or removed in another window."""
+        if shown != list(screen.runs.runs):
+            listed.refresh()
 
     def start() -> None:
         problem.clear()
@@ -84,6 +96,7 @@ def _runs(screen: Screen) -> None:
         ui.button("Run the job", icon="play_arrow", on_click=start).props("color=primary size=lg").classes("w-full")
         problem = ui.element("div").props("role=alert")
     screen.redraw = listed.refresh
+    screen.timers.append(ui.timer(2 * TICK_S, follow))
     listed()
 
 
@@ -95,7 +108,8 @@ class _Watched:
         self.live = not run.state.ended  # news only for those who saw it go on
         with ui.element("section").classes("ts-card").props(f'aria-label="{run.id}"'):
             with ui.element("div").classes("ts-row justify-between"):
-                ui.label(f"{run.id}: {run.title}").classes("font-medium").props("role=heading aria-level=3")
+                note = f", {run.note}" if run.note else ""
+                ui.label(f"{run.id}: {run.title}{note}").classes("font-medium").props("role=heading aria-level=3")
                 self.state = ui.label().classes("ts-note").props("role=status aria-live=polite")
             self.bar = ui.element("div").classes("ts-bar").props("role=progressbar aria-label=Progress")
             with self.bar:
@@ -127,10 +141,10 @@ class _Watched:
             share = 1.0
         self.fill.style(replace="" if share is None else f"width: {share:.0%}")
         self.bar.classes(add="unknown" if share is None else "", remove="" if share is None else "unknown")
-        self.stage.set_text("" if run.state.ended else f"{STAGES.get(run.stage, run.stage)}: {run.message}{run.detail}")
-        if len(run.history) != self.points:
+        self.stage.set_text("" if run.state.ended else _where(run))
+        if len(run.history) != self.points or (run.history and run.stage == "protect" and not run.state.ended):
             self.points = len(run.history)
-            self.plot.set_content(curve(run.history))
+            self.plot.set_content(curve(run.history, run.search_seconds, run.search_began))
         self._buttons()
         if run.state.ended:
             self.timer.deactivate()
@@ -139,7 +153,7 @@ class _Watched:
     def _buttons(self) -> None:
         run = self.run
         self.stop.set_visibility(not run.state.ended)
-        self.stop.set_text("End now, keep nothing" if run.state is State.STOPPING else "Stop and keep the best answer")
+        self.stop.set_text(STOPS.get(run.state, "Stop and keep the best answer"))
         self.look.set_visibility(run.state.ended and bool(run.facts))
         self.gone.set_visibility(run.state.ended)
 
@@ -150,7 +164,7 @@ class _Watched:
                 show_error(run.error)
                 self.screen.blame(run.job_text, run.error)
             for warning in run.facts.get("warnings", []):
-                ui.label(warning).classes("ts-note")
+                ui.label(warning.removesuffix(AGAIN)).classes("ts-note")
         if self.live:
             self.screen.say(f"{run.id}: {_ended(run)}.")
             for listener in self.screen.after_change:
@@ -169,6 +183,12 @@ class _Watched:
         await self.screen.runs.remove(self.run.id)
         self.screen.say(f"{self.run.id} is removed.")
         self.screen.redraw()
+
+
+def _where(run: Run) -> str:
+    """What a run is doing now."""
+    told = f"{run.message}{run.detail}"
+    return f"{STAGES[run.stage]}: {told}" if run.stage in STAGES else told
 
 
 def _ended(run: Run) -> str:

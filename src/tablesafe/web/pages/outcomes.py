@@ -123,14 +123,22 @@ def measures(desk: Desk, runs: list[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def comparable(desk: Desk, runs: list[str]) -> bool:
-    """Whether the runs protect the same table, cell by cell."""
-    tables = [result_of(desk, run).problem.table for run in runs]
-    first = tables[0]
-    return all(
-        len(each) == len(first)
-        and list(each.dimensions) == list(first.dimensions)
-        and np.array_equal(each.codes, first.codes)
-        and np.array_equal(each.integers, first.integers)
-        for each in tables[1:]
-    )
+def density_plots(desk: Desk, cells: list[dict[str, Any]]) -> list[str]:
+    """A picture of how the solutions of an attack spread, for each of some cells."""
+    from tablesafe.report.plots.densities import CellDensity, cell_density
+
+    return [cell_density(CellDensity(**cell)).svg() for cell in cells]
+
+
+def frontier_plot(desk: Desk, rows: list[dict[str, Any]], by_loss: str, by_risk: str) -> dict[str, Any]:
+    """What releases cost against what they leave open, as a picture and as a table."""
+    from tablesafe.report.frontier import Measures
+    from tablesafe.report.plots import frontier
+
+    found = Measures(tuple(rows), by_loss, by_risk)  # type: ignore[arg-type]
+    return {
+        "svg": frontier(found, width_inches=8.2).svg(),
+        "efficient": found.efficient.tolist(),
+        "loss": found.loss.tolist(),
+        "risk": [number if np.isfinite(number) else None for number in found.risk.tolist()],
+    }

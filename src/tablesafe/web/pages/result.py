@@ -90,7 +90,7 @@ def _facts(run: Run) -> None:
     rows = {
         "cells": f"{facts['cells']:,}", "sensitive": f"{facts['sensitive']:,}", "withheld": f"{facts['withheld']:,}",
         "open": f"{facts['open']:,}", "method": facts["method"], "answer": str(solution.get("status", "")),
-        "gap": "" if solution.get("gap") is None else f"{solution['gap']:.1%}",
+        "gap": f"{solution['gap']:.1%}" if solution.get("gap") is not None and solution.get("bound") else "",
         "seconds": f"{sum(facts['seconds'].values()):,.1f}",
     }  # fmt: skip
     with ui.element("section").classes("ts-card").props('aria-label="In numbers"'):

@@ -23,6 +23,10 @@ def page(screen: Screen) -> None:
     screen.fault_list()
     with ui.element("div").classes("ts-cols wide"):
         with ui.element("div"):
+            if screen.holds_problem:
+                ui.label("The file says itself which cells are sensitive and how far each must be hidden.").classes(
+                    "ts-card"
+                )
             screen.fault_line(("rules",))
             rule_list(screen, ("rules",))
             with ui.element("div").classes("pt-4"):

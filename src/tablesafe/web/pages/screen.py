@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from nicegui import ui
 from tablesafe.attack.registry import ATTACKS
 from tablesafe.errors import InvalidInput
 from tablesafe.job.decode import Fault
+from tablesafe.job.model import Source
 from tablesafe.job.words import brief
 from tablesafe.web.forms import get, put
 from tablesafe.web.pages.blame import culprit
@@ -30,6 +32,9 @@ STEP_OF = {
 """On which page each part of a job is edited; all others on the page of the method."""
 
 
+CHANGED_ELSEWHERE = "The job was changed in another window."
+
+
 def step_of(fault: Fault) -> str:
     """The page on which a fault can be mended."""
     return STEP_OF.get(str(fault.path[0]) if fault.path else "source", "Method")
@@ -40,6 +45,8 @@ class Screen:
 
     def __init__(self, workspace: Workspace, runs: Runs) -> None:
         self.workspace, self.runs = workspace, runs
+        self.version = workspace.version
+        """The draft that this page shows; it stays behind when another window changes it."""
         self.columns: list[str] = []
         """The columns of the source, to choose from."""
         self.faults: list[Fault] = []
@@ -52,6 +59,8 @@ class Screen:
         self.step, self.here = "", "/"
         self.place: ui.element = ui.element("div").classes("ts-hidden")
         """Where the page that is shown now tells of errors that no field caused."""
+        self.taking = asyncio.Lock()
+        """Held while a file that was brought is looked at: they are taken one after the other, as they came."""
         self.shown_run = ""
         """The run that the page Result shows."""
         self.redraw: Callable[[], object] = lambda: None
@@ -59,13 +68,17 @@ class Screen:
         self._found: tuple[str, Fault] | None = None
         """What only the work itself found wrong, and with which job."""
         self._lines: dict[Path, ui.label] = {}
+        self._column_lines: dict[str, ui.label] = {}
+        """Beside each column that is listed, a place for what is wrong with it."""
         self._others: ui.element | None = None
         self._status: ui.label | None = None
 
     def start_page(self) -> None:
         """Forget what the page before this one wanted to know."""
         self._lines.clear()
+        self._column_lines.clear()
         self._others = None
+        self.say("")
         self.on_page.clear()
         for timer in self.timers:
             timer.cancel()
@@ -77,6 +90,20 @@ class Screen:
     def draft(self) -> dict[str, Any]:
         """The job as plain data."""
         return self.workspace.draft
+
+    @property
+    def outdated(self) -> bool:
+        """Whether another window has changed the job since it was drawn here."""
+        return self.version != self.workspace.version
+
+    @property
+    def holds_problem(self) -> bool:
+        """Whether the source describes its cells and what is sensitive itself, as JJ files do."""
+        source = self.draft.get("source", {})
+        name, kind = source.get("file"), source.get("kind", "auto")
+        if not isinstance(name, str) or not isinstance(kind, str):
+            return False
+        return Source(file=name).holds == "problem" if kind == "auto" else kind == "problem"
 
     @property
     def files(self) -> list[str]:
@@ -91,13 +118,20 @@ class Screen:
         """Set a value of the job, or take it out; empty tables go with it."""
         if get(self.draft, path) == value:
             return
-        put(self.draft, path, value)
+        try:
+            put(self.draft, path, value)
+        except (IndexError, KeyError, TypeError):  # a rule or table that is not there any more
+            self.say(CHANGED_ELSEWHERE)
+            return
         if value is None and len(path) == 2 and self.draft.get(str(path[0])) == {}:
             self.draft.pop(str(path[0]))
         self.changed()
 
     def changed(self) -> None:
         """Check the job again and tell everybody who wants to know."""
+        if not self.outdated:
+            self.version += 1
+        self.workspace.version += 1
         self.check()
         for listener in [*self.after_change, *self.on_page]:
             listener()
@@ -120,6 +154,12 @@ class Screen:
         self._lines[path] = line
         return line
 
+    def column_line(self, column: str) -> None:
+        """A place, beside a column in a list of them, for what is wrong with the key that names it."""
+        line = ui.label().classes("ts-fault").props("role=alert")
+        line.set_visibility(False)
+        self._column_lines[column] = line
+
     def show_faults(self) -> None:
         """Say again what is wrong: fields were drawn."""
         self._show(self.faults)
@@ -132,8 +172,8 @@ class Screen:
     def check(self) -> None:
         """Look the job over, and say beside each field what is wrong with it."""
         self.faults = self.workspace.check() if self.draft else []
-        if self._found is not None and not self.faults and self._found[0] == self.workspace.job_text():
-            self.faults = [self._found[1]]
+        if self._found is not None and self._found[0] == self.workspace.job_text():
+            self.faults = [*self.faults, self._found[1]]
         self._show(self.faults)
 
     def forget(self) -> None:
@@ -141,37 +181,47 @@ class Screen:
         self._found = None
         self.check()
 
-    def blame(self, job: str, error: TaskFailed) -> None:
-        """Note what the work on a job found wrong, beside the field that it is about, until the job is changed."""
-        if error.kind in USER_ERRORS:
-            self._found = (job, Fault(culprit(self.draft, str(error)), brief(error)))
-            self.check()
+    def blame(self, job: str, error: TaskFailed, otherwise: Path = ("source", "file")) -> bool:
+        """Note what the work on a job found wrong, beside the field that it is about, until the job is changed.
+
+        Whether it is something in the job at all.
+        """
+        if error.kind not in USER_ERRORS:
+            return False
+        self._found = (job, Fault(culprit(self.draft, str(error), otherwise), brief(error)))
+        self.check()
+        for listener in self.after_change:
+            listener()
+        return True
 
     def _show(self, faults: list[Fault]) -> None:
         self._lines = {path: line for path, line in self._lines.items() if not line.is_deleted}
-        found: dict[Path, list[str]] = {}
+        self._column_lines = {name: line for name, line in self._column_lines.items() if not line.is_deleted}
+        found: dict[ui.label, list[str]] = {line: [] for line in (*self._lines.values(), *self._column_lines.values())}
         rest: list[str] = []
         for fault in faults:
-            where = self._nearest(tuple(fault.path))
-            if where is not None:
-                found.setdefault(where, []).append(fault.message)
+            line = self._line_of(tuple(fault.path))
+            if line is not None:
+                found[line].append(fault.message)
             elif step_of(fault) == self.step:
                 rest.append(fault.message)
-        for path, line in self._lines.items():
-            line.set_text("\n".join(found.get(path, ())))
-            line.set_visibility(path in found)
+        for line, messages in found.items():
+            line.set_text("\n".join(messages))
+            line.set_visibility(bool(messages))
         if self._others is not None and not self._others.is_deleted:
             self._others.set_visibility(bool(rest))
             with self._others.clear():
                 for message in rest:
                     ui.label(message).classes("ts-fault")
 
-    def _nearest(self, path: Path) -> Path | None:
-        while path:
-            if path in self._lines:
-                return path
+    def _line_of(self, path: Path) -> ui.label | None:
+        """The place nearest to a key: beside its field, beside the column that it names, or beside what it is in."""
+        named = self.get(path)
+        if path not in self._lines and isinstance(named, str) and named in self._column_lines:
+            return self._column_lines[named]
+        while path and path not in self._lines:
             path = path[:-1]
-        return None
+        return self._lines.get(path)
 
     # -- telling -----------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from tablesafe.web.pages import compare, data, dimensions, method, result, rules
 from tablesafe.web.pages.grid import kind_css
-from tablesafe.web.pages.screen import Screen, step_of
+from tablesafe.web.pages.screen import CHANGED_ELSEWHERE, Screen, step_of
 from tablesafe.web.sessions import Session
 
 STEPS: dict[str, tuple[str, Callable[[Screen], None]]] = {
@@ -20,11 +20,14 @@ STEPS: dict[str, tuple[str, Callable[[Screen], None]]] = {
     "/compare": ("Compare", compare.page),
 }
 """The pages by their addresses, in the order in which people use them."""
+NEWS_S = 1.0
+"""How often a page looks whether another window has changed its job."""
 
 
 def build(session: Session) -> None:
     """Build the app for one open page of a session."""
     ui.page_title("tablesafe")
+    ui.query("main.q-page").props("role=none")  # the frame around all of it is not what the page is about
     ui.add_head_html('<link rel="stylesheet" href="/assets/app.css">')
     ui.add_head_html(f"<style>{kind_css()}</style>")
     ui.colors(primary="#0b5a8a", negative="#a33b00", positive="#00694d")
@@ -34,6 +37,7 @@ def build(session: Session) -> None:
         steps = _steps(screen)
         main = ui.element("main").classes("ts-main")
         with main:
+            _news(screen)
             pages = ui.sub_pages({path: _builder(screen, path, steps) for path in STEPS})
             pages.classes("w-full")
     ui.skip_link("Skip to the content", target=main)
@@ -57,6 +61,15 @@ def _builder(screen: Screen, path: str, steps: ui.refreshable) -> Callable[[], N
     return build_step
 
 
+def _news(screen: Screen) -> None:
+    """Say so when the same job is edited in another window, and offer to show it as it is now."""
+    with ui.element("div").classes("ts-faults ts-row").props("role=status") as box:
+        ui.label(CHANGED_ELSEWHERE)
+        ui.button("Show it as it is now", on_click=ui.navigate.reload).props("outline dense color=primary")
+    box.set_visibility(False)
+    ui.timer(NEWS_S, lambda: box.set_visibility(screen.outdated))
+
+
 def _header(screen: Screen) -> ui.refreshable:  # type: ignore[type-arg]
     with ui.element("header").classes("ts-header"):
         ui.link("tablesafe", "/").classes("ts-brand")
@@ -65,6 +78,8 @@ def _header(screen: Screen) -> ui.refreshable:  # type: ignore[type-arg]
         button = ui.button("Job file", icon="description").props("flat dense color=white aria-expanded=false")
     panel_box = ui.element("aside").classes("ts-job").props('aria-label="Job file"')
     button.on_click(lambda: _turn(panel_box, button))
+    for each in (button, panel_box):
+        each.on("keydown.escape", lambda: _turn(panel_box, button) if panel_box.visible else None)
     panel_box.set_visibility(False)
 
     @ui.refreshable

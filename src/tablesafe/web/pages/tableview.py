@@ -27,6 +27,19 @@ def ask(screen: Screen) -> Any:
     return answer
 
 
+def derive(screen: Screen) -> Any:
+    """What tells of a cell what an attacker derives of it."""
+
+    async def answer(view: Mapping[str, Any], cell: int) -> str:
+        try:
+            return str(await screen.compute(windows.derived, str(view["of"].get("run", "")), cell))
+        except TablesafeError as error:
+            screen.say(str(error).partition("\n")[0])
+            return ""
+
+    return answer
+
+
 class TableView:
     """A grid, or several that move together, under one set of choices."""
 
@@ -69,8 +82,9 @@ class TableView:
                         if len(views) > 1:
                             ui.html(name, tag="h3")
                         label = f"Table of {name}: arrow keys move, Enter folds"
+                        more = derive(self.screen) if "run" in view["of"] else None
                         self.grids.append(
-                            Grid(view, ask(self.screen), label=label, group="tables", narrow=len(views) > 1)
+                            Grid(view, ask(self.screen), more, label=label, group="tables", narrow=len(views) > 1)
                         )
             for grid in self.grids:
                 grid.peers = [other for other in self.grids if other is not grid]

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from tablesafe.equations import Integers, Mask
 from tablesafe.report.axis import Axis
-from tablesafe.report.layout import Layout
+from tablesafe.report.cells import OfficeCells, derives
+from tablesafe.report.layout import Layout, Window
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import problem_of, result_of
 
@@ -25,6 +27,10 @@ OPEN_AT_FIRST = 120
 """A hierarchy is unfolded level by level as long as no more lines than these show."""
 KEPT = 6
 """Layouts that are kept for the next window."""
+LONGEST_S = 10.0
+"""Seconds for what an attacker derives of one cell."""
+ASK = "Click on it, or go there with the arrow keys, for what an attacker derives"
+TOO_LONG = 'What an attacker derives takes long to find: set cells to "all" in the audit of the method, and run again'
 View = Mapping[str, Any]
 
 
@@ -36,7 +42,7 @@ def window(desk: Desk, view: View, span: Sequence[int]) -> dict[str, Any]:
     last, right = min(int(span[1]), first + MOST_LINES), min(int(span[3]), left + MOST_LINES)
     part = layout.window(down[first:last], across[left:right])
     text = part.truth if view.get("truth") else part.text
-    differs = _differing(desk, view, layout)
+    differs, told = _differing(desk, view, layout), _Told.of(desk, view, part)
     rows = _heads(layout.rows, part.rows, view, "row")
     for i, row in enumerate(rows):
         row["cells"] = [
@@ -44,7 +50,7 @@ def window(desk: Desk, view: View, span: Sequence[int]) -> dict[str, Any]:
                 text[i][j],
                 kind.css + (" ts-differs" if differs is not None and differs[part.cell[i, j]] else ""),
                 "" if text[i][j] == kind.sign else kind.sign,
-                part.hover(i, j),
+                *told.at(i, j),
             )
             for j, kind in enumerate(part.kind[i])
         ]
@@ -53,6 +59,53 @@ def window(desk: Desk, view: View, span: Sequence[int]) -> dict[str, Any]:
         "corner": " / ".join(filter(None, (layout.rows.name, layout.columns.name))),
         "count": [len(down), len(across)],
     }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is said of the cells of a window, with what was found on request."""
+
+    part: Window
+    may_be_asked: Mask
+    found: Mapping[int, str]
+
+    @classmethod
+    def of(cls, desk: Desk, view: View, part: Window) -> Self:
+        """The cells of a window; of runs only can more be asked."""
+        cells, shown = np.maximum(part.cell, 0), part.layout.view
+        asked = np.zeros(part.cell.shape, dtype=np.bool_)
+        if isinstance(shown, OfficeCells) and "run" in view["of"] and part.cell.size:
+            asked = shown.may_be_asked(cells) & (part.cell >= 0)
+        return cls(part, asked, _found(desk, view["of"].get("run", "")))
+
+    def at(self, i: int, j: int) -> tuple[str, int]:
+        """What to say of a cell, and its number if more can be found out about it, else −1."""
+        words = self.part.hover(i, j)
+        if not self.may_be_asked[i, j]:
+            return words, -1
+        cell = int(self.part.cell[i, j])
+        return (f"{words}\n{self.found[cell]}", -1) if cell in self.found else (f"{words}\n{ASK}", cell)
+
+
+def derived(desk: Desk, run: str, cell: int) -> str:
+    """What an attacker derives of a cell that is withheld to protect others, and all else that is said of it."""
+    from tablesafe.report.derived import derive
+
+    layout, findings = _whole(desk, {"run": run}), result_of(desk, run).findings
+    shown, one = layout.view, np.array([cell], dtype=np.int64)
+    if not isinstance(shown, OfficeCells) or not 0 <= cell < len(layout.table) or not shown.may_be_asked(one)[0]:
+        return ""
+    kept = _found(desk, run)
+    if cell not in kept:
+        ends = derive(findings, one, LONGEST_S)
+        kept[cell] = TOO_LONG if ends is None else derives(float(ends[0][0]), float(ends[1][0]), shown.decimals)
+    return "\n".join((layout.describe(cell), *shown.facts(cell), kept[cell]))
+
+
+def _found(desk: Desk, run: str) -> dict[int, str]:
+    """What was found on request about cells of a run."""
+    every: dict[str, dict[int, str]] = desk.loaded.setdefault("derived", {})
+    return every.setdefault(run, {})
 
 
 def about(desk: Desk, view: View) -> dict[str, Any]:

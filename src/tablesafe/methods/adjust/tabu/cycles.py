@@ -31,16 +31,19 @@ class Cycles:
         return len(self.start) - 1
 
     @classmethod
-    def of(cls, instance: Instance, random: np.random.Generator) -> Self | None:
+    def of(cls, instance: Instance, random: np.random.Generator, pool: int = POOL) -> Self | None:
         """A basis of all changes, and differences of its members that touch few cells; None where there is no basis."""
-        basis = _basis(instance)
-        if basis is None:
-            return None
-        pool = _combined(basis, random, POOL * basis.shape[1])
+        basis = basis_of(instance)
+        return None if basis is None else cls.beside(basis, random, pool)
+
+    @classmethod
+    def beside(cls, basis: sparse.csc_array, random: np.random.Generator, times: int) -> Self:
+        """A basis and up to so many times as many differences of its members."""
+        pool = _combined(basis, random, times * basis.shape[1])
         return cls(pool.indptr.astype(np.int64), pool.indices.astype(np.int64), pool.data.astype(np.int64))
 
 
-def _basis(instance: Instance) -> sparse.csc_array | None:
+def basis_of(instance: Instance) -> sparse.csc_array | None:
     """A whole basis of the changes of the cells that have room, a column each."""
     free = np.flatnonzero((instance.up > 0) | (instance.down > 0))
     matrix = sparse.csr_array(instance.matrix[:, free])

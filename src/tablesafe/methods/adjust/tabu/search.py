@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tablesafe.equations import Floats, Integers
 from tablesafe.errors import InvalidOption, SolverFailure
 from tablesafe.methods.adjust.instance import Instance, Way
+from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.measures import Group, groups_of
 from tablesafe.methods.adjust.repair import NoChange, repaired
@@ -52,6 +53,10 @@ class TabuSearch:
     random: np.random.Generator
     keep: Keep | None = None
     """Statistics whose limits hold on the way."""
+    stopped: bool = False
+    """Whether the user has interrupted it."""
+    best: tuple[float, Integers] = field(init=False, repr=False)
+    """The best change so far, and its measure."""
     data: Data = field(init=False, repr=False)
     space: dict[str, NDArray[Any]] = field(init=False, repr=False)
     _program: LeastChange = field(init=False, repr=False)
@@ -98,9 +103,20 @@ class TabuSearch:
 
     def run(self, starts: Sequence[Integers]) -> Integers:
         """The best change found from some feasible ones."""
-        states = [self._improved(start) for start in starts]
-        best = min(states, key=lambda pair: pair[0])
-        return self._turned(*best)
+        self.best = (np.inf, starts[0])
+        with until_interrupted(self):
+            for start in starts:
+                self._note(self._improved(start))
+            self._turned()
+            self._note(self._improved(self.best[1]))
+        return self.best[1]
+
+    def _note(self, found: tuple[float, Integers]) -> bool:
+        """Keep a change if it is better than the best; whether it clearly is."""
+        clearly = found[0] < self.best[0] - CLOSE
+        if found[0] < self.best[0]:
+            self.best = found
+        return clearly
 
     # -- improve ---------------------------------------------------------------------------------------------------
 
@@ -158,16 +174,16 @@ class TabuSearch:
 
     # -- tabu ------------------------------------------------------------------------------------------------------
 
-    def _turned(self, value: float, moves: Integers) -> Integers:
+    def _turned(self) -> None:
         """Turn targets round, the best of a few at a time, even when that is worse; and not back for a while."""
-        best, current, idle, since = (value, moves), moves, 0, 0
+        current, idle, since = self.best[1], 0, 0
         free = np.flatnonzero(self.instance.can_rise & self.instance.can_fall)
         until = np.zeros(len(self.instance.targets), dtype=np.int64)
         for iteration in range(self.tabu.iterations if free.size else 0):
             if self.left <= 0 or idle >= self.tabu.patience:
                 break
             idle, since = idle + 1, since + 1
-            turned = self._best_turn(current, free, until, iteration, best[0])
+            turned = self._best_turn(current, free, until, iteration, self.best[0])
             if turned is None or since > RESTART:
                 fresh, since = self._fresh(), 0
                 if fresh is None:
@@ -175,9 +191,8 @@ class TabuSearch:
                 value, current = fresh
             else:
                 value, current = turned
-            if value < best[0] - CLOSE:
-                best, idle, since = (value, current), 0, 0
-        return self._improved(best[1])[1]
+            if self._note((value, current)):
+                idle, since = 0, 0
 
     def _best_turn(
         self, moves: Integers, free: NDArray[np.intp], until: Integers, iteration: int, best: float

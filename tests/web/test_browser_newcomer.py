@@ -1,0 +1,128 @@
+"""A newcomer in a real browser: awkward names, several files at once, sheets, two windows, a narrow window."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import xlsxwriter
+from browsing import Visitor, firms
+
+PROBLEM = "0\n3\n0 9 9 s 0 20 0 0 0\n1 4 4 u 0 20 2 2 0\n2 5 5 s 0 20 0 0 0\n1\n0 3 : 0 (-1) 1 (1) 2 (1)\n"
+
+
+def column(visitor: Visitor, name: str) -> str:
+    """The line of a column in the list of columns."""
+    row = visitor.page.locator("table.ts-list tr").filter(has=visitor.page.get_by_role("rowheader", name=name))
+    return str(row.inner_text())
+
+
+def test_several_files_at_once_keep_their_names_and_the_first_is_the_source(visitor: Visitor, tmp_path: Path) -> None:
+    data = firms(tmp_path / "Umsätze & Co. 2025 (vorläufig).csv")
+    (tmp_path / "länder liste.csv").write_text("land,region\nX,North\nX,South\nY,West\n", encoding="utf-8")
+    (tmp_path / "nace.hrc").write_text("A\n@A01\n@A02\nB\n@B05\n@B06\nC\n@C10\n@C11\n")
+    visitor.upload(data, tmp_path / "länder liste.csv", tmp_path / "nace.hrc")
+    visitor.page.get_by_role("button", name="Remove nace.hrc").wait_for()
+    draft = tomllib.loads(visitor.job())
+    assert draft["source"]["file"] == data.name  # beside the same file, the shell runs the same job
+    visitor.step("Dimensions")
+    panel = visitor.page.locator(".q-tab-panel:visible")
+    assert "how the hierarchy is written" in panel.inner_text().lower()
+    visitor.choose("kind", "from a hierarchy file (.hrc)")
+    panel.locator(".ts-fault", has_text="names no file").first.wait_for()
+    assert visitor.page.get_by_role("link", name="Dimensions has errors").is_visible()
+    visitor.choose("hierarchy", "nace.hrc")
+    panel.get_by_text("10 codes").wait_for()
+    assert not panel.locator(".ts-fault:visible").count()
+    assert not visitor.complaints
+
+
+def test_what_only_the_work_finds_is_told_beside_the_column(visitor: Visitor, tmp_path: Path) -> None:
+    data = firms(tmp_path / "firms.csv")
+    data.write_text(re.sub(r",\d+\n", ",\n", data.read_text(), count=1))
+    visitor.upload(data)
+    visitor.step("Rules")
+    visitor.page.get_by_role("link", name="Data has errors").wait_for()
+    visitor.step("Data")
+    visitor.page.locator("table.ts-list .ts-fault:visible").wait_for()
+    told = column(visitor, "turnover")
+    assert "Column 'turnover' is empty at firms.csv, line 2 (1 record in all)." in told
+    assert "where = '\"turnover\" IS NOT NULL'" in told
+    visitor.page.get_by_text("Every option of the source").click()
+    visitor.write("where", '"turnover" IS NOT NULL')
+    visitor.step("Rules")
+    assert visitor.number() > 0
+
+
+def test_a_workbook_with_several_sheets_asks_for_one(visitor: Visitor, tmp_path: Path) -> None:
+    with xlsxwriter.Workbook(tmp_path / "firms.xlsx") as book:
+        book.add_worksheet("Read me").write_row(0, 0, ["nothing"])
+        sheet = book.add_worksheet("Data of 2025")
+        for at, line in enumerate(firms(tmp_path / "firms.csv").read_text().splitlines()):
+            *codes, value = line.split(",")
+            sheet.write_row(at, 0, [*codes, value if at == 0 else int(value)])
+    page = visitor.page
+    page.set_input_files("input[type=file]", str(tmp_path / "firms.xlsx"))
+    field = page.locator(".ts-field").filter(has=page.get_by_label("sheet", exact=True))
+    field.locator(".ts-fault", has_text="has 2 sheets: 'Read me', 'Data of 2025'").wait_for()
+    visitor.write("sheet", "Data of 2025")
+    page.get_by_role("combobox", name="What turnover is").wait_for()  # and its columns are guessed
+    assert tomllib.loads(visitor.job())["response"]["value"] == ["turnover"]
+    assert not page.locator(".ts-fault:visible").count()
+
+
+def test_two_windows_of_one_session_tell_each_other(visitor: Visitor, tmp_path: Path) -> None:
+    visitor.upload(firms(tmp_path / "firms.csv"))
+    visitor.step("Rules")
+    other = Visitor(visitor.page.context.new_page(), visitor.app)
+    other.page.goto(f"{visitor.app.home}/rules")
+    other.page.get_by_role("button", name="Remove rule 2").wait_for()
+    visitor.page.get_by_role("button", name="Remove rule 2").click()
+    news = other.page.get_by_text("The job was changed in another window.").first
+    news.wait_for()
+    assert not visitor.page.get_by_text("The job was changed in another window.").first.is_visible()
+    other.write("p", "20")  # of a rule that is not there any more
+    other.page.get_by_role("button", name="Show it as it is now").click()
+    other.page.get_by_role("button", name="Remove rule 2").wait_for(state="detached")
+    news.wait_for(state="hidden")
+    visitor.step("Method")
+    other.step("Method")
+    visitor.run()
+    section = other.page.locator('section[aria-label="run-1"]')
+    section.wait_for()  # what one window starts, the other shows
+    visitor.page.locator('section[aria-label="run-1"]').get_by_role(
+        "button", name=re.compile("Remove|Look")
+    ).first.wait_for()
+    visitor.page.get_by_role("button", name="Remove run-1").click()
+    section.wait_for(state="detached")
+    assert not [*visitor.complaints, *other.complaints]
+
+
+@pytest.mark.parametrize("width", [400, 700])  # a telephone; a window at 200 %
+def test_nothing_is_cut_off_in_a_narrow_window(visitor: Visitor, tmp_path: Path, width: int) -> None:
+    visitor.page.set_viewport_size({"width": width, "height": 800})
+    visitor.upload(firms(tmp_path / "firms.csv"))
+    for step in ("Data", "Dimensions", "Rules", "Method"):
+        visitor.step(step)
+        visitor.page.locator(".ts-field").first.wait_for()
+        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width, step
+    boxes = visitor.page.locator(".ts-field .ts-help:visible").evaluate_all("all => all.map(e => e.offsetWidth)")
+    assert min(boxes) > 120  # a help text that can be read
+
+
+def test_a_file_that_says_all_itself_leaves_nothing_to_do(visitor: Visitor, tmp_path: Path) -> None:
+    (tmp_path / "small.jj").write_text(PROBLEM)
+    page = visitor.page
+    page.set_input_files("input[type=file]", str(tmp_path / "small.jj"))
+    page.get_by_text("describes its cells itself").wait_for()
+    visitor.step("Dimensions")
+    assert page.get_by_text("there is nothing to do here").is_visible()
+    visitor.step("Rules")
+    assert page.get_by_text("says itself which cells are sensitive").is_visible()
+    page.get_by_role("button", name="Job file", exact=True).click()
+    panel = page.get_by_role("complementary", name="Job file")
+    panel.wait_for()
+    page.keyboard.press("Escape")
+    panel.wait_for(state="hidden")

@@ -217,7 +217,8 @@ def _filtered(frame: Any, where: str, texts: set[str], empty: Sequence[str]) -> 
     exposed = {}
     for column in named:
         text = _entry(column, empty)
-        exposed[column] = {"whole": text.cast("long"), "number": _number(text), "text": text}.get(
+        as_it_is = functions.when(text.isNotNull(), _column(column))  # blanks around a code stay, as everywhere else
+        exposed[column] = {"whole": text.cast("long"), "number": _number(text), "text": as_it_is}.get(
             kinds.get(column, ""), _column(column)
         )
     condition = functions.expr(in_spark_words(where))

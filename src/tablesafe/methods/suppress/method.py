@@ -258,12 +258,14 @@ class Suppress:
         return safe
 
     def _sparing(self, problem: Problem, search: Search, found: Mask, safe: Mask) -> Mask:
-        """The safe pattern without what repair has made needless; whole groups are not taken apart."""
-        if (safe == found).all():
+        """The safe pattern without what repair has made needless; whole groups are not taken apart.
+
+        Each thing taken back is audited: where the pattern was found in parts, one audit takes longer than that gains.
+        """
+        if (safe == found).all() or self._in_parts(len(found)):
             return safe
         search.extend(self.time_limit_s * (1 - SEARCHING))
-        given = found if self._in_parts(len(found)) else search.instance.forced
-        return thinned(search, given, safe, self._judge(problem))
+        return thinned(search, search.instance.forced, safe, self._judge(problem))
 
     def _judge(self, problem: Problem) -> Judge:
         """The audit that the pattern has to pass."""

@@ -58,7 +58,7 @@ def modular(
     """A pattern that protects every target of an instance; raises CannotProtect for the first that none protects.
 
     With a guard, against single respondents too, as far as that can be. Second thoughts take `seconds` of work in all,
-    or half as much as the first ones; an interrupt ends them. `report` is told the cost and a bound on it.
+    or a quarter as much as the first ones; an interrupt ends them. `report` is told the cost and a bound on it.
     """
     if not len(instance.level):
         return instance.forced.copy()
@@ -124,7 +124,7 @@ class Modular:
 
     def clean_up(self, seconds: float) -> None:
         """Publish again what is not needed, the most costly cells and whatever stands in their subtables."""
-        end = self._spent + max(seconds, self._spent / 2)
+        end = self._spent + max(seconds, self._spent / 4)
         for _ in range(PASSES):
             before = self._cost()
             self._clean(self._costly(), end - self._spent)

@@ -33,7 +33,8 @@ FEW = 0.75
 """Share of the cells to choose from below which it is worth starting again with these alone: at once, and at the end of
 the relaxation."""
 POLISHING = 0.2
-"""Share of the time of the bound that goes into making a pattern of its relaxation."""
+A_MOMENT = 0.3
+"""Share of the time of the bound that goes into making a pattern of its relaxation; seconds that it has in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def _pursue(master: _Master, *, patience: int, insist: bool, soon: bool) -> None
 def _polishing(search: Search, *, soon: bool) -> Callable[[], float]:
     """How long a pattern may be made better: as long as it helps, or for a share of the time since now."""
     begin = search.solver.work.spent
-    return lambda: POLISHING * (search.solver.work.spent - begin) if soon else np.inf
+    return lambda: max(A_MOMENT, POLISHING * (search.solver.work.spent - begin)) if soon else np.inf
 
 
 def _choose(master: _Master, *, patience: int, soon: bool) -> None:

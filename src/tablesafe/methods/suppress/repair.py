@@ -22,7 +22,7 @@ from tablesafe.equations import Integers, Mask
 from tablesafe.errors import SolverFailure
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
-from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, ledger_of
+from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, GUARDED, ledger_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
 from tablesafe.release import Release
@@ -133,10 +133,13 @@ def _against_insiders(instance: Instance, found: Sequence[Insider], lists: Lists
     below what it has there itself.
     """
     ledger = ledger_of(instance, np.arange(len(found)), None)
-    efforts = EFFORTS if len(found) <= FEW else EVERYTHING
-    for target, insider in enumerate(found):
-        ledger.watched_by(_seen_by(insider.members, lists, value))
-        ledger.protect_all([target], efforts=efforts, strict=frozenset([target]))
+    left = list(range(len(found)))
+    for efforts in (GUARDED, EFFORTS if len(found) <= FEW else EVERYTHING):
+        failed = []
+        for target in left:
+            ledger.watched_by(_seen_by(found[target].members, lists, value))
+            failed += ledger.protect_all([target], efforts=efforts, strict=frozenset([target]))
+        left = failed
     return instance.forced | ledger.used
 
 

@@ -11,6 +11,7 @@ WIDE, HIGH, LEFT, RIGHT, TOP, LOW = 460, 170, 8, 84, 30, 24
 BLUE, ORANGE, SOFT = "#0072B2", "#D55E00", "#55606e"
 MOST_DOTS = 40
 """Answers that get a mark each; of more, only the last."""
+ENDLESS = 1e300
 LABEL = 13.0
 """How far apart the two numbers at the right must be to be read."""
 Places = list[tuple[float, float]]
@@ -33,7 +34,7 @@ def curve(history: Sequence[Point], now: float | None = None, since: float = 0.0
 
     def at(points: Places) -> Places:
         across, down = WIDE - LEFT - RIGHT, HIGH - LOW - TOP - 8
-        return [(LEFT + across * x / end, TOP + down * (high - y) / (high - low)) for x, y in points]
+        return [(LEFT + across * x / end, TOP + down * ((high - y) / (high - low))) for x, y in points]
 
     cost, proven = best[-1][1], bound[-1][1] if bound else None
     words, proof = _words(cost, proven), "┅▲ proven bound" if bound else "no bound is proven"
@@ -52,8 +53,8 @@ def curve(history: Sequence[Point], now: float | None = None, since: float = 0.0
 
 
 def _proves(bound: float) -> bool:
-    """Whether a bound says anything: that nothing costs less than nothing is no proof."""
-    return math.isfinite(bound) and bound > 0
+    """Whether a bound says anything: that nothing costs less than nothing is no proof, nor is a number without end."""
+    return 0 < bound < ENDLESS
 
 
 def _rising(points: Places) -> Places:

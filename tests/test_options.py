@@ -162,7 +162,7 @@ def drawn(kind: type[Any]) -> list[str]:
 
     async def draw() -> list[str]:
         draft = {"part": {name: {} for name, _ in tables_inside(kind)}}
-        workspace: Any = SimpleNamespace(draft=draft, files={}, check=list)
+        workspace: Any = SimpleNamespace(draft=draft, files={}, check=list, version=0)
         with Client(page("/form"), request=None) as client:
             fields(Screen(workspace, SimpleNamespace()), form_of(kind), ("part",))  # type: ignore[arg-type]
             found = [str(getattr(e, "text", "") or e.props.get("label") or "") for e in client.layout.descendants()]

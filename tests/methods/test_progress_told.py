@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -100,7 +99,7 @@ def test_an_interrupt_keeps_the_best_pattern_of_views() -> None:
     def stop(cost: float, bound: float) -> None:
         told.append(cost)
         if len(told) == 1:
-            signal.raise_signal(signal.SIGINT)
+            raise KeyboardInterrupt
 
     problem = views(9, 6)
     with pytest.warns(UserWarning, match="best pattern so far"):

@@ -265,7 +265,7 @@ def test_where_empty_cells_are_left_out_a_published_zero_is_no_true_zero() -> No
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The user presses Ctrl-C during the first integer program."""
 
-    def solve(self: StepProgram, clock: object, start: object = None, *, gap: float = 0.0) -> Answer:
+    def solve(self: StepProgram, clock: object, start: object = None, **options: object) -> Answer:
         return Answer(SolveStatus.FAILED, None, -np.inf, interrupted=True)
 
     monkeypatch.setattr(StepProgram, "solve", solve)

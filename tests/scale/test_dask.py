@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +50,15 @@ def workers() -> Iterator[Cluster]:
     """Two worker processes of this machine for all tests of this file."""
     with cluster(2, None, None, None) as made:
         yield made
+
+
+@pytest.mark.parametrize("page", ["info/main/workers.html", "json/counts.json", "metrics", "status"])
+def test_workers_of_this_machine_show_no_pages(workers: Cluster, page: str) -> None:
+    """Dask's own pages have no key, and an address that everybody on the machine can open."""
+    port = workers._client.scheduler_info()["services"]["dashboard"]
+    assert port != 8787  # two runs at once are no reason for a warning
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=20)
 
 
 @contextmanager

@@ -57,13 +57,14 @@ def test_a_stop_before_the_search_waits_for_its_first_answer(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("module", "function"), KEEPERS.items())
 def test_a_stop_knows_where_a_search_keeps_its_answer(module: str, function: str) -> None:
-    """The functions that it looks for are there, and are, or are called in, a `try` that waits for the interrupt."""
+    """The functions that it looks for are there, and wait for the interrupt, or are called where it is waited for."""
     tree = ast.parse(Path(import_module(module).__file__ or "").read_text(encoding="utf-8"))
     assert function in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     waiting = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, ast.Try) and any(ast.unparse(h.type or h) == "KeyboardInterrupt" for h in node.handlers)
+        if (isinstance(node, ast.Try) and any(ast.unparse(h.type or h) == "KeyboardInterrupt" for h in node.handlers))
+        or (isinstance(node, ast.With) and "until_interrupted(" in ast.unparse(node.items[0]))
     ]
     own = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function]
     inside = any(node in list(ast.walk(own[0])) for node in waiting)

@@ -20,6 +20,8 @@ import tablesafe
 from tablesafe.errors import InvalidOption, MissingExtra
 from tablesafe.scratch import private_folder
 
+NO_PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+"""Dask shows its tasks to everybody on the machine, on pages without a key, unless it is told to have none."""
 CONNECT_S = 30.0
 PING_S = 5.0
 """Seconds in which a scheduler must answer: at first, and later."""
@@ -184,11 +186,15 @@ def _local(distributed: Any, workers: int | None, private: Path) -> Iterator[Any
         security = distributed.Security.temporary()
     except ImportError as error:
         raise MissingExtra("Encryption between this process and the workers", "dask") from error
-    made = distributed.LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
-        security=security, protocol="tls://", local_directory=str(private), memory_limit=0,
-        silence_logs=logging.CRITICAL,
-    )  # fmt: skip
+    from dask import config
+
+    with config.set(NO_PAGES):
+        made = distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+            security=security, protocol="tls://", local_directory=str(private), memory_limit=0,
+            silence_logs=logging.CRITICAL,
+        )  # fmt: skip
     try:
         yield made
     finally:

@@ -268,12 +268,16 @@ def _both(one: Listener, other: Listener) -> Listener:
     return listen
 
 
+def _told(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:,.6g}"
+
+
 def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
     """The method with what it reads from files, which it does not touch itself, and with somebody to report to."""
 
     def progress(cost: float, bound: float) -> None:
-        gap = f", at least {bound:,.6g} (gap {(cost - bound) / cost:.1%})" if 0 < bound <= cost else ""
-        detail = f": cost {cost:,.6g}{gap}"
+        gap = f", at least {_told(bound)} (gap {(cost - bound) / cost:.1%})" if 0 < bound <= cost else ""
+        detail = f": cost {_told(cost)}{gap}"
         listen(Event("protect", message, detail=detail, incumbent=cost, bound=bound))
 
     message = f"Protecting {len(problem.sensitive):,} sensitive cells"

@@ -20,7 +20,7 @@ import tablesafe
 from tablesafe.errors import InvalidOption, MissingExtra
 from tablesafe.scratch import private_folder
 
-NO_PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 """Dask shows its tasks to everybody on the machine, on pages without a key, unless it is told to have none."""
 CONNECT_S = 30.0
 PING_S = 5.0

@@ -22,7 +22,7 @@ from tablesafe.equations import Integers, Mask
 from tablesafe.errors import SolverFailure
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
-from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, GUARDED, ledger_of
+from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, GUARDED, SECOND_THOUGHTS, ledger_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
 from tablesafe.release import Release
@@ -30,6 +30,8 @@ from tablesafe.release import Release
 ROUNDS = 30
 FEW = 20
 """Insiders for whom, one by one, the whole table is looked at where its surroundings do not help."""
+MANY = 200
+"""Insiders from which on each is content with the first way that is found near it."""
 
 
 def repaired(
@@ -134,13 +136,20 @@ def _against_insiders(instance: Instance, found: Sequence[Insider], lists: Lists
     """
     ledger = ledger_of(instance, np.arange(len(found)), None)
     left = list(range(len(found)))
-    for efforts in (GUARDED, EFFORTS if len(found) <= FEW else EVERYTHING):
+    for efforts in _efforts(len(found)):
         failed = []
         for target in left:
             ledger.watched_by(_seen_by(found[target].members, lists, value))
             failed += ledger.protect_all([target], efforts=efforts, strict=frozenset([target]))
         left = failed
     return instance.forced | ledger.used
+
+
+def _efforts(insiders: int) -> tuple[int, ...]:
+    """How wide to look for one insider after another: the more there are, the less for each, as long as that helps."""
+    if insiders > MANY:
+        return SECOND_THOUGHTS, GUARDED, EVERYTHING
+    return (EVERYTHING if insiders > FEW else EFFORTS,)
 
 
 def _seen_by(members: Members, lists: Lists, value: Integers) -> Guard:

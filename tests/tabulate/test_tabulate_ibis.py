@@ -161,6 +161,18 @@ def test_codes_written_in_two_ways_are_one() -> None:
         assert_same(tabulate(frame, **options), tabulate(frame, engine="ibis", **options))
 
 
+def test_a_respondent_of_two_small_holdings_is_counted_once() -> None:
+    """Neither holding is kept by name, and each lives in one cell: the respondent is one all the same."""
+    frame = pl.DataFrame(
+        {"x": ["A", "A", "A", "B", "B"], "f": ["u", "v", "w", "u", "z"], "g": ["p", "r", "r", "q", "s"],
+         "v": [1, 50, 40, 2, 60]}
+    )  # fmt: skip
+    options: dict[str, Any] = {"dimensions": ["x"], "value": "v", "respondent": "f", "holding": "g", "largest": 1}
+    ours, theirs = tabulate(frame, **options), tabulate(frame, engine="ibis", **options)
+    assert_same(ours, theirs)
+    assert sorted(np.asarray(theirs.count).tolist()) == [2, 3, 4]
+
+
 @pytest.mark.parametrize("source", [records, lambda: records().to_pandas(), lambda: records().to_arrow()])
 def test_frames_through_ibis(source: Callable[[], Any]) -> None:
     options: dict[str, Any] = {"dimensions": DIMENSIONS, "value": "home", "respondent": "firm", "missing": "drop"}

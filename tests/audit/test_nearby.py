@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from tablesafe.audit.exact import denominators
+from tablesafe.audit.moves import _exact_or_none
 from tablesafe.audit.nearby import Nearby
 from tablesafe.equations import Floats
 
@@ -70,3 +71,11 @@ def test_a_move_near_a_cell_is_the_shortest() -> None:
 def test_denominators_are_read_off_the_values() -> None:
     assert 7 * 9 in denominators(np.array([1 / 7, 2 / 9, 3.0]))
     assert list(denominators(np.array([0.5, 2.0])))[-1] == 12
+
+
+def test_a_move_counts_only_if_it_is_exact() -> None:
+    """It keeps every sum in whole numbers, within its bounds; what is only nearly so is none."""
+    matrix, room = sparse.csr_array(np.array([[1, 1, 0], [0, 1, 1]])), np.full(3, 2.0)
+    assert _exact_or_none(matrix, np.array([1 / 3, -1 / 3, 1 / 3]), -room, room) is not None
+    assert _exact_or_none(matrix, np.array([1.0, -1.0, 0.9]), -room, room) is None
+    assert _exact_or_none(matrix, np.array([1.0, -1.0, 1.0]), -room, room / 4) is None

@@ -164,3 +164,17 @@ def test_all_that_have_no_room_are_named_at_once() -> None:
     problem = Problem(table, sensitivity=Sensitivity.of(mask, 1.0), frozen=~mask)
     with pytest.raises(InvalidProblem, match=r"for reasons of their own, for \(r=[ab], c=[xy]\)\."):
         Suppress().protect(problem)
+
+
+def test_what_is_far_away_counts_too() -> None:
+    """A chain of sums: only its last cell, ten steps away, keeps the first where it is."""
+    links = [f"t{i} = x{i} + x{i + 1}" for i in range(10)]
+    table = Table.from_equations(links, {f"x{i}": 10 for i in range(11)} | {f"t{i}": 20 for i in range(10)})
+    totals = table.value == 20
+    names = [table.describe(cell) for cell in range(len(table))]
+    first, last = (next(i for i, name in enumerate(names) if one in name) for one in ("x0", "x10"))
+    mask = np.arange(len(table)) == first
+    problem = Problem(table, sensitivity=Sensitivity.of(mask, 2.0), frozen=totals | (np.arange(len(table)) == last))
+    for sign in (-1, 1):
+        assert Obstacles(problem, zeros=False).reach(Demand(first, sign, 2.0)) == 0
+        assert Obstacles(problem.replace(frozen=totals), zeros=False).reach(Demand(first, sign, 2.0)) == 2

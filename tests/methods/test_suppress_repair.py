@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
 import numpy as np
 import polars as pl
 import pytest
 
 import tablesafe as ts
 from tablesafe.audit.audit import audit
+from tablesafe.audit.knowledge import Lists
+from tablesafe.methods.suppress import insiders as parts
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
-from tablesafe.methods.suppress.repair import _again, repaired
+from tablesafe.methods.suppress.repair import _again, _opened, repaired
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 
@@ -68,3 +73,52 @@ def test_looking_again_at_what_was_open_says_what_the_whole_audit_says(seed: int
         again = _again(problem, more, first, None)
         whole = audit(problem, Release.from_suppression(problem, more), exact=False, certify=False)
         assert {opening.cell for opening in again.open} == {opening.cell for opening in whole.open}
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of the tests are large enough to be taken apart."""
+    monkeypatch.setattr(parts, "SIZES", (20, 40, 70))
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("seed", range(6))
+def test_large_tables_are_repaired_in_parts_and_safe(seed: int) -> None:
+    problem = firms(seed)
+    found = ts.Suppress(time_limit_s=2, insiders=False, unions=False).protect(problem).suppressed
+    instance = Instance.of(demanded(problem, 0.0, {}), problem.cost, zeros=False)
+    assert len(instance) > parts.SIZES[-1]
+    pattern = repaired(problem, instance, found)
+    assert audit(problem, Release.from_suppression(problem, pattern)).safe
+    assert (pattern >= found).all()
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("seed", range(6))
+def test_whoever_a_part_was_found_for_learns_too_much_no_longer(seed: int) -> None:
+    problem = firms(seed)
+    found = ts.Suppress(time_limit_s=2, insiders=False, unions=False).protect(problem).suppressed
+    instance = Instance.of(demanded(problem, 0.0, {}), problem.cost, zeros=False)
+    before = audit(problem, Release.from_suppression(problem, found), exact=False, certify=False).insiders
+    assert before is not None
+    asked, whose = parts.asked_by([one for one in before.every if one.certain], instance, problem)
+    lists = Lists.of(problem.table)
+    assert lists is not None
+    opened = _opened(asked, found, 0)
+    pattern, left = parts._in_parts(whose, opened, lists, problem.table.integers, None)
+    assert len(left) < len(whose)
+    still_asked = {(whose[target].cell, whose[target].members) for target in left.tolist()}
+    after = audit(problem, Release.from_suppression(problem, pattern), exact=False, certify=False).insiders
+    assert after is not None
+    served = {(one.cell, one.members) for one in whose} - still_asked
+    assert served
+    assert not served & {(one.cell, one.members) for one in after.every if one.certain}
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_the_repair_is_the_same_whoever_does_the_work() -> None:
+    problem = firms(1)
+    found = ts.Suppress(time_limit_s=2, insiders=False, unions=False).protect(problem).suppressed
+    instance = Instance.of(demanded(problem, 0.0, {}), problem.cost, zeros=False)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        assert (repaired(problem, instance, found) == repaired(problem, instance, found, executor=pool)).all()

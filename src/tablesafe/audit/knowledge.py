@@ -90,6 +90,23 @@ class Lists:
         shadow = kept is not None and SHADOW in table.columns
         return cls(np.where(used, names, -1), own, told, unlisted, nobody, negative, shadow)
 
+    def listings(self, members: Members) -> tuple[NDArray[np.intp], Floats, Integers]:
+        """The table's cells that list a member: what the members add to each, and how many of them it lists."""
+        names, cells, places = self._by_identity
+        spans = [slice(*np.searchsorted(names, [member, member + 1])) for member in members]
+        cell = np.concatenate([cells[:0], *(cells[span] for span in spans)])
+        place = np.concatenate([places[:0], *(places[span] for span in spans)])
+        found, where = np.unique(cell, return_inverse=True)
+        own = np.bincount(where, self.own[cell, place], len(found)).astype(np.float64)
+        return found, own, np.bincount(where, minlength=len(found)).astype(np.int64)
+
+    @cached_property
+    def _by_identity(self) -> tuple[Integers, NDArray[np.intp], NDArray[np.intp]]:
+        """Every listing sorted by identity: the identity, the table's cell, the place."""
+        cell, place = np.nonzero(self.who >= 0)
+        order = np.argsort(self.who[cell, place], kind="stable")
+        return self.who[cell, place][order], cell[order], place[order]
+
 
 def _same_people(table: Table, nameless: Integers, own: Floats, everyone: Integers, names: Integers) -> Integers:
     """One number for nameless contributors who must be the same.
@@ -132,18 +149,12 @@ class Knowledge:
     system: System = field(repr=False)
     lists: Lists = field(repr=False)
     size: int
-    by_identity: tuple[Integers, NDArray[np.intp], NDArray[np.intp]] = field(repr=False)
-    """Every listing sorted by identity: the identity, the table's cell, the place."""
 
     @classmethod
     def of(cls, system: System, size: int) -> Self | None:
         """The knowledge that a table's lists imply; None when the table lists nobody and tells no counts."""
         lists = Lists.of(system.table)
-        if lists is None:
-            return None
-        cell, place = np.nonzero(lists.who >= 0)
-        order = np.argsort(lists.who[cell, place], kind="stable")
-        return cls(system, lists, size, (lists.who[cell, place][order], cell[order], place[order]))
+        return None if lists is None else cls(system, lists, size)
 
     @cached_property
     def who(self) -> Integers:
@@ -185,19 +196,9 @@ class Knowledge:
         """What the contributors that are not listed have together."""
         return np.asarray(np.maximum(self.system.truth - self.own.sum(axis=1), 0.0))
 
-    def listings(self, members: Members) -> tuple[NDArray[np.intp], Floats, Integers]:
-        """The table's cells that list a member: what the members add to each, and how many of them it lists."""
-        names, cells, places = self.by_identity
-        spans = [slice(*np.searchsorted(names, [member, member + 1])) for member in members]
-        cell = np.concatenate([cells[:0], *(cells[span] for span in spans)])
-        place = np.concatenate([places[:0], *(places[span] for span in spans)])
-        found, where = np.unique(cell, return_inverse=True)
-        own = np.bincount(where, self.lists.own[cell, place], len(found)).astype(np.float64)
-        return found, own, np.bincount(where, minlength=len(found)).astype(np.int64)
-
     def seen_by(self, members: Members) -> tuple[NDArray[np.intp], Floats, Mask]:
         """The unknown cells that list a member: the least that the members know to be there, and which they know."""
-        cell, own, listed = self.listings(members)
+        cell, own, listed = self.lists.listings(members)
         at = np.minimum(np.searchsorted(self.system.cells, cell), len(self.system) - 1)
         here = self.system.cells[at] == cell
         at, own, listed = at[here], own[here], listed[here]
@@ -208,7 +209,7 @@ class Knowledge:
     def least(self, members: Members) -> Floats:
         """What members are known to have in each cell of the table: in a total no less than in its parts."""
         has = np.zeros(len(self.system.table))
-        cell, own, _ = self.listings(members)
+        cell, own, _ = self.lists.listings(members)
         has[cell] = own
         totals, parts = self._parts
         while True:
@@ -238,7 +239,7 @@ class Knowledge:
     def _guess_of(self, member: int) -> Floats:
         lists, table = self.lists, self.system.table
         guess: Floats = lists.unlisted[self.system.cells]
-        cell, own, _ = self.listings((member,))
+        cell, own, _ = self.lists.listings((member,))
         has, listed = np.zeros(len(table)), np.zeros(len(table), dtype=np.bool_)
         has[cell], listed[cell] = own, True
         at, row = self._parents

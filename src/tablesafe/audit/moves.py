@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.audit.exact import NEAR, denominators, row_sums
-from tablesafe.audit.nearby import SIZES, Nearby, Surroundings
+from tablesafe.audit.nearby import SIZES, WIDE, Nearby, Surroundings
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Integers
@@ -168,7 +168,7 @@ class Moves:
             return abs(value / float(self._divisor[cell]))
         if ended == local.UNBOUNDED:
             return np.inf
-        for near in self._surroundings(cell):
+        for near in self._surroundings(cell, (*SIZES, WIDE) if exactly else SIZES):
             far, decided = self._near.reach(near, cell, sign, *_bounds(room, other, near.cells))
             if decided or (not exactly and np.isfinite(far) and len(near.cells) == SIZES[-1]):
                 return far
@@ -238,10 +238,10 @@ class Moves:
         cells = self._order[_ranges(self._start[forms], length)]
         return Move(cells, np.repeat(by, length) / self._divisor[cells])
 
-    def _surroundings(self, cell: int) -> Iterator[Surroundings]:
+    def _surroundings(self, cell: int, sizes: tuple[int, ...]) -> Iterator[Surroundings]:
         """Ever more cells around one, as long as there are more."""
         before = 0
-        for most in SIZES:
+        for most in sizes:
             near = self._near.around(cell, most)
             if len(near.cells) > before:
                 yield near
@@ -249,7 +249,7 @@ class Moves:
 
     def _nearby(self, room: Room, cell: int, by: float, other: Limits) -> Move | None:
         """The shortest move among the cells around, if it is exact."""
-        for near in self._surroundings(cell):
+        for near in self._surroundings(cell, SIZES):
             lower, upper = _bounds(room, other, near.cells)
             values = self._near.shortest(near, cell, by, lower, upper)
             if values is None:
@@ -257,7 +257,7 @@ class Moves:
             at = int(np.searchsorted(near.cells, cell))
             lower[at], upper[at] = min(by, 0.0), max(by, 0.0)
             moved = np.flatnonzero(np.abs(values) > 1e-9)
-            rows = sparse.csr_array(self.system.matrix[near.every][:, near.cells[moved]].astype(np.int64))
+            rows = sparse.csr_array(near.matrix[:, moved].astype(np.int64))
             exact = _exact_or_none(rows, values[moved], lower[moved], upper[moved])
             if exact is not None:
                 return Move(near.cells[moved], exact)

@@ -8,16 +8,19 @@ sums around it forbid, all of them forbid.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats
-from tablesafe.solve.small import SmallSolver, columns_of
+from tablesafe.equations import Floats, Mask
+from tablesafe.solve.small import Columns, SmallSolver, columns_of
 
 SIZES = (600, 2_000)
 """Cells to look at before the whole component is."""
+WIDE = 10_000
+"""The same where the component has to be looked at otherwise, at any price."""
 FAR = 1e6
 """No cell needs to move further than this many times as far as the one in question."""
 CLOSE = 1e-9
@@ -25,11 +28,18 @@ CLOSE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """Some cells around one, the sums that hold no others, and all sums they stand in."""
+    """Some cells around one, and every sum that they stand in."""
 
     cells: NDArray[np.intp] = field(repr=False)
-    sums: NDArray[np.intp] = field(repr=False)
-    every: NDArray[np.intp] = field(repr=False)
+    matrix: sparse.csr_array = field(repr=False)
+    """The sums, over these cells."""
+    whole: Mask = field(repr=False)
+    """Which sums hold no other cells."""
+
+    @cached_property
+    def up_and_down(self) -> sparse.csc_array:
+        """The sums with each cell twice, for what it rises and what it falls."""
+        return sparse.csc_array(sparse.hstack([self.matrix, -self.matrix], format="csc"))
 
 
 class Nearby:
@@ -38,12 +48,20 @@ class Nearby:
     def __init__(self, matrix: sparse.csr_array) -> None:
         self._rows, self._columns = sparse.csr_array(matrix), sparse.csc_array(matrix)
         self._solver = SmallSolver()
+        self._kept: dict[tuple[int, int], Surroundings] = {}
+        """What is around the cell that was looked at last: for one insider after another it is the same."""
 
     def around(self, cell: int, most: int) -> Surroundings:
         """The cells within ever more steps from sum to sum, so many at most; of the last step, those most tied in."""
+        if (cell, most) not in self._kept:
+            self._kept = {key: near for key, near in self._kept.items() if key[0] == cell}
+            self._kept[cell, most] = self._gathered(cell, most)
+        return self._kept[cell, most]
+
+    def _gathered(self, cell: int, most: int) -> Surroundings:
         cells = np.array([cell])
         while True:
-            every = self._sums_of(cells)
+            every = np.unique(self._columns[:, cells].indices)
             beside, met = np.unique(self._rows[every].indices, return_counts=True)
             new = ~np.isin(beside, cells)
             if not new.any() or len(cells) == most:
@@ -51,12 +69,8 @@ class Nearby:
             tied = met[new] / np.diff(self._columns.indptr)[beside[new]]
             ring = beside[new][np.argsort(-tied, kind="stable")[: most - len(cells)]]
             cells = np.sort(np.concatenate([cells, ring.astype(np.intp)]))
-        inside = self._columns[:, cells].tocsr()[every]
-        whole = np.diff(inside.indptr) == np.diff(self._rows.indptr)[every]
-        return Surroundings(cells, every[whole], every)
-
-    def _sums_of(self, cells: NDArray[np.intp]) -> NDArray[np.intp]:
-        return np.unique(self._columns[:, cells].indices).astype(np.intp)
+        inside = sparse.csr_array(self._columns[:, cells].tocsr()[every])
+        return Surroundings(cells, inside, np.diff(inside.indptr) == np.diff(self._rows.indptr)[every])
 
     def shortest(self, near: Surroundings, cell: int, by: float, lower: Floats, upper: Floats) -> Floats | None:
         """A move of the cell by so much that moves the others as little as can be, all else fixed; None without one.
@@ -64,14 +78,12 @@ class Nearby:
         Bounds are those of the cells near; the cell itself may move in any case.
         """
         n, far = len(near.cells), abs(by)
-        part = self._columns[:, near.cells].tocsr()[near.every].tocsc()
         at = int(np.searchsorted(near.cells, cell))
         up, down = np.minimum(upper / far, FAR), np.minimum(-lower / far, FAR)
         top, low, cost = np.concatenate([up, down]), np.zeros(2 * n), np.ones(2 * n)
         moving, resting = (at, at + n) if by > 0 else (at + n, at)
         top[resting], top[moving], low[moving] = 0.0, 1.0, 1.0
-        both = sparse.csc_array(sparse.hstack([part, -part]))
-        answer = self._solver.minimise(cost, low, top, columns_of(both.indptr, both.indices, both.data, both.shape[0]))
+        answer = self._solver.minimise(cost, low, top, _columns(near.up_and_down))
         return None if answer is None else (answer.x[:n] - answer.x[n:]) * far
 
     def reach(self, near: Surroundings, cell: int, sign: int, lower: Floats, upper: Floats) -> tuple[float, bool]:
@@ -79,17 +91,20 @@ class Nearby:
 
         Not a number where that is not known.
         """
-        least = self._furthest(near, near.every, cell, sign, lower, upper)
+        least = self._furthest(near, near.matrix, cell, sign, lower, upper)
         if np.isnan(least):
             return least, False
-        most = self._furthest(near, near.sums, cell, sign, lower, upper)
+        most = self._furthest(near, near.matrix[near.whole], cell, sign, lower, upper)
         return least, bool(least >= most * (1 - CLOSE) - CLOSE)
 
-    def _furthest(self, near: Surroundings, sums: NDArray[np.intp], cell: int, sign: int,
+    def _furthest(self, near: Surroundings, sums: sparse.csr_array, cell: int, sign: int,
                   lower: Floats, upper: Floats) -> float:  # fmt: skip
         """How far the cell can move while some sums hold."""
-        part = self._columns[:, near.cells].tocsr()[sums].tocsc()
         cost = np.zeros(len(near.cells))
         cost[np.searchsorted(near.cells, cell)] = -sign
-        answer = self._solver.minimise(cost, lower, upper, columns_of(part.indptr, part.indices, part.data, len(sums)))
+        answer = self._solver.minimise(cost, lower, upper, _columns(sparse.csc_array(sums)))
         return np.nan if answer is None else abs(answer.objective)
+
+
+def _columns(matrix: sparse.csc_array) -> Columns:
+    return columns_of(matrix.indptr, matrix.indices, matrix.data, matrix.shape[0])

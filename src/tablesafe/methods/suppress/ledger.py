@@ -49,7 +49,8 @@ def work(part: Part) -> Outcome:
     ledger = Ledger(part)
     for held in part.held:
         ledger.add(held)
-    failed = ledger.protect_all(part.pending)
+    strict = frozenset(part.pending) if part.strict else frozenset()
+    failed = ledger.protect_all(part.pending, strict=strict)
     for cell in part.doubtful:
         if ledger.seconds > part.seconds:
             break

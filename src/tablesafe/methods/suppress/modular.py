@@ -11,9 +11,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 
 import numpy as np
-from scipy import sparse
 
 from tablesafe.equations import Integers, Mask
 from tablesafe.methods.suppress.guard import Guard
@@ -223,28 +223,18 @@ class Modular:
         core = np.union1d(core, own_uses)
         price = np.where(self._uses > 0, 0.0, instance.cost)
         inside = region(instance, core, price, max(size, len(core)))
-        place = np.full(len(instance), -1, dtype=np.int64)
-        place[inside] = np.arange(len(inside))
-        others = self._uses[inside] - np.bincount(place[own_uses], minlength=len(inside))
-        columns = sparse.csc_array(instance.columns[:, inside])
-        used = np.flatnonzero(np.bincount(columns.indices, minlength=columns.shape[0]))
+        others = self._uses.copy()
+        np.subtract.at(others, own_uses, 1)
         local = {int(target): i for i, target in enumerate(targets.tolist())}
-        part = Part(
-            rows=sparse.csr_array(sparse.csr_array(columns)[used]),
-            cost=instance.cost[inside],
-            withheld=instance.forced[inside] | (others > 0),
-            up=instance.up[inside],
-            down=instance.down[inside],
-            cell=place[instance.cell[targets]],
-            sign=instance.sign[targets],
-            level=instance.level[targets],
+        part = replace(
+            Part.cut(instance, inside, targets, instance.forced | (others > 0), self._guard),
             pending=tuple(local[target] for target in pending.tolist()),
-            guard=None if self._guard is None else self._guard.take(inside),
             held=tuple(
-                Held(place[one.cells], one.amount, tuple(local[t] for t in one.served), one.guarded) for one in held
+                Held(np.searchsorted(inside, one.cells), one.amount, tuple(local[t] for t in one.served), one.guarded)
+                for one in held
             ),
             seconds=seconds,
-            doubtful=tuple(place[np.asarray(doubtful, dtype=np.int64)].tolist()),
+            doubtful=tuple(np.searchsorted(inside, np.asarray(doubtful, dtype=np.int64)).tolist()),
         )
         return _Job(part, inside, targets, tuple(names))
 

@@ -7,6 +7,7 @@ it is, so a deviation found inside holds in the whole table.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.guard import Guard
+from tablesafe.methods.suppress.instance import Instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,30 @@ class Part:
     guard: Guard | None = field(default=None, repr=False)
     pending: tuple[int, ...] = ()
     """Targets to protect, in this order."""
+    strict: bool = False
+    """Whether only deviations will do for them that no respondent can rule out."""
     held: tuple[Held, ...] = ()
     doubtful: tuple[int, ...] = ()
     """Cells to publish again if that pays, in this order."""
     seconds: float = np.inf
     """Work to spend on the doubtful, as a quiet machine would count it: equal on every machine."""
+
+    @classmethod
+    def cut(cls, instance: Instance, cells: Integers, targets: Integers, withheld: Mask, guard: Guard | None) -> Self:
+        """Cut some cells (ascending) out of an instance, with some of the targets; nothing is pending yet."""
+        columns = sparse.csc_array(instance.columns[:, cells])
+        used = np.flatnonzero(np.bincount(columns.indices, minlength=columns.shape[0]))
+        return cls(
+            rows=sparse.csr_array(sparse.csr_array(columns)[used]),
+            cost=instance.cost[cells],
+            withheld=withheld[cells],
+            up=instance.up[cells],
+            down=instance.down[cells],
+            cell=np.searchsorted(cells, instance.cell[targets]),
+            sign=instance.sign[targets],
+            level=instance.level[targets],
+            guard=None if guard is None else guard.take(cells),
+        )
 
 
 @dataclass(frozen=True, slots=True)

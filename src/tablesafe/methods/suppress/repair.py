@@ -12,26 +12,22 @@ from scipy import sparse
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
-from tablesafe.audit.insiders import Insider
 from tablesafe.audit.insiders import insiders as find_insiders
-from tablesafe.audit.knowledge import Lists, Members
+from tablesafe.audit.knowledge import Lists
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Union
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.equations import Integers, Mask
 from tablesafe.errors import SolverFailure
 from tablesafe.methods.suppress.guard import Guard
+from tablesafe.methods.suppress.insiders import against, asked_by
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
-from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, GUARDED, SECOND_THOUGHTS, ledger_of
+from tablesafe.methods.suppress.ledger import ledger_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 
 ROUNDS = 30
-FEW = 20
-"""Insiders for whom, one by one, the whole table is looked at where its surroundings do not help."""
-MANY = 200
-"""Insiders from which on each is content with the first way that is found near it."""
 
 
 def repaired(
@@ -59,8 +55,8 @@ def repaired(
         pattern = pattern | _against_outsiders(_opened(instance, pattern, round_), guard, findings)
         if lists is not None and findings.insiders is not None:
             found = [insider for insider in findings.insiders.every if insider.certain]
-            asked, whose = _asked(instance, found, problem)
-            pattern = pattern | _against_insiders(_opened(asked, pattern, round_), whose, lists, problem.table.integers)
+            asked, whose = asked_by(found, instance, problem)
+            pattern = pattern | against(whose, _opened(asked, pattern, round_), lists, problem.table.integers, executor)
         pattern = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings)
         if (pattern == before).all() and round_ > 5:
             break
@@ -126,66 +122,6 @@ def _against_outsiders(instance: Instance, guard: Guard | None, findings: Findin
     if failed:
         raise CannotProtect(int(targets[failed[0]]))
     return instance.forced | ledger.used
-
-
-def _against_insiders(instance: Instance, found: Sequence[Insider], lists: Lists, value: Integers) -> Mask:
-    """What has to be withheld besides so that insiders who learn too much no longer do; one target of each.
-
-    Each gets a deviation of its own, which it cannot rule out: it moves no cell that the insider knows, and takes none
-    below what it has there itself.
-    """
-    ledger = ledger_of(instance, np.arange(len(found)), None)
-    left = list(range(len(found)))
-    for efforts in _efforts(len(found)):
-        failed = []
-        for target in left:
-            ledger.watched_by(_seen_by(found[target].members, lists, value))
-            failed += ledger.protect_all([target], efforts=efforts, strict=frozenset([target]))
-        left = failed
-    return instance.forced | ledger.used
-
-
-def _efforts(insiders: int) -> tuple[int, ...]:
-    """How wide to look for one insider after another: the more there are, the less for each, as long as that helps."""
-    if insiders > MANY:
-        return SECOND_THOUGHTS, GUARDED, EVERYTHING
-    return (EVERYTHING if insiders > FEW else EFFORTS,)
-
-
-def _seen_by(members: Members, lists: Lists, value: Integers) -> Guard:
-    """What one insider knows: the cells that have no other contributor, and what it has in all others."""
-    theirs = np.isin(lists.who, members)
-    alone = theirs.any(axis=1) & (theirs.sum(axis=1) >= lists.everyone)
-    own = np.zeros(len(value)) if lists.negative else (lists.own * theirs).sum(axis=1)
-    return Guard(alone, np.where(theirs.any(axis=1) & (not lists.negative), value - own, np.inf))
-
-
-def _asked(instance: Instance, found: Sequence[Insider], problem: Problem) -> tuple[Instance, list[Insider]]:
-    """The instance with what insiders should not be able to rule out as its targets, and the insider of each."""
-    unit, whose = 10.0**problem.table.decimals, []
-    cell: list[int] = []
-    sign: list[int] = []
-    level: list[float] = []
-    for insider in found:
-        true = float(problem.table.value[insider.cell])
-        further = {
-            -1: insider.short_below and true - insider.lower + insider.short_below,
-            +1: insider.short_above and insider.upper - true + insider.short_above,
-        }
-        if not any(further.values()):
-            further[+1] = max(insider.short_width, 1.0 / unit) + insider.upper - true
-        for side, far in further.items():
-            if far:
-                cell.append(insider.cell)
-                sign.append(side)
-                level.append(float(np.ceil(far * unit - 1e-6)))
-                whose.append(insider)
-    return replace(
-        instance,
-        cell=np.array(cell, dtype=np.int64),
-        sign=np.array(sign, dtype=np.int8),
-        level=np.array(level, dtype=np.float64),
-    ), whose
 
 
 def _against_sums(instance: Instance, problem: Problem, findings: Findings) -> Mask:

@@ -1,0 +1,133 @@
+"""What has to be withheld so that insiders who learn too much no longer do.
+
+Each gets a deviation of its own, which it cannot rule out: it moves no cell that the insider knows, and takes none
+below what it has there itself. In a large table each is looked for in a part around its cell, many at the same time,
+and the answers are joined in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+
+import numpy as np
+
+from tablesafe.audit.insiders import Insider
+from tablesafe.audit.knowledge import Lists, Members
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.suppress.guard import Guard
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, GUARDED, SECOND_THOUGHTS, ledger_of, work
+from tablesafe.methods.suppress.part import Part
+from tablesafe.methods.suppress.subtables import Subtables, region
+from tablesafe.problem import Problem
+from tablesafe.solve.executor import in_order, workers
+
+FEW = 20
+"""Insiders for whom, one by one, the whole table is looked at where its surroundings do not help."""
+MANY = 200
+"""Insiders from which on each is content with the first way that is found near it."""
+SIZES = (2_000, 8_000, 40_000)
+"""Cells of a part, beside the subtables of its target; a table no larger than the last is not taken apart."""
+WAVE = 32
+"""Parts under way at the same time."""
+PART_S = 0.2
+"""Rough seconds of work on a part."""
+
+
+def asked_by(found: Sequence[Insider], instance: Instance, problem: Problem) -> tuple[Instance, list[Insider]]:
+    """The instance with what insiders should not be able to rule out as its targets, and the insider of each."""
+    unit, whose = 10.0**problem.table.decimals, []
+    cell: list[int] = []
+    sign: list[int] = []
+    level: list[float] = []
+    for insider in found:
+        true = float(problem.table.value[insider.cell])
+        further = {
+            -1: insider.short_below and true - insider.lower + insider.short_below,
+            +1: insider.short_above and insider.upper - true + insider.short_above,
+        }
+        if not any(further.values()):
+            further[+1] = max(insider.short_width, 1.0 / unit) + insider.upper - true
+        for side, far in further.items():
+            if far:
+                cell.append(insider.cell)
+                sign.append(side)
+                level.append(float(np.ceil(far * unit - 1e-6)))
+                whose.append(insider)
+    return replace(
+        instance,
+        cell=np.array(cell, dtype=np.int64),
+        sign=np.array(sign, dtype=np.int8),
+        level=np.array(level, dtype=np.float64),
+    ), whose
+
+
+def against(
+    found: Sequence[Insider], instance: Instance, lists: Lists, value: Integers, executor: Executor | None
+) -> Mask:
+    """The pattern of an instance and what has to be withheld besides; there is one target for each insider."""
+    left = np.arange(len(found))
+    if len(instance) > SIZES[-1]:
+        pattern, left = _in_parts(found, instance, lists, value, executor)
+        instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
+    ledger = ledger_of(instance, np.arange(len(found)), None)
+    for efforts in _efforts(len(left)):
+        failed = []
+        for target in left.tolist():
+            ledger.watched_by(_seen_by(found[target].members, lists, value))
+            failed += ledger.protect_all([target], efforts=efforts, strict=frozenset([target]))
+        left = np.array(failed, dtype=np.int64)
+    return instance.forced | ledger.used
+
+
+def _efforts(insiders: int) -> tuple[int, ...]:
+    """How wide to look for one insider after another: the more there are, the less for each, as long as that helps."""
+    if insiders > MANY:
+        return SECOND_THOUGHTS, GUARDED, EVERYTHING
+    return (EVERYTHING if insiders > FEW else EFFORTS,)
+
+
+def _in_parts(
+    found: Sequence[Insider], instance: Instance, lists: Lists, value: Integers, executor: Executor | None
+) -> tuple[Mask, Integers]:
+    """The pattern with what parts have found, and the targets for which they found nothing."""
+    subtables, pattern, left = Subtables.of(instance.rows), instance.forced.copy(), np.arange(len(found))
+    with workers(executor, PART_S * len(left)) as pool:
+        for size in SIZES:
+            failed: list[int] = []
+            turns = -(-len(left) // WAVE)
+            for turn in range(turns):
+                wave = left[turn::turns].tolist()
+                price = np.where(pattern, 0.0, instance.cost)
+                cells = [_around(int(instance.cell[target]), instance, subtables, price, size) for target in wave]
+                parts = []
+                for target, own in zip(wave, cells, strict=True):
+                    seen = _seen_by(found[target].members, lists, value)
+                    part = Part.cut(instance, own, np.array([target]), pattern, seen)
+                    parts.append(replace(part, pending=(0,), strict=True))
+                outcomes = in_order(work, parts, [PART_S] * len(parts), pool)
+                for target, own, outcome in zip(wave, cells, outcomes, strict=True):
+                    failed += [target] if outcome.failed else []
+                    for held in outcome.held:
+                        pattern[own[held.cells]] = True
+            left = np.sort(np.array(failed, dtype=np.int64))
+    return pattern, left
+
+
+def _around(cell: int, instance: Instance, subtables: Subtables, price: Floats, size: int) -> Integers:
+    """The subtables of a cell with their margins, and what is around, up to so many cells in all."""
+    boxes = subtables.around(np.array([cell]))
+    core = boxes if len(boxes) <= SIZES[-1] else np.array([cell])
+    return region(instance, core, price, max(size, len(core)))
+
+
+def _seen_by(members: Members, lists: Lists, value: Integers) -> Guard:
+    """What one insider knows: the cells that have no other contributor, and what it has in all others."""
+    cells, own, listed = lists.listings(members)
+    alone, down = np.zeros(len(value), dtype=np.bool_), np.full(len(value), np.inf)
+    alone[cells] = listed >= lists.everyone[cells]
+    if not lists.negative:
+        down[cells] = value[cells] - own
+    return Guard(alone, down)

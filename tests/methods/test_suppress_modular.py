@@ -12,15 +12,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from oracle.counts import tree
 from tablesafe.audit.audit import audit
-from tablesafe.equations import roll_up
+from tablesafe.equations import Integers, roll_up
 from tablesafe.errors import InvalidProblem
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.jj import read_jj
 from tablesafe.linking import link
 from tablesafe.methods.suppress import modular as parts
+from tablesafe.methods.suppress import subtables
+from tablesafe.methods.suppress.blocks import blocks
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.method import Suppress
@@ -50,7 +54,7 @@ def random_problem(table: Table, random: np.random.Generator, share: float = 0.1
 def hierarchical_problem(seed: int, fans: tuple[tuple[int, ...], ...] = ((3, 4), (2, 5), (3,))) -> Problem:
     random = np.random.default_rng(seed)
     return random_problem(
-        random_table({name: tree(name, f) for name, f in zip("abc", fans, strict=False)}, random), random
+        random_table({name: tree(name, f) for name, f in zip("abcd", fans, strict=False)}, random), random
     )
 
 
@@ -228,6 +232,55 @@ def test_batches_hold_every_position_once_and_keep_to_their_room(data: st.DataOb
         assert len(own) <= size
         assert len(set(found.depth[cells[own]].tolist())) == 1
         assert len(subtables) == 1 or inner[subtables[:-1]].sum() <= room
+
+
+def flat_table(*sides: int) -> Table:
+    return random_table({f"d{i}": tree(f"d{i}", (side,)) for i, side in enumerate(sides)}, np.random.default_rng(0))
+
+
+def subtables_of(parts: sparse.csr_array) -> Integers:
+    """The subtable of each cell when none is cut; a row for each equation, with its parts."""
+    (m, n), entries = parts.shape, parts.tocoo()
+    links = sparse.coo_array((np.ones(parts.nnz), (entries.row, m + entries.col)), shape=(m + n, m + n))
+    return np.asarray(csgraph.connected_components(links, directed=False)[1][m:], dtype=np.int64)
+
+
+def test_a_block_has_every_combination_of_its_codes() -> None:
+    table = flat_table(7, 9, 5, 6)
+    matrix = sparse.csr_array((table.equations > 0).astype(np.int64))
+    number = blocks(matrix, subtables_of(matrix), 100)
+    inner = np.unique(number[~table.is_total])
+    assert np.bincount(number).max() <= 100
+    assert len(inner) < 7 * 9 * 5 * 6 / 20
+    for own in inner:
+        codes = table.codes[number == own]
+        assert len(codes) == np.prod([len(np.unique(codes[:, d])) for d in range(4)])
+        assert min(len(np.unique(codes[:, d])) for d in range(4)) > 1
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 60), st.sampled_from([(4, 5, 6), (12, 11), (3, 4, 3, 4)]))
+def test_blocks_of_tables_with_holes_are_parts_of_their_subtables(seed: int, most: int, sides: tuple[int, ...]) -> None:
+    table = flat_table(*sides)
+    there = np.random.default_rng(seed).random(len(table)) < 0.6
+    matrix = sparse.csr_array((table.equations > 0).astype(np.int64))
+    matrix = sparse.csr_array(matrix[:, np.flatnonzero(there)])
+    group = subtables_of(matrix)
+    number = blocks(matrix, group, most)
+    assert np.bincount(number).max() <= most
+    small = np.bincount(group)[group] <= most
+    assert (number[small] == group[small]).all()
+    for own in np.unique(number):
+        assert len(np.unique(group[number == own])) == 1
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([(5, 5, 5, 5), (14, 13), (8, 7, 6)]))
+def test_tables_without_hierarchies_are_safe_in_blocks(seed: int, sides: tuple[int, ...]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subtables, "LARGEST", 40)
+        patch.setattr(parts, "ROOM", 60)
+        patch.setattr(parts, "LEAST", 60)
+        assert_safe_or_hopeless(hierarchical_problem(seed, tuple((side,) for side in sides)))
 
 
 def test_waves_hold_every_batch_once_and_no_more_than_asked() -> None:

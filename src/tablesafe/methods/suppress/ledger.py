@@ -80,7 +80,8 @@ class Ledger:
         self.watched_by(part.guard)
         self._scratch = Scratch.over(self._system)
         self._solver = solver or SmallSolver()
-        self._efforts = _efforts(part.rows)
+        cheap, near, *wide = _efforts(part.rows)
+        self._efforts = (near, cheap, *wide) if part.near_first else (cheap, near, *wide)
         positive = part.cost[part.cost > 0]
         self._usual = float(np.median(positive)) if positive.size else 1.0
         self._least = ALMOST_FREE * (part.cost + 0.1 * self._usual)

@@ -18,7 +18,7 @@ import numpy as np
 from tablesafe.equations import Integers, Mask
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.ledger import work
+from tablesafe.methods.suppress.ledger import NEAR, work
 from tablesafe.methods.suppress.part import Held, Outcome, Part
 from tablesafe.methods.suppress.subtables import Subtables, region, waves
 from tablesafe.methods.suppress.witnesses import CannotProtect
@@ -127,7 +127,7 @@ class Modular:
         end = self._spent + max(seconds, self._spent / 4)
         for _ in range(PASSES):
             before = self._cost()
-            self._clean(self._costly(), end - self._spent)
+            self._clean(self._costly(), end)
             if self._spent >= end or self._cost() > before * (1 - 1e-3):
                 return
 
@@ -143,13 +143,16 @@ class Modular:
         reached = np.cumsum(self.instance.cost[cells])
         return cells[: min(MOST, int(np.searchsorted(reached, WORTH * reached[-1])) + 1)]
 
-    def _clean(self, cells: Integers, seconds: float) -> None:
+    def _clean(self, cells: Integers, end: float) -> None:
         batches = self._subtables.batches(cells, DOUBTFUL, ROOM)
         depth = [int(self._subtables.depth[cells[own[0]]]) for own in batches]
+        each = (end - self._spent) / max(len(cells), 1)
         for wave in waves(batches, depth, WAVE):
+            if self._spent >= end:
+                return
             if self._report is not None:
                 self._report(self._cost(), 0.0)
-            self._clean_wave([cells[np.sort(batches[i])] for i in wave], seconds / len(cells))
+            self._clean_wave([cells[np.sort(batches[i])] for i in wave], each)
 
     def _clean_wave(self, batches: list[Integers], each: float) -> None:
         """Reconsider cells of several parts; of two parts that rely on one deviation, the second must wait."""
@@ -228,6 +231,7 @@ class Modular:
         local = {int(target): i for i, target in enumerate(targets.tolist())}
         part = replace(
             Part.cut(instance, inside, targets, instance.forced | (others > 0), self._guard),
+            near_first=len(boxes) <= NEAR,
             pending=tuple(local[target] for target in pending.tolist()),
             held=tuple(
                 Held(np.searchsorted(inside, one.cells), one.amount, tuple(local[t] for t in one.served), one.guarded)

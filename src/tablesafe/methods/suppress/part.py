@@ -43,6 +43,8 @@ class Part:
     sign: NDArray[np.int8] = field(repr=False)
     level: Floats = field(repr=False)
     guard: Guard | None = field(default=None, repr=False)
+    near_first: bool = False
+    """Whether to look among near cells first, and only then among cheap ones."""
     pending: tuple[int, ...] = ()
     """Targets to protect, in this order."""
     strict: bool = False

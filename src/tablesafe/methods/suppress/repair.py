@@ -80,12 +80,13 @@ def _again(problem: Problem, pattern: Mask, findings: Findings, executor: Execut
     what is published. So only what was open is looked at again, and all sums, because there are new ones.
     """
     release = Release.from_suppression(problem, pattern)
-    insiders, unions = findings.insiders, findings.unions
-    if not findings.protected.all():
-        return _audited(problem, release, insiders=insiders is not None, unions=unions is not None, executor=executor)
+    insiders, unions, again = findings.insiders, findings.unions, findings.cells[~findings.protected]
+    if again.size:
+        findings = _audited(problem, release, insiders=False, unions=False, executor=executor)
     system = System.of(problem, release)
     if insiders is not None:
-        still = np.unique(np.array([insider.cell for insider in insiders.found], dtype=np.int64))
+        open_ = np.union1d(again, np.array([insider.cell for insider in insiders.found], dtype=np.int64))
+        still = np.setdiff1d(open_, findings.cells[~findings.protected])
         insiders = find_insiders(problem, system, np.searchsorted(system.cells, still))
     return replace(
         findings,

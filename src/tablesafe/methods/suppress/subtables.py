@@ -2,7 +2,8 @@
 
 Cells that are parts of one equation stand in one subtable, and so do those linked through others: in a product of
 hierarchies these are the children of one code in each dimension, as HiTaS takes them. Linked tables, files without
-dimensions and structures that are no tree are cut the same way; there subtables may be larger.
+dimensions and structures that are no tree are cut the same way; there subtables may be larger. One that is very large
+is cut further, into blocks.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.suppress.blocks import blocks
 from tablesafe.methods.suppress.instance import Instance
 
+LARGEST = 1_300
+"""Inner cells of a subtable beyond which it is cut into blocks."""
 DEEPEST = 64
 """Levels after which equations that go round in a circle are given up."""
 
@@ -76,7 +80,7 @@ class Subtables:
         row, cell = row[part], rows.indices[part].astype(np.int64)
         parts = sparse.csr_array((np.ones(len(row), np.int64), (row, cell)), shape=(m, n))
         links = sparse.coo_array((np.ones(len(row), np.int8), (row, m + cell)), shape=(m + n, m + n))
-        group = csgraph.connected_components(links, directed=False)[1][m:].astype(np.int64)
+        group = blocks(parts, csgraph.connected_components(links, directed=False)[1][m:].astype(np.int64), LARGEST)
         below = total[row] >= 0
         depth = _depths(total[row][below], cell[below], n)
         highest = np.full(int(group.max(initial=0)) + 1, DEEPEST, dtype=np.int64)
@@ -88,19 +92,24 @@ class Subtables:
         return cls(rank[group], highest[group], parts, total)
 
     def batches(self, cells: Integers, size: int, room: int) -> list[Integers]:
-        """Positions of some cells (several may be the same), subtable by subtable from the top, about `size` together.
+        """Positions of cells (several may be the same), subtable by subtable from the top, at most `size` together.
 
-        Subtables of one depth share a batch, never those of different depth, and no more than have `room` inner cells
-        in all; one that is too large is cut.
+        Subtables of one depth share a batch as long as they have no more than `room` inner cells in all, never those of
+        different depth; one with too many of the cells is cut.
         """
         order = np.lexsort((cells, self.number[cells]))
-        number, depth = self.number[cells][order], self.depth[cells][order]
-        first = np.diff(number, prepend=-1) != 0
-        inner = np.where(first, np.bincount(self.number)[number], 0)
-        batches = []
-        for level in np.split(np.arange(len(order)), np.flatnonzero(np.diff(depth)) + 1):
-            full = np.arange(1, len(level) + 1) / size + np.cumsum(inner[level]) / room
-            batches += np.split(order[level], np.flatnonzero(np.diff(np.floor(full))) + 1) if len(level) else []
+        number, first = np.unique(self.number[cells][order], return_index=True)
+        inner, depth = np.bincount(self.number)[number].tolist(), self.depth[cells[order[first]]].tolist()
+        batches: list[Integers] = []
+        filled, level = room, -1
+        for i, own in enumerate(np.split(order, first[1:]) if len(order) else []):
+            pieces = [own[begin : begin + size] for begin in range(0, len(own), size)]
+            if depth[i] == level and filled + inner[i] <= room and len(batches[-1]) + len(own) <= size:
+                batches[-1] = np.concatenate([batches[-1], own])
+                filled += inner[i]
+            else:
+                batches += pieces
+                filled, level = inner[i], depth[i]
         return batches
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from tablesafe.errors import InvalidProblem, SolverFailure, TablesafeError
 from tablesafe.methods.suppress.infeasible import Conflict, Demand, Obstacles, Remedy, remedy
-from tablesafe.methods.suppress.levels import NOISE, satisfied
+from tablesafe.methods.suppress.instance import NOISE
+from tablesafe.methods.suppress.levels import satisfied
 from tablesafe.problem import Problem
 
 LOOKED_AT = 500

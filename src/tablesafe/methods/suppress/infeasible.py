@@ -192,18 +192,26 @@ def remedy(obstacles: Obstacles, demand: Demand) -> Remedy | None:
         freed = _hitting(conflicts)
     if not conflicts:
         return None
-    enough = obstacles.reach(demand, blocked=_without(obstacles.blocked, freed)) >= demand.level * (1 - CLOSE)
-    if not enough:
+    if not _enough(obstacles, demand, freed):
         freed = tuple(sorted({cell for conflict in conflicts for cell in conflict.cells}))
+        while (found := obstacles.conflict(demand, _without(obstacles.blocked, freed))) is not None:
+            conflicts.append(found)
+            if not found.cells:
+                return Remedy(tuple(conflicts), (), solved=False)
+            freed = tuple(sorted({*freed, *found.cells}))
+        for cell in freed:
+            fewer = tuple(other for other in freed if other != cell)
+            freed = fewer if _enough(obstacles, demand, fewer) else freed
     instead = freed
     if len(freed) == 1:
         shared = sorted(set.intersection(*(set(conflict.cells) for conflict in conflicts)))
-        instead = tuple(
-            cell
-            for cell in shared[:20]
-            if obstacles.reach(demand, blocked=_without(obstacles.blocked, (cell,))) >= demand.level * (1 - CLOSE)
-        )
+        instead = tuple(cell for cell in shared[:20] if _enough(obstacles, demand, (cell,)))
     return Remedy(tuple(conflicts), freed, instead)
+
+
+def _enough(obstacles: Obstacles, demand: Demand, freed: tuple[int, ...]) -> bool:
+    """Whether a cell can be protected once some are no longer frozen."""
+    return obstacles.reach(demand, blocked=_without(obstacles.blocked, freed)) >= demand.level * (1 - CLOSE)
 
 
 def _without(mask: Mask, cells: tuple[int, ...]) -> Mask:

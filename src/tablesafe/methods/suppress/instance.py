@@ -14,6 +14,8 @@ from tablesafe.problem import Problem
 
 UNBOUNDED = 1e15
 """A deviation without limit, in units of the table; larger than anything that can be added exactly."""
+NOISE = 1e-9
+"""A level and the room for it are often products of the same numbers: what they differ by less is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +91,8 @@ def _targets(problem: Problem, up: Floats, down: Floats, unit: float) -> tuple[I
     cell = np.concatenate([cells, cells])
     sign = np.concatenate([np.ones(len(cells), np.int8), -np.ones(len(cells), np.int8)])
     level = np.concatenate([above, below])
+    room = np.concatenate([up[cells], down[cells]])
+    level = np.where(level <= room + NOISE * np.maximum(room, 1.0), np.minimum(level, room), level)
     demanded = level > 0
     order = np.argsort(-level[demanded], kind="stable")
     return cell[demanded][order].astype(np.int64), sign[demanded][order], level[demanded][order]

@@ -9,10 +9,8 @@ import numpy as np
 
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidProblem
+from tablesafe.methods.suppress.instance import NOISE
 from tablesafe.problem import Problem
-
-NOISE = 1e-9
-"""Levels and bounds are often products of the same numbers; what they differ by less than this is rounding."""
 
 
 def refuse_levels_beyond_bounds(problem: Problem) -> None:
@@ -56,8 +54,9 @@ def _room(problem: Problem) -> tuple[Floats, Floats]:
 def demanded(problem: Problem, margin: float, reached: Mapping[int, tuple[float, float]]) -> Problem:
     """The problem with levels on each side that ask for everything: margin, sliding level, and not to be known.
 
-    A sliding level goes to the side with more room. `reached` says for some cells how far they can rise and fall at
-    most: what is asked beyond the levels themselves goes no further than that.
+    A sliding level goes to the side with more room. A cell that must only not be known is asked to move by a unit
+    where it can. `reached` says for some cells how far they can rise and fall at most: what is asked beyond
+    the levels themselves goes no further than that.
     """
     cells, levels = problem.sensitive, problem.sensitivity
     up, down = (room.copy() for room in _room(problem))
@@ -66,7 +65,7 @@ def demanded(problem: Problem, margin: float, reached: Mapping[int, tuple[float,
         up[at], down[at] = rise, fall
     above, below, width = levels.upper[cells], levels.lower[cells], levels.sliding[cells]
     bare = (above == 0) & (below == 0) & (width == 0)
-    width = np.where(bare, 10.0**-problem.table.decimals, width * (1 + margin))
+    width = np.where(bare, _least(problem, np.maximum(up, down)), width * (1 + margin))
     above = np.maximum(above, np.minimum(above * (1 + margin), up))
     below = np.maximum(below, np.minimum(below * (1 + margin), down))
     missing = np.maximum(width - above - below, 0.0)
@@ -78,6 +77,14 @@ def demanded(problem: Problem, margin: float, reached: Mapping[int, tuple[float,
     lower[cells] = below + np.where(rises, rest, first)
     sensitivity = replace(levels, lower=lower, upper=upper, sliding=np.zeros_like(levels.sliding))
     return problem.replace(sensitivity=sensitivity)
+
+
+def _least(problem: Problem, widest: Floats) -> Floats:
+    """How far cells must move that must only not be known: a unit, or less where bounds would stand in the way."""
+    unit, value = 10.0**-problem.table.decimals, problem.table.value
+    rooms = np.concatenate([problem.upper - value, value - problem.lower])
+    smallest = max(float(rooms[rooms > 0].min(initial=unit)), unit / 1000)
+    return np.where((widest < unit) | (smallest < unit), np.minimum(widest, smallest) / 2, unit)
 
 
 def satisfied(problem: Problem, cell: int, rise: float, fall: float) -> bool:
@@ -93,10 +100,10 @@ def satisfied(problem: Problem, cell: int, rise: float, fall: float) -> bool:
 def sides_matter(problem: Problem, live: Mask, up: Floats, down: Floats) -> bool:
     """Whether another side for a sliding level could have cost less: then a bound for the side chosen proves nothing.
 
-    A cell that must only not be known moves both ways or none, as long as whatever may move can do so.
+    A cell that must only not be known moves both ways or none, as long as whatever may move can do so by a unit.
     """
     levels, cells = problem.sensitivity, problem.sensitive
     if (levels.sliding[cells] > levels.lower[cells] + levels.upper[cells]).any():
         return True
     bare = (levels.sliding[cells] == 0) & (levels.lower[cells] == 0) & (levels.upper[cells] == 0)
-    return bool(bare.any() and (live & ((up == 0) | (down == 0))).any())
+    return bool(bare.any() and (live & ((up < 1) | (down < 1))).any())

@@ -25,8 +25,10 @@ from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.executor import in_order, workers
 
 REGION = 40_000
-"""The most cells of a part; a target that it cannot protect is tried in parts ten times as large, then in the whole
-table."""
+"""The most cells of a part; a target that it cannot protect is tried alone, then in parts ten times as large, then in
+the whole table."""
+ALONE = 20_000
+"""Cells around a target that is tried alone."""
 WIDER, LEAST = 4, 4_000
 """At first a part has so many times as many cells as the subtables it is about, and no fewer than these."""
 ROOM = 2_000
@@ -101,10 +103,10 @@ class Modular:
     def protect(self) -> None:
         """Protect every target, from the top down; what a part is too small for is tried in larger ones."""
         targets = np.arange(len(self.instance.level))
-        for size, together in ((REGION, TARGETS), (10 * REGION, 10), (len(self.instance), 1)):
+        for size, together in ((REGION, TARGETS), (ALONE, 1), (10 * REGION, 10), (len(self.instance), 1)):
             batches = self._subtables.batches(self.instance.cell[targets], together, ROOM)
             depth = [int(self._subtables.depth[self.instance.cell[targets[own[0]]]]) for own in batches]
-            for wave in waves(batches, depth, WAVE if size == REGION else 2):
+            for wave in waves(batches, depth, WAVE if size <= REGION else 2):
                 self._protect_wave([np.sort(targets[batches[i]]) for i in wave], size)
             targets = np.flatnonzero(~self._protected)
             if not targets.size:

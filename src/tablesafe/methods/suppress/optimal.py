@@ -32,6 +32,8 @@ FEWER = 0.6
 FEW = 0.75
 """Share of the cells to choose from below which it is worth starting again with these alone: at once, and at the end of
 the relaxation."""
+ROUGHLY, EXACTLY = 2e-3, 1e-7
+"""Gap at which the solver of the integer program may stop: where its answer will be cut off, and where it counts."""
 POLISHING = 0.2
 A_MOMENT = 0.3
 """Share of the time of the bound that goes into making a pattern of its relaxation; seconds that it has in any case."""
@@ -108,12 +110,14 @@ def _choose(master: _Master, *, patience: int, soon: bool) -> None:
     """Solve the integer program, cut its answer off where it leaves something open, and again."""
     search, covering, candidates = master.search, master.covering, master.candidates
     cost, polishing = search.instance.cost[candidates], _polishing(search, soon=soon)
+    roughly = True
     while not (search.late() or search.closed()):
         search.prove(_whole(covering.relax()[0], cost))
+        gap = _gap(search) if roughly else EXACTLY
         choice = covering.choose(
             time_limit_s=search.deadline - monotonic(),
             start=_start(search, candidates),
-            gap=_gap(search),
+            gap=gap,
             best=search.best_cost,
         )
         if choice is None:
@@ -128,16 +132,18 @@ def _choose(master: _Master, *, patience: int, soon: bool) -> None:
         search.offer(repaired)
         if repaired.cost <= search.best_cost * 1.03:
             search.polish(repaired, patience=patience, seconds=polishing())
-        if not left_open and choice.proved:
+        if not left_open and choice.proved and gap == EXACTLY:
             search.prove(choice.objective)
             return
         if not covering.add(cuts):
-            return
+            if gap == EXACTLY:
+                return
+            roughly = False  # nothing is left to cut off: now the answer itself counts
 
 
 def _gap(search: Search) -> float:
     """Solve the first masters roughly: their answers will be cut off anyway."""
-    return 2e-3 if search.bound < search.best_cost * (1 - 5e-3) else 1e-7
+    return ROUGHLY if search.bound < search.best_cost * (1 - 5e-3) else EXACTLY
 
 
 def _whole(bound: float, cost: Floats) -> float:

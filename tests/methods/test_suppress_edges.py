@@ -1,0 +1,169 @@
+"""Where floats, tiny rooms, rough proofs and interrupts meet: found by an attacker, kept as tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any, get_args
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tablesafe as ts
+from oracle.counts import tree
+from tablesafe.audit.audit import audit
+from tablesafe.equations import Mask, roll_up
+from tablesafe.errors import InvalidProblem
+from tablesafe.methods.suppress import explain, method, optimal
+from tablesafe.methods.suppress.infeasible import Demand, Obstacles, Remedy
+from tablesafe.methods.suppress.method import Algorithm
+from tablesafe.methods.suppress.search import Search
+from tablesafe.release import Release
+from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.table import Table
+
+
+def flat(random: np.random.Generator, sides: tuple[int, ...], highest: int, *, zeros: float = 0.0) -> Table:
+    dimensions = {name: tree(name, (side,)) for name, side in zip("abcd", sides, strict=False)}
+    leaves = [np.flatnonzero(~h.is_total) for h in dimensions.values()]
+    grid = np.stack(np.meshgrid(*leaves, indexing="ij"), -1).reshape(-1, len(sides)).astype(np.int32)
+    values = random.integers(1, highest + 1, len(grid)) * (random.random(len(grid)) >= zeros)
+    codes, sums = roll_up(grid, list(dimensions.values()), {"value": values})
+    return Table.from_codes(codes, sums["value"].astype(float), dimensions)
+
+
+def some(random: np.random.Generator, table: Table, count: int) -> Mask:
+    mask = np.zeros(len(table), dtype=np.bool_)
+    mask[random.choice(np.flatnonzero(~table.is_total & (table.value > 0)), count, replace=False)] = True
+    return mask
+
+
+@pytest.mark.parametrize("algorithm", get_args(Algorithm))
+def test_a_level_equal_to_a_decimal_value_is_no_obstacle(algorithm: Algorithm) -> None:
+    assert 73.9 * 100 > 7390
+    random = np.random.default_rng(5)
+    records = [
+        (f"a{x}", f"b{y}", 10 * (6 * x + y) + i, 73.90 if x == y == 1 else round(20 + 50 * float(random.random()), 2))
+        for x in range(6)
+        for y in range(6)
+        for i in range(1 if x == y == 1 else 6)
+    ]
+    frame = pl.DataFrame(records, schema=["x", "y", "firm", "v"], orient="row")
+    table = ts.tabulate(frame, dimensions={"x": None, "y": None}, value="v", respondent="firm")
+    problem = ts.Problem(table, rules=[ts.Threshold(n=3, range_absolute=100)])
+    assert problem.sensitivity.lower[problem.sensitive].tolist() == [73.9]
+    assert audit(problem, ts.Suppress(algorithm=algorithm, time_limit_s=2).protect(problem)).safe
+
+
+@settings(max_examples=12)
+@given(st.integers(0, 2**20), st.sampled_from([0.1, 0.3]))
+def test_a_level_may_reach_to_the_prior_bounds(seed: int, share: float) -> None:
+    random = np.random.default_rng(seed)
+    table = flat(random, (5, 5), 1000)
+    mask = some(random, table, 1)
+    problem = ts.Problem(
+        table,
+        sensitivity=Sensitivity.of(mask, share * table.value, share * table.value),
+        lower=np.where(mask, table.value - share * table.value, 0.0),
+        upper=np.where(mask, table.value * (1 + share), np.inf),
+    )
+    assert audit(problem, ts.Suppress(time_limit_s=1).protect(problem)).safe
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_rough_answer_proves_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver may stop far from the optimum while answers are cut off, not when one is to be the proof."""
+    random = np.random.default_rng(seed)
+    table = flat(random, (4, 4, 3), 1000)
+    mask = some(random, table, 3)
+    level = np.ceil(table.value * 0.2)
+    problem = ts.Problem(table, sensitivity=Sensitivity.of(mask, level, level))
+    suppress = ts.Suppress(algorithm="optimal", insiders=False, unions=False, time_limit_s=3)
+    monkeypatch.setattr(Search, "polish", lambda *_, **__: None)
+    exact = suppress.protect(problem).solution
+    monkeypatch.setattr(optimal, "ROUGHLY", 0.5)
+    rough = suppress.protect(problem).solution
+    assert rough is not None
+    assert exact is not None
+    assert max(rough.bound, exact.bound) <= min(rough.objective, exact.objective) + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_cells_that_must_only_not_be_known_need_no_whole_unit_of_room(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    table = flat(random, (4, 4), 20)
+    mask = some(random, table, 2)
+    problem = ts.Problem(table, sensitivity=Sensitivity.of(mask, 0.0), lower=table.value * 0.9, upper=table.value * 1.1)
+    release = ts.Suppress(time_limit_s=2).protect(problem)
+    assert audit(problem, release).safe
+    assert release.solution is not None
+    cheaper = [
+        pattern
+        for pattern in (mask | some(np.random.default_rng(i), table, 2) for i in range(60))
+        if table.value[pattern & ~mask].sum() < release.solution.bound
+    ]
+    assert not any(audit(problem, Release.from_suppression(problem, pattern)).safe for pattern in cheaper)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_unfreezing_what_is_named_helps(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when there are more conflicts than are looked at one by one."""
+    monkeypatch.setattr("tablesafe.methods.suppress.infeasible.ROUNDS", 2)
+    told: list[tuple[Demand, Remedy | None]] = []
+    remedy = explain.remedy
+
+    def listening(obstacles: Obstacles, demand: Demand) -> Remedy | None:
+        told.append((demand, remedy(obstacles, demand)))
+        return told[-1][1]
+
+    monkeypatch.setattr(explain, "remedy", listening)
+    random = np.random.default_rng(seed)
+    table = flat(random, (4, 4, 3), 100)
+    mask = some(random, table, 1)
+    frozen = (random.random(len(table)) < 0.8) & ~mask
+    problem = ts.Problem(
+        table,
+        sensitivity=Sensitivity.of(mask, 0.4 * table.value),
+        frozen=frozen,
+        lower=0.5 * table.value,
+        upper=1.5 * table.value,
+    )
+    with pytest.raises(InvalidProblem):
+        ts.Suppress(time_limit_s=1).protect(problem)
+    found = told[-1][1]
+    assert found is not None
+    assert found.solved
+    assert found.unfreeze
+    freed = frozen.copy()
+    freed[list(found.unfreeze)] = False
+    assert audit(problem, ts.Suppress(time_limit_s=1).protect(problem.replace(frozen=freed))).protected.all()
+
+
+def test_an_interrupt_after_the_repair_keeps_the_safe_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {
+            "a": random.choice(list("uvwxyz"), 220),
+            "b": random.choice(list("pqrstuv"), 220),
+            "firm": random.integers(0, 90, 220),
+            "turnover": np.ceil(random.lognormal(3, 1.3, 220)),
+        }
+    )
+    table = ts.tabulate(frame, dimensions={"a": None, "b": None}, value="turnover", respondent="firm", largest=4)
+    problem = ts.Problem(table, rules=[ts.Threshold(n=3), ts.PPercent(p=20)])
+    thinned, interrupted = method.thinned, []
+
+    def interrupting(*given: Any, **named: Any) -> Mask:
+        interrupted.append(True)
+        os.kill(os.getpid(), signal.SIGINT)
+        return thinned(*given, **named)
+
+    monkeypatch.setattr(method, "thinned", interrupting)
+    monkeypatch.setattr(method, "repaired", lambda *_, **__: problem.sensitivity.mask | ~problem.table.is_total)
+    with pytest.warns(UserWarning, match="safe pattern is kept"):
+        release = ts.Suppress(time_limit_s=1).protect(problem)
+    assert interrupted
+    assert (release.suppressed >= ~table.is_total).all()

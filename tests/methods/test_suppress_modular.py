@@ -273,7 +273,7 @@ def test_blocks_of_tables_with_holes_are_parts_of_their_subtables(seed: int, mos
         assert len(np.unique(group[number == own])) == 1
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(5, 5, 5, 5), (14, 13), (8, 7, 6)]))
 def test_tables_without_hierarchies_are_safe_in_blocks(seed: int, sides: tuple[int, ...]) -> None:
     with pytest.MonkeyPatch.context() as patch:

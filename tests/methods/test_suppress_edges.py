@@ -15,7 +15,7 @@ from oracle.counts import tree
 from tablesafe.audit.audit import audit
 from tablesafe.equations import Mask, roll_up
 from tablesafe.errors import InvalidProblem
-from tablesafe.methods.suppress import explain, method, optimal
+from tablesafe.methods.suppress import explain, method, optimal, wider
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles, Remedy
 from tablesafe.methods.suppress.method import Algorithm
 from tablesafe.methods.suppress.search import Search
@@ -153,11 +153,18 @@ def test_an_interrupt_after_the_repair_keeps_the_safe_pattern(monkeypatch: pytes
     table = ts.tabulate(frame, dimensions={"a": None, "b": None}, value="turnover", respondent="firm", largest=4)
     problem = ts.Problem(table, rules=[ts.Threshold(n=3), ts.PPercent(p=20)])
 
-    def interrupting(*given: Any, **named: Any) -> Mask:
-        raise KeyboardInterrupt
+    asked: list[bool] = []
 
-    monkeypatch.setattr(method, "thinned", interrupting)
-    monkeypatch.setattr(method, "repaired", lambda *_, **__: problem.sensitivity.mask | ~problem.table.is_total)
-    with pytest.warns(UserWarning, match="safe pattern is kept"):
+    def interrupting(*given: Any, **named: Any) -> ts.Findings:
+        asked.append(True)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return audit(*given, **named)
+
+    monkeypatch.setattr(wider, "audit", interrupting)
+    everything = np.arange(len(table)) > 0
+    monkeypatch.setattr(method, "repaired", lambda *_, **__: everything)
+    with pytest.warns(UserWarning, match="safe pattern so far is kept"):
         release = ts.Suppress(time_limit_s=1).protect(problem)
-    assert (release.suppressed >= ~table.is_total).all()
+    assert len(asked) == 3
+    assert audit(problem, release).safe

@@ -12,6 +12,7 @@ import pytest
 import tablesafe as ts
 from tablesafe.audit.audit import audit
 from tablesafe.audit.knowledge import Lists
+from tablesafe.equations import Mask
 from tablesafe.methods.suppress import insiders as parts
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
@@ -75,18 +76,40 @@ def test_looking_again_at_what_was_open_says_what_the_whole_audit_says(seed: int
         assert {opening.cell for opening in again.open} == {opening.cell for opening in whole.open}
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_was_open_to_everyone_is_asked_again_of_insiders_too(seed: int) -> None:
+    """A cell that nobody had to be an insider for was not looked at before: now it is, by whoever knows something."""
+    problem = firms(seed)
+    found = ts.Suppress(time_limit_s=1, insiders=False, unions=False).protect(problem).suppressed
+    first = audit(problem, Release.from_suppression(problem, problem.sensitivity.mask), exact=False, certify=False)
+    assert not first.protected.all()
+    for more in (problem.sensitivity.mask, found):
+        again = _again(problem, more, first, None)
+        whole = audit(problem, Release.from_suppression(problem, more), exact=False, certify=False)
+        assert (again.protected == whole.protected).all()
+        assert again.insiders is not None
+        assert whole.insiders is not None
+        assert {one.cell for one in again.insiders.found} == {one.cell for one in whole.insiders.found}
+        assert {opening.cell for opening in again.open} == {opening.cell for opening in whole.open}
+
+
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of the tests are large enough to be taken apart."""
     monkeypatch.setattr(parts, "SIZES", (20, 40, 70))
 
 
+def open_to_insiders(seed: int) -> tuple[Problem, Mask, Instance]:
+    """A problem, a pattern that thinks of outsiders only, and what is asked of one."""
+    problem = firms(seed)
+    found = ts.Suppress(time_limit_s=2, insiders=False, unions=False).protect(problem).suppressed
+    return problem, found, Instance.of(demanded(problem, 0.0, {}), problem.cost, zeros=False)
+
+
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("seed", range(6))
 def test_large_tables_are_repaired_in_parts_and_safe(seed: int) -> None:
-    problem = firms(seed)
-    found = ts.Suppress(time_limit_s=2, insiders=False, unions=False).protect(problem).suppressed
-    instance = Instance.of(demanded(problem, 0.0, {}), problem.cost, zeros=False)
+    problem, found, instance = open_to_insiders(seed)
     assert len(instance) > parts.SIZES[-1]
     pattern = repaired(problem, instance, found)
     assert audit(problem, Release.from_suppression(problem, pattern)).safe
@@ -96,9 +119,7 @@ def test_large_tables_are_repaired_in_parts_and_safe(seed: int) -> None:
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("seed", range(6))
 def test_whoever_a_part_was_found_for_learns_too_much_no_longer(seed: int) -> None:
-    problem = firms(seed)
-    found = ts.Suppress(time_limit_s=2, insiders=False, unions=False).protect(problem).suppressed
-    instance = Instance.of(demanded(problem, 0.0, {}), problem.cost, zeros=False)
+    problem, found, instance = open_to_insiders(seed)
     before = audit(problem, Release.from_suppression(problem, found), exact=False, certify=False).insiders
     assert before is not None
     asked, whose = parts.asked_by([one for one in before.every if one.certain], instance, problem)
@@ -117,8 +138,6 @@ def test_whoever_a_part_was_found_for_learns_too_much_no_longer(seed: int) -> No
 
 @pytest.mark.usefixtures("small_parts")
 def test_the_repair_is_the_same_whoever_does_the_work() -> None:
-    problem = firms(1)
-    found = ts.Suppress(time_limit_s=2, insiders=False, unions=False).protect(problem).suppressed
-    instance = Instance.of(demanded(problem, 0.0, {}), problem.cost, zeros=False)
+    problem, found, instance = open_to_insiders(1)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         assert (repaired(problem, instance, found) == repaired(problem, instance, found, executor=pool)).all()

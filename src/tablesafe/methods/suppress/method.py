@@ -265,11 +265,7 @@ class Suppress:
         if (safe == found).all() or self._in_parts(len(found)):
             return safe
         search.extend(self.time_limit_s * (1 - SEARCHING))
-        try:
-            return thinned(search, search.instance.forced, safe, self._judge(problem))
-        except KeyboardInterrupt:
-            warnings.warn("Interrupted: the safe pattern is kept as it is.", stacklevel=2)
-            return safe
+        return thinned(search, search.instance.forced, safe, self._judge(problem))
 
     def _judge(self, problem: Problem) -> Judge:
         """The audit that the pattern has to pass."""

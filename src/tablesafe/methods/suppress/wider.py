@@ -6,6 +6,7 @@ open another. But what is withheld never comes back, so this ends; and each thin
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -83,7 +84,8 @@ def _open_cells(findings: Findings) -> Integers:
 def thinned(search: Search, given: Mask, pattern: Mask, judge: Judge, *, enough: int = 0) -> Mask:
     """The pattern without what can be published again, the most costly first, many at a time while that works.
 
-    Nothing of `given` is touched. So many audits are `enough` that they are made even when the time is over.
+    Nothing of `given` is touched. So many audits are `enough` that they are made even when the time is over. An
+    interrupt keeps the pattern, which is safe, without what was taken back until then.
     """
     cost = search.instance.cost
     added = np.flatnonzero(pattern & ~given)
@@ -94,7 +96,12 @@ def thinned(search: Search, given: Mask, pattern: Mask, judge: Judge, *, enough:
         chunk = waiting.pop()
         fewer = pattern.copy()
         fewer[chunk] = False
-        if judge(fewer).safe:
+        try:
+            safe = judge(fewer).safe
+        except KeyboardInterrupt:
+            warnings.warn("Interrupted: the safe pattern so far is kept.", stacklevel=2)
+            break
+        if safe:
             pattern = fewer
         elif len(chunk) > 1:
             half = len(chunk) // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from time import monotonic
 
 import numpy as np
@@ -57,6 +58,7 @@ def test_what_a_part_found_counts_though_its_time_ended(monkeypatch: pytest.Monk
 
 def test_a_first_pattern_without_time_says_so_and_hands_over_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     search = a_search(seconds=0.0)
+    monkeypatch.setattr(searching, "boxed", lambda ledger, targets: None)
     monkeypatch.setattr(searching, "GRACE", -1.0)
     with pytest.raises(Unfinished) as unfinished:
         first_pattern(search)
@@ -64,9 +66,12 @@ def test_a_first_pattern_without_time_says_so_and_hands_over_what_it_has(monkeyp
     assert unfinished.value.pattern[search.instance.cell].all()
 
 
-def test_the_quick_way_leaves_a_pattern_even_when_there_is_no_time() -> None:
+@pytest.mark.parametrize("boxes", [True, False])
+def test_quick_ways_leave_a_pattern_even_when_there_is_no_time(boxes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     search = a_search(seconds=0.0)
-    with pytest.raises(Unfinished):
+    if not boxes:
+        monkeypatch.setattr(searching, "boxed", lambda ledger, targets: None)
+    with nullcontext() if boxes else pytest.raises(Unfinished):
         first_pattern(search)
     assert search.best is not None
     assert search.best[search.instance.cell].all()
@@ -80,13 +85,17 @@ def test_an_extended_search_is_no_longer_late() -> None:
     assert not search.late()
 
 
-def test_the_quick_way_protects_every_target_by_itself() -> None:
+@pytest.mark.parametrize("boxes", [True, False])
+def test_quick_ways_protect_every_target_by_themselves(boxes: bool) -> None:
     """By the deviations alone, before any audit or repair: every target moves as far as it must, within bounds."""
     search = a_search(seconds=10.0)
-    ledger = search.build_sparing()
+    ledger = search.build_of_boxes() if boxes else search.build_sparing()
     assert ledger is not None
+    before = ledger.cost
+    search.settle(ledger)
+    assert ledger.cost <= before
     instance, served = search.instance, set()
-    for held in search.taken_over(ledger).held(range(len(instance.level))):
+    for held in search.witnesses_of(ledger).held(range(len(instance.level))):
         move = np.zeros(len(instance))
         move[held.cells] = held.amount
         assert np.abs(instance.rows @ move).max() < 1e-6 * np.abs(move).max()

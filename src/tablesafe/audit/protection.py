@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.audit.exact import Move
+from tablesafe.audit.guesses import Guesses
 from tablesafe.audit.intervals import EASY_S, Progress, values_at
 from tablesafe.audit.pieces import Piece, Shape, pieces
 from tablesafe.audit.sharing import Tables, form_values, pairs, share
@@ -31,6 +32,8 @@ from tablesafe.solve.witnesses import NOBODY, TRUTH, Store, find_witnesses
 
 MOST = 2.0**50
 """Nothing is asked to go farther than this."""
+LARGE = 600
+"""Cells of a piece beyond which guesses come before a program over all of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,12 +179,13 @@ def answer_needs(needs: Needs) -> Answer:
     sides = _sides(shape, needs.wanted)
     scale = np.abs(shape.divisor[needs.wanted]) * float(needs.piece.grid)
     far = np.column_stack([_whole_needs(needs.down, scale), _whole_needs(needs.up, scale)])
-    store, ranges = find_witnesses(shape.polytope, shape.part, _per_side(shape, sides, far))
+    guess = Guesses(needs.piece, shape) if len(needs.piece) > LARGE else None
+    store, ranges = find_witnesses(shape.polytope, shape.part, _per_side(shape, sides, far), guess)
     reached = _reached(shape, store, sides)
     narrow = (sides[:, 0] >= 0) & ((reached / scale[:, None]).sum(axis=1) < needs.width)
     if narrow.any():
         far[narrow] = np.maximum(far[narrow], _whole_needs(needs.width, scale)[narrow, None])
-        store, ranges = find_witnesses(shape.polytope, shape.part, _per_side(shape, sides, far))
+        store, ranges = find_witnesses(shape.polytope, shape.part, _per_side(shape, sides, far), guess)
     return _answer(needs, shape, store, ranges, sides)
 
 

@@ -76,7 +76,7 @@ class Covering:
     def relax(self) -> tuple[float, Floats]:
         """The least cost of a fractional answer, and the answer."""
         self._relaxation.run()
-        self._work.program(self._entries, self._relaxation.getInfo().simplex_iteration_count)
+        self._work.further(self._entries, self._relaxation.getInfo().simplex_iteration_count)
         if self._relaxation.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise SolverFailure("The relaxation of the suppression problem was not solved.")
         solution = self._relaxation.getSolution()
@@ -128,7 +128,7 @@ class Covering:
             model.setSolution(solution)
         set_options(model, mip_max_nodes=NODES)
         run_interruptible(model)
-        self._work.program(self._entries, model.getInfo().simplex_iteration_count)
+        self._work.further(self._entries, model.getInfo().simplex_iteration_count)
         info = model.getInfo()
         if info.primal_solution_status != 2:  # no point at all
             return None

@@ -21,8 +21,10 @@ from tablesafe.solve.elimination import PRIME, echelon, substitute
 
 LARGEST = 32_000
 """Fractions with numerator and denominator up to this are recognised: twice its square is less than the prime."""
-MOST_ENTRIES = 60_000_000
-"""Beyond so many entries the elimination is given up, to keep memory bounded."""
+MOST_ENTRIES, FEW_ENTRIES = 60_000_000, 1_000_000
+"""Beyond so many entries the elimination is given up, to keep memory bounded; so many are no matter."""
+SPARSE = 30
+"""Beyond so many times the entries of the matrix it is no simpler than the matrix is."""
 ROOM = 2.0**62
 
 
@@ -48,8 +50,9 @@ class NullSpace:
 def null_space(matrix: sparse.csr_array) -> NullSpace | None:
     """The solutions of `matrix @ x = 0`; None when they have no sparse description in small whole numbers."""
     rows = sparse.csr_array(matrix)
-    reduced = echelon(rows, MOST_ENTRIES)
-    residues = substitute(reduced, rows.shape[1], MOST_ENTRIES) if reduced.fits else None
+    most = min(MOST_ENTRIES, max(FEW_ENTRIES, SPARSE * rows.nnz))
+    reduced = echelon(rows, most)
+    residues = substitute(reduced, rows.shape[1], most) if reduced.fits else None
     if residues is None:
         return None
     distinct, which = np.unique(residues.data, return_inverse=True)

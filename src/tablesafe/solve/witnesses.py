@@ -7,6 +7,7 @@ the point that shows it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ NOBODY, TRUTH = -1, -2
 
 FARTHER, FARTHEST = 64.0, 2.0**50
 """Where a form has no end, the polytope is cut off at growing distances until the need is served."""
+NOTHING, NO_PRICES = np.zeros(0, np.int64), np.zeros(0)
 _POINTS, _ENTRIES, _FULL = range(3)
 
 
@@ -70,11 +72,22 @@ class Store(NamedTuple):
         return sparse.csr_array(parts, shape=(n, columns))
 
 
-def find_witnesses(polytope: Polytope, part: Integers, need: Floats) -> tuple[Store, Ranges]:
-    """Serve the need of every side (2f: the upper end of form f; 2f + 1: the lower), or find its true end."""
+Guess = Callable[[int, float], Iterator[tuple[Integers, Floats]]]
+"""Points that may take a side as far as it must: the columns that are not at the truth, and their values."""
+
+
+def find_witnesses(
+    polytope: Polytope, part: Integers, need: Floats, guess: Guess | None = None
+) -> tuple[Store, Ranges]:
+    """Serve the need of every side (2f: the upper end of form f; 2f + 1: the lower), or find its true end.
+
+    What is not found from the truth may be guessed, before a solver is asked for the whole part.
+    """
     ranges, store = Ranges.of(polytope), Store.empty(need, 64, 4 * polytope.columns + 64)
     sides = np.flatnonzero(need > 0.0)
     store = _from_the_truth(polytope, part, ranges, store, sides)
+    if guess is not None:
+        store = _guessed(polytope, ranges, store, sides, guess)
     for number in np.unique(part[_open(ranges, store, sides) // 2]).tolist():
         whole = _WholePart(polytope, np.flatnonzero(part == number), ranges, store)
         store = whole.serve(_open(ranges, store, sides[part[sides // 2] == number]))
@@ -98,6 +111,35 @@ def _from_the_truth(polytope: Polytope, part: Integers, ranges: Ranges, store: S
         elif first < stop:
             break
     return store
+
+
+def _guessed(polytope: Polytope, ranges: Ranges, store: Store, sides: Integers, guess: Guess) -> Store:
+    """Try guesses for as long as they help."""
+    proof, tried, lost = Proof.over(polytope), 0, 0
+    for side in _open(ranges, store, sides).tolist():
+        if store.by[side] != NOBODY or ranges.closed[side]:
+            continue
+        for columns, values in guess(side, store.need[side]):
+            store = _learned(polytope, proof, ranges, store, columns, values, NOTHING, NO_PRICES, -1, side)
+            if store.by[side] != NOBODY:
+                break
+        tried, lost = tried + 1, lost + (store.by[side] == NOBODY)
+        if tried >= PATIENCE and 4 * lost > 3 * tried:
+            break
+    return store
+
+
+def _learned(
+    p: Polytope, proof: Proof, ranges: Ranges, store: Store, columns: Integers, values: Floats, rows: Integers,
+    prices: Floats, priced: int, side: int,
+) -> Store:  # fmt: skip
+    """Learn from a point and prices what can be proved, in a larger store if this one is full."""
+    while True:
+        proof.columns[: len(columns)], proof.values[: len(columns)] = columns, values
+        absorb(p, proof, ranges, store, len(columns), rows, prices, priced, side)
+        if not store.sizes[_FULL]:
+            return store
+        store = store.larger()
 
 
 @njit(cache=True)
@@ -243,16 +285,10 @@ class _WholePart:
     def _absorb(self, answer: Answer, side: int, *, priced: bool) -> None:
         """Learn from an answer what can be proved, in a larger store if this one is full."""
         at, rows = np.flatnonzero(answer.point), np.flatnonzero(np.abs(answer.prices) > 1e-9)
-        prices = answer.prices[rows]
-        while True:
-            self.proof.columns[: len(at)], self.proof.values[: len(at)] = self.columns[at], answer.point[at]
-            absorb(
-                self.p, self.proof, self.ranges, self.store, len(at), self.rows[rows], prices,
-                len(rows) if priced else -1, side,
-            )  # fmt: skip
-            if not self.store.sizes[_FULL]:
-                return
-            self.store = self.store.larger()
+        self.store = _learned(
+            self.p, self.proof, self.ranges, self.store, self.columns[at], answer.point[at],
+            self.rows[rows], answer.prices[rows], len(rows) if priced else -1, side,
+        )  # fmt: skip
 
     def _on_faces(self, side: int, objective: Floats) -> None:
         """By a point on the face where the side ends, from a warm model of the faces or a fresh one."""

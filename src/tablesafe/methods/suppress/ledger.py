@@ -4,7 +4,7 @@ no longer need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,8 @@ from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.part import Held, Outcome, Part
 from tablesafe.methods.suppress.sparing import cheapest_point, sparing
-from tablesafe.methods.suppress.surroundings import Effort, Scratch, System, around
+from tablesafe.methods.suppress.surroundings import Effort, Scratch, around
+from tablesafe.solve.boxes import Space, System, cheapest_box
 from tablesafe.solve.small import SmallSolver
 
 EFFORTS = 4
@@ -34,12 +35,15 @@ SMALL = 20_000
 LEARNING = 0.05
 MOSTLY = 0.3
 """Share of what such a deviation costs from which on a cell is one that makes it dear."""
-ALMOST_FREE = 0.01
-"""Share of its cost that a cell withheld already is charged: the fewer cells a deviation needs, the better."""
+ALMOST_FREE, NEARLY_FREE = 0.01, 0.1
+"""Share of its cost that a cell withheld already is charged: the fewer cells a deviation needs, the better. The second
+is for boxes."""
 LEEWAY = 1.5
 """A program counts what is withheld already as almost free, not as free: how much dearer than it pays it may look."""
 NEAR = 2_000
 """Cells that count as near."""
+SAMPLED, FEW, RARELY = 200, 5, 0.02
+"""Targets that show whether there are boxes; how many of them, and which share, may have none."""
 CROWDED = 60
 """Deviations that rely on a cell, beyond which it is not reconsidered."""
 
@@ -58,13 +62,33 @@ def work(part: Part) -> Outcome:
     return Outcome(tuple(ledger.deviations), tuple(failed), ledger.seconds)
 
 
-def ledger_of(instance: Instance, targets: Integers, guard: Guard | None, solver: SmallSolver | None = None) -> Ledger:
+def ledger_of(
+    instance: Instance,
+    targets: Integers,
+    guard: Guard | None,
+    solver: SmallSolver | None = None,
+    *,
+    boxes: bool = False,
+) -> Ledger:
     """A ledger for some targets of a whole instance."""
     part = Part(
         instance.rows, instance.cost, instance.forced, instance.up, instance.down,
-        instance.cell[targets], instance.sign[targets], instance.level[targets], guard,
+        instance.cell[targets], instance.sign[targets], instance.level[targets], guard, boxes=boxes,
     )  # fmt: skip
     return Ledger(part, solver)
+
+
+def boxed(ledger: Ledger, targets: Sequence[int]) -> list[int] | None:
+    """Protect targets by boxes alone; returns those that have none, or None where these are many.
+
+    That is so for the totals of a hierarchy; elsewhere there are few for which no single box has the room.
+    """
+    without: list[int] = []
+    for some in (targets[:SAMPLED], targets[SAMPLED:]):
+        without += ledger.protect_all(some, efforts=0)
+        if len(without) > FEW + RARELY * len(some):
+            return None
+    return without
 
 
 class Ledger:
@@ -76,22 +100,24 @@ class Ledger:
         self._targets = Targets(part.cell, part.sign, part.level)
         self._affordable = np.inf
         self._system = System.of(part.rows, part.up, part.down)
-        self._guard, self._guarded = part.guard, self._system
-        self.watched_by(part.guard)
         self._scratch = Scratch.over(self._system)
+        self._space = Space.over(self._system) if part.boxes else None
+        self._before: Mask | None = None
         self._solver = solver or SmallSolver()
         cheap, near, *wide = _efforts(part.rows)
         self._efforts = (near, cheap, *wide) if part.near_first else (cheap, near, *wide)
         positive = part.cost[part.cost > 0]
         self._usual = float(np.median(positive)) if positive.size else 1.0
-        self._least = ALMOST_FREE * (part.cost + 0.1 * self._usual)
+        self._least = (NEARLY_FREE if part.boxes else ALMOST_FREE) * (part.cost + 0.1 * self._usual)
         self._price = np.where(part.withheld, self._least, np.maximum(part.cost, self._least))
+        self.watched_by(part.guard)
 
     def watched_by(self, guard: Guard | None) -> None:
         """Look from now on for deviations that these respondents cannot rule out."""
-        self._guard = guard
+        self._guard, self._guarded, self._guarded_price = guard, self._system, self._price
         if guard is not None:
             self._guarded = self._system._replace(down=np.minimum(self.part.down, guard.down))
+            self._guarded_price = np.where(guard.alone, np.inf, self._price)
 
     @property
     def seconds(self) -> float:
@@ -176,13 +202,12 @@ class Ledger:
         """A cheap deviation that no single respondent can rule out."""
         assert self._guard is not None
         cell, system = int(self.part.cell[target]), self._guarded
-        price, down = self._price, float(system.down[cell])
-        self._price = np.where(self._guard.alone, np.inf, price)
-        self._price[cell] = price[cell]
-        system.down[cell] = self.part.down[cell]
+        plain, price, down = self._price, float(self._guarded_price[cell]), float(system.down[cell])
+        self._price = self._guarded_price
+        self._price[cell], system.down[cell] = plain[cell], self.part.down[cell]
         found = self.cheapest(target, efforts, guarded=True)
-        system.down[cell] = down
-        self._price = price
+        self._price[cell], system.down[cell] = price, down
+        self._price = plain
         return found
 
     def cheapest(self, target: int, efforts: int, *, guarded: bool = False) -> tuple[Integers, Floats] | None:
@@ -191,7 +216,7 @@ class Ledger:
         A linear program likes a little of a very dear cell: where that makes a deviation dear, one without it is looked
         for, here and further away.
         """
-        best: tuple[Integers, Floats] | None = None
+        best = self._boxed(target, guarded=guarded)
         price, sizes = self._price, {0}
         for wide, effort in enumerate(self._efforts):
             if not self._worth_it(wide, efforts, None if best is None else best[0]):
@@ -207,11 +232,33 @@ class Ledger:
         self._price = price
         return best
 
+    def _boxed(self, target: int, *, guarded: bool) -> tuple[Integers, Floats] | None:
+        """The cheapest box, if boxes are looked for; before it, a deviation that the pattern before allows."""
+        if self._space is None:
+            return None
+        within = None if self._before is None else self._within(self._before, target, guarded=guarded)
+        if within is not None:
+            return within
+        cell, sign, level = self._asked(target)
+        system = self._guarded if guarded else self._system
+        return cheapest_box(system, self._space, cell, sign, level, self._price, self._solver.work)
+
+    def _within(self, pattern: Mask, target: int, *, guarded: bool) -> tuple[Integers, Floats] | None:
+        """A deviation among the cells of a pattern and what is withheld besides."""
+        price, allowed = self._price, pattern | self.part.withheld | self.used
+        self._price = np.where(allowed & (price < np.inf), self._least, np.inf)
+        found = self._found(target, self._efforts[1], {0}, guarded=guarded)
+        self._price = price
+        return found
+
+    def _asked(self, target: int) -> tuple[int, int, float]:
+        """The cell of a target, which way it must move, and how far."""
+        return int(self.part.cell[target]), int(self.part.sign[target]), float(self.part.level[target])
+
     def _found(self, target: int, effort: Effort, sizes: set[int], *, guarded: bool) -> tuple[Integers, Floats] | None:
         """A cheap deviation among the cells that an effort looks at; None if there is none, or they were looked at."""
-        part, level = self.part, float(self.part.level[target])
-        system = self._guarded if guarded else self._system
-        cell, sign = int(part.cell[target]), int(part.sign[target])
+        part, system = self.part, self._guarded if guarded else self._system
+        cell, sign, level = self._asked(target)
         program = around(system, self._scratch, cell, sign, level, self._price, effort)
         if program is None or len(program.cells) in sizes:
             return None
@@ -268,28 +315,42 @@ class Ledger:
     def add(self, held: Held) -> None:
         """Keep a deviation; its cells are almost free from now on."""
         self._books.add(held)
-        self._price[held.cells] = self._least[held.cells]
+        self._charge(held.cells, self._least[held.cells])
 
     def drop(self, name: int) -> Held:
         """Forget a deviation."""
         held = self._books.drop(name)
         gone = held.cells[(self._books.uses[held.cells] == 0) & ~self.part.withheld[held.cells]]
-        self._price[gone] = np.maximum(self.part.cost[gone], self._least[gone])
+        self._charge(gone, np.maximum(self.part.cost[gone], self._least[gone]))
         return held
 
-    def reconsider(self, cell: int) -> None:
-        """Publish a cell again and protect anew whoever relied on it; keep the result if it costs less."""
+    def _charge(self, cells: Integers, price: Floats) -> None:
+        """Set the price of cells; those that a respondent knows alone stay out of guarded deviations."""
+        self._price[cells] = price
+        if self._guard is not None:
+            self._guarded_price[cells] = np.where(self._guard.alone[cells], np.inf, price)
+
+    def reconsider(self, cell: int, *, programs: bool = True) -> None:
+        """Publish a cell again and protect anew whoever relied on it; keep the result if it costs less.
+
+        Where boxes are looked for: by programs within the pattern before, and boxes, or by boxes alone.
+        """
         names = self._books.relying_on([cell])
         if not names or len(names) > CROWDED or self.part.withheld[cell]:
             return
         before, first = self.cost, self._books.next
+        self._before = self.used if programs else None
         old = [self.drop(name) for name in names]
-        price, self._price[cell] = self._price[cell], np.inf
+        own = np.array([cell])
+        price = self._price[own]
+        self._charge(own, np.array([np.inf]))
         targets = sorted(target for held in old for target in held.served)
         limit = before * (1 - 1e-12)
         strict = frozenset(target for held in old if held.guarded for target in held.served)
-        failed = self.protect_all(targets, efforts=SECOND_THOUGHTS, most=limit, strict=strict)
-        self._price[cell] = price
+        efforts = SECOND_THOUGHTS if self._space is None else 0
+        failed = self.protect_all(targets, efforts=efforts, most=limit, strict=strict)
+        self._charge(own, price)
+        self._before = None
         if failed or self.cost > limit:
             for name in [name for name in self._books.kept if name >= first]:
                 self.drop(name)

@@ -18,7 +18,7 @@ import numpy as np
 from tablesafe.equations import Integers, Mask
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.ledger import NEAR, work
+from tablesafe.methods.suppress.ledger import NEAR, boxed, ledger_of, work
 from tablesafe.methods.suppress.part import Held, Outcome, Part
 from tablesafe.methods.suppress.subtables import Subtables, region, waves
 from tablesafe.methods.suppress.witnesses import CannotProtect
@@ -93,6 +93,7 @@ class Modular:
         self._deviations: dict[int, Held] = {}
         self._next = 0
         self._spent = 0.0
+        self._boxes = False
         self._protected = np.zeros(len(instance.level), dtype=np.bool_)
 
     @property
@@ -102,7 +103,8 @@ class Modular:
 
     def protect(self) -> None:
         """Protect every target, from the top down; what a part is too small for is tried in larger ones."""
-        targets = np.arange(len(self.instance.level))
+        self._by_boxes()
+        targets = np.flatnonzero(~self._protected)
         for size, together in ((REGION, TARGETS), (ALONE, 1), (10 * REGION, 10), (len(self.instance), 1)):
             batches = self._subtables.batches(self.instance.cell[targets], together, ROOM)
             depth = [int(self._subtables.depth[self.instance.cell[targets[own[0]]]]) for own in batches]
@@ -112,6 +114,17 @@ class Modular:
             if not targets.size:
                 return
         raise CannotProtect(int(targets[0]))
+
+    def _by_boxes(self) -> None:
+        """Where there are boxes, as in tables without hierarchies, they are found in the whole table, and at once."""
+        targets = range(len(self.instance.level))
+        ledger = ledger_of(self.instance, np.arange(len(targets)), self._guard, boxes=True)
+        self._boxes = boxed(ledger, targets) is not None
+        if self._boxes:
+            for held in ledger.deviations:
+                self._add(held)
+                self._protected[list(held.served)] = True
+        self._spent += ledger.seconds
 
     def _protect_wave(self, batches: list[Integers], size: int) -> None:
         todo = [own[~self._protected[own]] for own in batches]
@@ -234,6 +247,7 @@ class Modular:
         part = replace(
             Part.cut(instance, inside, targets, instance.forced | (others > 0), self._guard),
             near_first=len(boxes) <= NEAR,
+            boxes=self._boxes,
             pending=tuple(local[target] for target in pending.tolist()),
             held=tuple(
                 Held(np.searchsorted(inside, one.cells), one.amount, tuple(local[t] for t in one.served), one.guarded)

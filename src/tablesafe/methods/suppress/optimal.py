@@ -66,7 +66,8 @@ class _Master:
 
 def affordable(search: Search, rounds: float) -> bool:
     """Whether so many rounds of all targets leave most of the time for other things."""
-    return _Master.of(search).separation.round_seconds() * rounds <= search.left * MOST
+    limit = search.left * MOST / rounds
+    return _Master.of(search).separation.round_seconds(limit) <= limit
 
 
 def optimise(

@@ -45,6 +45,8 @@ class Part:
     guard: Guard | None = field(default=None, repr=False)
     near_first: bool = False
     """Whether to look among near cells first, and only then among cheap ones."""
+    boxes: bool = False
+    """Whether to look for boxes, and for programs only where there is none."""
     pending: tuple[int, ...] = ()
     """Targets to protect, in this order."""
     strict: bool = False

@@ -9,7 +9,7 @@ import numpy as np
 
 from tablesafe.equations import Floats, Mask
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.ledger import EVERYTHING, Ledger, ledger_of
+from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, Ledger, boxed, ledger_of
 from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
 from tablesafe.methods.suppress.sequential import clean_up, improve, protect_all
 from tablesafe.methods.suppress.witnesses import Finder, Witnesses
@@ -25,6 +25,9 @@ PER_TARGET = 2e-3
 SAMPLED = 200
 PROMISING = 0.9
 """Targets that show whether the quick way is better, and the share of the usual cost below which it is."""
+
+SETTLED = 1e-3
+"""Share of the cost that another look at all of a pattern must gain, to be worth a further one."""
 
 Report = Callable[[float, float], None]
 Stop = Callable[[], bool]
@@ -143,19 +146,39 @@ class Search:
         rest = [target for target in targets if target not in served]
         return None if ledger.protect_all(rest, efforts=EVERYTHING, seconds=seconds) else ledger
 
+    def build_of_boxes(self) -> Ledger | None:
+        """A safe pattern of boxes, in no time, with programs for the few targets without one; None if they are many."""
+        targets = range(len(self.instance.level))
+        ledger = ledger_of(self.instance, np.arange(len(targets)), None, self.solver, boxes=True)
+        without = boxed(ledger, targets)
+        if without is None or ledger.protect_all(without, efforts=EFFORTS, seconds=self.left / 2):
+            return None
+        return ledger
+
     def _cost_of_first(self) -> float:
         """What the first targets cost in the usual way."""
         witnesses = self._nobody()
         protect_all(witnesses, self.instance.cost, targets=list(range(SAMPLED)), stop=self.late)
         return witnesses.cost
 
-    def taken_over(self, ledger: Ledger) -> Witnesses:
-        """The witnesses of a ledger, after it has published again what is plainly not needed."""
+    def reconsidered(self, ledger: Ledger, *, programs: bool = True) -> float:
+        """Publish again what is plainly not needed, the most costly first; says what share of the cost that gains."""
+        before = ledger.cost
         added = np.flatnonzero(ledger.used & ~self.instance.forced)
         for cell in added[np.argsort(-self.instance.cost[added], kind="stable")].tolist():
             if self.late():
                 break
-            ledger.reconsider(cell)
+            ledger.reconsider(cell, programs=programs)
+        return 1.0 - ledger.cost / max(before, 1e-300)
+
+    def settle(self, ledger: Ledger) -> None:
+        """Look again and again at all of a pattern of boxes: first by boxes alone, then by programs within it."""
+        for programs in (False, True):
+            while not self.late() and self.reconsidered(ledger, programs=programs) > SETTLED:
+                self.keep(self.instance.forced | ledger.used, ledger.cost)
+
+    def witnesses_of(self, ledger: Ledger) -> Witnesses:
+        """The witnesses of a ledger."""
         witnesses = self._nobody()
         for held in ledger.deviations:
             witnesses.add(held)

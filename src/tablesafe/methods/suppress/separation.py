@@ -41,18 +41,21 @@ class Separation:
         self.effort = 0
         """How wide to look for a cut: the more cells are looked at, the fewer a cut has to name."""
 
-    def round_seconds(self) -> float:
-        """About how long it takes to ask about every target once."""
+    def round_seconds(self, limit: float = np.inf) -> float:
+        """About how long it takes to ask about every target once; where it is plainly above a limit, less exactly."""
         targets = len(self._instance.level)
         some = np.linspace(0, targets - 1, min(targets, SAMPLED)).astype(np.int64)
         everything = self._instance.live.astype(np.float64)
-        before = self._solver.work.spent
+        before, asked = self._solver.work.spent, 0
         for target in some.tolist():
             near = self._neighbourhoods.near(int(self._instance.cell[target]), effort=self.effort)
             largest_move(
                 self._instance, self._neighbourhoods.localities, self._solver, target, near, everything, everything=True
             )
-        return (self._solver.work.spent - before) * targets / max(len(some), 1)
+            asked += 1
+            if (self._solver.work.spent - before) * targets > 2 * limit * len(some):
+                break
+        return (self._solver.work.spent - before) * targets / max(asked, 1)
 
     def violated(self, share: Floats, *, whole: bool, stop: object = None) -> tuple[list[Cut], list[int]]:
         """Cuts that the pattern violates, and the targets it leaves open.

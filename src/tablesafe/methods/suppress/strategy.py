@@ -11,6 +11,8 @@ MUCH_BETTER = 0.6
 """Share of the cost of a first pattern below which one that was made in the other way is taken instead."""
 CLEANING = 0.5
 """Share of the time for publishing again what is not needed."""
+AT_FIRST = 2
+"""Rounds of all targets that leave time enough for a first pattern by programs."""
 EASY = 10
 """Rounds of all targets that leave time enough to go for a proof at once, without a better pattern to start from."""
 QUICK = 1_500
@@ -18,13 +20,26 @@ QUICK = 1_500
 
 
 def first_pattern(search: Search) -> None:
-    """One sensitive cell after another, in two ways; then publish again what is not needed."""
+    """One sensitive cell after another: by boxes, and, where there is the time, by programs; then second thoughts."""
+    boxes = None if search.by_flows else search.build_of_boxes()
+    if boxes is not None:
+        search.keep(search.instance.forced | boxes.used, boxes.cost)
+    if boxes is None or affordable(search, AT_FIRST):
+        _by_programs(search)
+    else:
+        search.settle(boxes)
+        search.offer(search.witnesses_of(boxes))
+
+
+def _by_programs(search: Search) -> None:
+    """In two ways; then publish again what is not needed."""
     sparing = None if search.by_flows else search.build_sparing()
-    if sparing is not None:
+    if sparing is not None and sparing.cost < search.best_cost:
         search.keep(search.instance.forced | sparing.used, sparing.cost)
     witnesses = search.build()
     if sparing is not None and sparing.cost < MUCH_BETTER * witnesses.cost:
-        witnesses = search.taken_over(sparing)
+        search.reconsidered(sparing)
+        witnesses = search.witnesses_of(sparing)
     search.offer(witnesses)
     if len(witnesses.complementary):
         clean_up(witnesses, search.until(search.left * CLEANING))

@@ -12,32 +12,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.solve.boxes import System
 
 FAR = 1e4
 """No cell needs to move further than this many times the protection level."""
-
-
-class System(NamedTuple):
-    """Equations by row and by cell, and how far each cell may rise and fall; one that cannot do either stays fixed."""
-
-    row_start: Integers
-    row_cell: Integers
-    cell_start: Integers
-    cell_row: Integers
-    cell_sign: Floats
-    up: Floats
-    down: Floats
-
-    @classmethod
-    def of(cls, rows: sparse.csr_array, up: Floats, down: Floats) -> Self:
-        """Read a sparse matrix both ways."""
-        columns = rows.tocsc()
-        row_start, row_cell = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
-        cell_start, cell_row = columns.indptr.astype(np.int64), columns.indices.astype(np.int64)
-        return cls(row_start, row_cell, cell_start, cell_row, columns.data.astype(np.float64), up, down)
 
 
 class Scratch(NamedTuple):

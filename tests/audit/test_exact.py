@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from tablesafe.audit.exact import Limits, Move, exact, exact_in_units, exact_moves, exact_vertex, row_sums
+from tablesafe.audit.exact import Limits, Move, exact, exact_in_units, exact_moves, exact_vertex, row_sums, times
 
 
 def cube(shape: tuple[int, int, int], kept: np.ndarray[Any, Any]) -> sparse.csr_array:
@@ -131,3 +131,8 @@ def test_numbers_beyond_64_bits_are_added_without_overflow() -> None:
 )
 def test_a_level_is_the_decimal_number_that_was_meant(given_number: float, meant: str) -> None:
     assert exact(given_number) == Fraction(meant)
+
+
+def test_nothing_times_a_number_beyond_64_bits_is_nothing() -> None:
+    assert times(np.zeros(3, np.int64), 2**70).tolist() == [0, 0, 0]
+    assert times(np.array([1, 0]), 2**70).tolist() == [2**70, 0]

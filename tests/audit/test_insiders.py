@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.optimize import linprog
 
 import tablesafe as ts
 from tablesafe.audit.insiders import Insiders, insiders
-from tablesafe.audit.knowledge import Knowledge
+from tablesafe.audit.knowledge import Knowledge, Lists
 from tablesafe.audit.system import System
 from tablesafe.errors import InvalidOption
 from tablesafe.problem import Problem
@@ -124,8 +125,8 @@ def test_a_coalition_of_two_knows_what_neither_knows() -> None:
 def test_a_limit_on_coalitions_is_told() -> None:
     records = [("a", "x", "A", 100.0), ("a", "y", "B", 80.0), ("a", "z", "C", 70.0)]
     table = table_of([*records, *(record for record in OTHERS if record[0] == "b")])
-    assert found_in(table, INNER, coalition=2, max_coalitions=1).cut
-    assert not found_in(table, INNER, coalition=2).cut
+    assert found_in(table, INNER, coalition=2, max_coalitions=1).unsearched
+    assert not found_in(table, INNER, coalition=2).unsearched
 
 
 def test_from_the_largest_contributor_only_the_others_are_hidden() -> None:
@@ -336,3 +337,58 @@ def _open(
     most = linprog(-cost, A_eq=matrix, b_eq=system.rhs, bounds=bounds)
     high_end = np.inf if most.status == 3 else -most.fun
     return bool(least.fun > value - lower + 1e-6 or high_end < value + upper - 1e-6)
+
+
+def test_where_not_all_coalitions_were_looked_at_nothing_is_said_to_be_safe() -> None:
+    table = table_of([("a", "x", "A", 100), *OTHERS])
+    problem = Problem(table, (PPercent(p=10),))
+    found = ts.audit(problem, ts.Suppress(time_limit_s=1).protect(problem))
+    assert found.safe
+    assert found.insiders is not None
+    cell = int(problem.sensitive[0])
+    cut = replace(found, insiders=replace(found.insiders, unsearched=(cell,)))
+    assert cut.insiders is not None
+    assert not cut.insiders.safe
+    assert not cut.safe
+    assert "more than could be looked at" in cut.text()
+
+
+def test_from_those_who_agreed_the_others_are_hidden_as_far_as_the_rule_says() -> None:
+    """A, the largest, agreed to publication; B must be hidden from it by 60%. A knows (a, y), and much of (a, z)."""
+    records = [("a", "x", "A", 100.0), ("a", "x", "B", 10.0), ("a", "x", "C", 1.0), ("a", "y", "A", 40.0)]
+    records += [("a", "z", f"D{i}", 90.0) for i in range(4)]
+    records += [(row, column, f"{row}{column}{i}", 95.0) for row in "bc" for column in "xyz" for i in range(4)]
+    table = table_of(records, largest=10)
+    least = np.zeros(len(table))
+    least[table.index(row="a", column="z")] = 358
+    problem = Problem(table, (ts.Waiver(of=PPercent(p=60), respondents=("A",)),), lower=least)
+    cells = [("a", "x"), ("a", "y"), ("a", "z"), ("b", "x"), ("b", "y"), ("b", "z")]
+    system = System.of(problem, Release.from_suppression(problem, hidden(table, cells)))
+    worst = by_cell(table, insiders(problem, system))["a", "x"]
+    assert worst.certain
+    assert worst.upper == 113, "A derives that B has at most 13, where the rule asks for 16"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_contributor_that_is_not_listed_has_more_than_the_limit(seed: int) -> None:
+    """Lists are ranked by what was reported; weights change the order of what is added."""
+    random = np.random.default_rng(seed)
+    frame = pl.DataFrame(
+        {
+            "row": random.choice(list("abc"), 80), "column": random.choice(list("xyz"), 80),
+            "firm": [f"F{i}" for i in random.integers(0, 30, 80)],
+            "amount": np.rint(np.exp(random.normal(3, 1, 80))), "weight": random.choice([1.0, 2.0, 25.0], 80),
+        }
+    )  # fmt: skip
+    options: dict[str, Any] = {"dimensions": ["row", "column"], "value": "amount", "respondent": "firm"}
+    short, full = (tabulate(frame, weight="weight", largest=largest, **options) for largest in (2, 80))
+    lists = Lists.of(short)
+    assert lists is not None
+    assert full.contributors is not None
+    assert full.contributors.weighted is not None
+    assert short.contributors is not None
+    one, other = (np.append(np.asarray(t.contributors.names), ["?"])[t.contributors.identity] for t in (full, short))
+    beyond = ~(one[:, :, None] == other[:, None, :]).any(axis=2)
+    most = np.where(beyond & (full.contributors.identity >= 0), full.contributors.weighted, 0.0).max(axis=1)
+    assert (most > 0).any()
+    assert (lists.unlisted / 10.0**short.decimals >= most - 1e-6).all()

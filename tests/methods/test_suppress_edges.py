@@ -14,13 +14,14 @@ import tablesafe as ts
 from oracle.counts import tree
 from tablesafe.audit.audit import audit
 from tablesafe.equations import Mask, roll_up
-from tablesafe.errors import InvalidProblem
+from tablesafe.errors import InvalidProblem, SolverFailure
 from tablesafe.methods.suppress import explain, method, optimal, wider
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles, Remedy
 from tablesafe.methods.suppress.method import Algorithm
 from tablesafe.methods.suppress.search import Search
 from tablesafe.release import Release
 from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.solve.covering import Covering
 from tablesafe.table import Table
 
 
@@ -168,3 +169,64 @@ def test_an_interrupt_after_the_repair_keeps_the_safe_pattern(monkeypatch: pytes
         release = ts.Suppress(time_limit_s=1).protect(problem)
     assert len(asked) == 3
     assert audit(problem, release).safe
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tiny_costs_are_told_apart(seed: int) -> None:
+    """A pattern that costs less than any tolerance is no cheaper than another; so 1/value of large values."""
+    random = np.random.default_rng(seed)
+    table = flat(random, (5, 4), 1000)
+    problem = ts.Problem(table, sensitivity=Sensitivity.of(some(random, table, 4), np.ceil(0.3 * table.value)))
+    usual = ts.Suppress(cost=table.value, time_limit_s=5).protect(problem).solution
+    told: list[tuple[float, float]] = []
+    tiny = ts.Suppress(
+        cost=table.value * 1e-14, time_limit_s=5, progress=lambda cost, bound: told.append((cost, bound))
+    ).protect(problem).solution  # fmt: skip
+    assert usual is not None
+    assert tiny is not None
+    assert tiny.status == usual.status == "optimal"
+    assert tiny.objective * 1e14 == pytest.approx(usual.objective)
+    assert tiny.bound * 1e14 == pytest.approx(usual.bound)
+    assert told[-1] == pytest.approx((tiny.objective, tiny.bound))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_cells_that_cost_nothing_are_told_at_no_cost(seed: int) -> None:
+    """They are not withheld in vain all the same; and nothing is called the best that is not."""
+    random = np.random.default_rng(seed)
+    table = flat(random, (4, 4), 30)
+    mask = some(random, table, 3)
+    cost = np.where(random.random(len(table)) < 0.4, 0.0, 1 + 1e-3 * random.integers(0, 3, len(table)))
+    problem = ts.Problem(table, sensitivity=Sensitivity.of(mask, np.ceil(0.3 * table.value)))
+    options: dict[str, Any] = {"insiders": False, "unions": False}
+    release = ts.Suppress(cost=cost, algorithm="optimal", time_limit_s=5, **options).protect(problem)
+    assert release.solution is not None
+    assert release.solution.objective == pytest.approx(cost[release.suppressed & ~mask].sum())
+    assert release.solution.bound <= release.solution.objective + 1e-9
+    others = np.flatnonzero(cost * (~mask) > 0)
+    best = release.solution.objective
+    for _ in range(300):
+        pattern = (cost == 0) | mask
+        pattern[random.choice(others, int(random.integers(0, 7)), replace=False)] = True
+        if (
+            cost[pattern & ~mask].sum() < best
+            and audit(problem, Release.from_suppression(problem, pattern), **options).safe
+        ):
+            best = float(cost[pattern & ~mask].sum())
+    assert release.solution.bound <= best + 1e-9
+
+
+def test_a_solver_that_fails_on_the_bound_loses_no_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    table = flat(random, (6, 6, 4), 100)
+    problem = ts.Problem(table, sensitivity=Sensitivity.of(some(random, table, 8), np.ceil(0.3 * table.value)))
+
+    def fails(self: Covering) -> tuple[float, np.ndarray[Any, Any]]:
+        raise SolverFailure("It was not solved.")
+
+    monkeypatch.setattr(Covering, "relax", fails)
+    with pytest.warns(UserWarning, match="best pattern so far is checked and kept"):
+        release = ts.Suppress(algorithm="optimal", time_limit_s=5).protect(problem)
+    assert audit(problem, release).safe
+    assert release.solution is not None
+    assert release.solution.status == "feasible"

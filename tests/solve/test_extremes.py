@@ -243,3 +243,10 @@ def test_one_whole_part_closes_one_side_at_a_time() -> None:
     WholePart(p, ranges, np.array([4])).close_one(4)
     assert _end(ranges, 4) == 4.0
     assert not ranges.closed[5]
+
+
+def test_a_point_too_large_for_any_grid_is_not_located() -> None:
+    p = Polytope.of(sparse.csr_array(np.ones((1, 2), dtype=np.int64)), np.full(3, -np.inf), np.full(3, np.inf))
+    w = Proof.over(p)
+    w.columns[0], w.values[0] = 0, 1e19
+    assert locate(p, w, 1, False) == 0

@@ -326,7 +326,7 @@ def times(values: Wholes, factor: int) -> Wholes:
     if factor == 1:
         return values
     if values.dtype != object and abs(factor) * int(np.abs(values).max(initial=0)) < ROOM:
-        return values * np.int64(factor)
+        return values * np.int64(factor) if abs(factor) < ROOM else values  # all of them are 0
     return values.astype(object) * factor
 
 

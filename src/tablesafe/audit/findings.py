@@ -149,6 +149,7 @@ class Findings:
         found = [opening for at in np.flatnonzero(~self.protected).tolist() for opening in self._to_outsiders(at)]
         if self.insiders is not None:
             found += [opening for insider in self.insiders.found for opening in self._to_insider(insider)]
+            found += [self._unsearched(cell) for cell in self.insiders.unsearched]
         if self.unions is not None:
             found += [_to_all(union) for union in self.unions.failed]
         return tuple(found)
@@ -182,6 +183,12 @@ class Findings:
             for how, short in shorts.items()
             if short > 0 or insider.exact
         ]
+
+    def _unsearched(self, cell: int) -> Opening:
+        at = int(np.flatnonzero(self.cells == cell)[0])
+        name, low, high = self.problem.table.describe(cell), float(self.lower[at]), float(self.upper[at])
+        who = "coalitions, of which there are more than could be looked at"
+        return Opening(cell, name, How.UNPROVED, 0.0, low, high, who)
 
     @cached_property
     def _limits(self) -> Limits:

@@ -34,8 +34,12 @@ from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidOption
 from tablesafe.problem import Problem
+from tablesafe.rules.combined import waived
 
 _RANKS = ("largest", "second largest", "third largest", "fourth largest", "fifth largest")
+
+MOST_COALITIONS = 10_000
+"""Coalitions that are looked at for one cell, before it is said that this was not enough."""
 
 NOTHING = Limits(np.zeros(0, np.intp), np.zeros(0), np.zeros(0))
 """What the outsider knows beyond the release."""
@@ -80,13 +84,13 @@ class Insiders:
     """Linear programs solved."""
     searched: str
     """What was searched, in words."""
-    cut: bool = False
-    """Whether the number of coalitions met its limit, so that there may be more."""
+    unsearched: tuple[int, ...] = ()
+    """The table's cells for which there were more coalitions than could be looked at."""
 
     @property
     def safe(self) -> bool:
-        """Whether no cell is open to an insider for certain."""
-        return not any(insider.certain for insider in self.found)
+        """Whether every cell was looked at, and none is open to an insider for certain."""
+        return not self.unsearched and not any(insider.certain for insider in self.found)
 
 
 def insiders(
@@ -96,7 +100,7 @@ def insiders(
     *,
     coalition: int = 1,
     names: bool = False,
-    max_coalitions: int = 200,
+    max_coalitions: int = MOST_COALITIONS,
 ) -> Insiders:
     """Find, for each sensitive cell, the respondent or coalition that learns most about the others in it.
 
@@ -122,7 +126,7 @@ def insiders(
         search.moves.solved,
         f"Every {who} of the {len(listed):,} contributors listed in suppressed cells, "
         f"against {len(wanted):,} sensitive cells.",
-        search.cut,
+        tuple(system.cells[sorted(search.cut)].tolist()),
     )
 
 
@@ -207,7 +211,8 @@ class _Search:
         self.openings: dict[int, list[_Opening]] = {}
         self.last: tuple[Members, Floats] | None = None
         """What the coalition looked at last has in each unknown cell."""
-        self.cut = False
+        self.cut: set[int] = set()
+        self.waived = waived(problem.rules, self.system.table)[self.system.cells]
 
     def run(self) -> None:
         """Look at every sensitive cell."""
@@ -242,7 +247,7 @@ class _Search:
             if more in tried or self._covers(target, more):
                 continue
             if len(more) > 1 and len(tried) >= self.max_coalitions:
-                self.cut = True
+                self.cut.add(target)
                 return
             tried.add(more)
             witnesses = self._judge(target, more, moved, cautious)
@@ -395,8 +400,8 @@ class _Search:
         left = max(value - float(own.sum()), 0.0)
         unlisted = left / max(int(known.everyone[target]) - int(listed.sum()), 1)
         if not certain:
-            unlisted = min(float(own[-1]), left) if listed.all() else 0.0
-        return _for_members(need, value, own, inside, listed, unlisted)
+            unlisted = float(known.lists.unlisted[self.system.cells[target]])
+        return _for_members(need, value, own, inside, listed, unlisted, self.waived[target])
 
     def _has(self, members: Members) -> Floats:
         """What a coalition is known to have in each unknown cell; kept for the next target."""
@@ -448,17 +453,19 @@ def _levels(problem: Problem, cell: int) -> _Need:
     return _Need(lower, upper, sliding, lower == upper == sliding == 0)
 
 
-def _for_members(need: _Need, value: float, own: Floats, inside: Mask, listed: Mask, unlisted: float) -> _Need:
+def _for_members(
+    need: _Need, value: float, own: Floats, inside: Mask, listed: Mask, unlisted: float, agreed: Mask
+) -> _Need:
     """The need against some of the contributors: where the largest is among them, the largest other must be hidden.
 
-    `unlisted` is what the largest of those has who are not listed.
+    Those who agreed to publication need not be hidden. `unlisted` is what the largest of those has who are not listed.
     """
-    order = np.argsort(-own, kind="stable")
-    own, inside, listed = own[order], inside[order], listed[order]
+    order = np.lexsort((-own, agreed))
+    own, inside, listed, agreed = own[order], inside[order], listed[order], agreed[order]
     if not inside[0] or own[0] <= 0:
         return replace(need, lower=min(need.lower, value - float(own[inside].sum())))
-    second = float(own[1]) if len(own) > 1 else unlisted
-    others = own[~inside & listed]
+    second = float(own[1:].max()) if len(own) > 1 else unlisted
+    others = own[~inside & listed & ~agreed]
     target = float(others[0]) if others.size else unlisted
     rest = max(value - float(own[0]) - second, 0.0)
     hidden_by = max(value - float(own[inside].sum()) - target, 0.0)

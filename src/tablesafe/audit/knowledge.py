@@ -8,9 +8,10 @@ nothing about the value itself; of them only those who are alone in a cell know 
 it are no less.
 
 Of a contributor that a cell does not list among its largest only a limit is known: it has no more there than the
-smallest that is listed, than remains of the cell, than it has in a total of which the cell is a part (less what it has
-in the other parts), and nothing where all contributors are listed. Taken as its knowledge, that limit makes the
-attacker as strong as it can be: whoever is safe from it is safe, and what is open only to it is possibly open.
+smallest that is listed (unless weights change the order), than remains of the cell, than it has in a total of which the
+cell is a part (less what it has in the other parts), and nothing where all contributors are listed. Taken as its
+knowledge, that limit makes the attacker as strong as it can be: whoever is safe from it is safe, and what is open only
+to it is possibly open.
 
 Contributors without a name are taken to be different ones, unless they must be the same: the only contributor of a
 total is the only one of its parts, and where counts add up, each contributor of a total is one of a single part.
@@ -84,7 +85,8 @@ class Lists:
         full = listed == identity.shape[1]
         told = np.where(full, MANY, listed) if everyone is None else np.maximum(everyone, listed)
         left = np.maximum(table.integers - own.sum(axis=1), 0.0)
-        unlisted = np.where(told > listed, np.minimum(own[:, -1], left), 0.0)
+        smallest = own[:, -1] if kept is None or kept.weighted is None else np.inf
+        unlisted = np.where(told > listed, np.minimum(smallest, left), 0.0)
         if everyone is not None and bool((used & (identity < 0)).any()):
             names = _same_people(table, np.where(used & (identity < 0), names, -1), own, everyone, names)
         shadow = kept is not None and SHADOW in table.columns

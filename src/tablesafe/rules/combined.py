@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -200,6 +201,25 @@ class Manual:
         upper = level if self.upper is None else amounts(table, self.upper)
         sliding: Floats | float = 0.0 if self.sliding is None else amounts(table, self.sliding)
         return Sensitivity.of(marked(table, self.cells), lower, upper, sliding, reason="manual")
+
+
+def waived(rules: Iterable[Rule], table: Table) -> Mask:
+    """Which of the kept contributors agreed to publication, by one of the rules (per cell and place)."""
+    names = [name for rule in rules for name in _who_waived(rule)]
+    places = 1 if table.contributors is None else table.contributors.identity.shape[1]
+    return listed(table.contributors, names) if names else np.zeros((len(table), places), dtype=np.bool_)
+
+
+def _who_waived(rule: Rule) -> Iterator[str | int]:
+    match rule:
+        case Waiver():
+            yield from rule.respondents
+            yield from _who_waived(rule.of)
+        case AnyOf() | AllOf():
+            for part in rule.rules:
+                yield from _who_waived(part)
+        case Levels() | RequestRule():
+            yield from _who_waived(rule.of)
 
 
 def _with_waived(rule: Rule, table: Table, waived: Mask) -> Sensitivity:

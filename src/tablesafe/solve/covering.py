@@ -118,7 +118,7 @@ class Covering:
         n = len(self._cost)
         model.changeColsIntegrality(n, np.arange(n, dtype=np.int32), np.ones(n, dtype=np.uint8))
         set_options(model, time_limit=max(0.1, time_limit_s))
-        set_options(model, mip_rel_gap=gap)
+        set_options(model, mip_rel_gap=gap, mip_abs_gap=min(gap, 1e-6))
         set_options(model, presolve="on")
         self._fix(model, best, start)
         if start is not None:

@@ -99,6 +99,8 @@ def locate(p: Polytope, w: Proof, count: int, exact: bool) -> int:
         for i in range(count):
             largest = max(largest, abs(w.values[i]))
         common = grid(p, largest)
+        if common == 0:
+            return 0
         share = 1.0 - max(HAIR, 2.0 * p.reach / common)
     numbers = np.empty(count, np.int64)
     for i in range(count):

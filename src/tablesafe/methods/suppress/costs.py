@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from tablesafe.equations import Floats
+from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidOption, InvalidProblem
 from tablesafe.files import did_you_mean
 from tablesafe.hierarchy import Hierarchy
@@ -114,8 +114,16 @@ def per_cell(problem: Problem, given: str | Floats, option: str, *, words: tuple
 
 
 def _transformed(costs: Floats, power: float) -> Floats:
-    """Box–Cox: `cost**λ`, and `log(1 + cost)` for λ = 0. Nothing is quite free, or it would be withheld in vain."""
-    costs = np.log1p(costs) if power == 0 else costs**power
-    positive = costs[costs > 0]
-    least = float(positive.min()) * 1e-3 if positive.size else 1.0
-    return np.maximum(costs, least)
+    """Box–Cox: `cost**λ`, and `log(1 + cost)` for λ = 0."""
+    return np.log1p(costs) if power == 0 else costs**power
+
+
+def never_free(costs: Floats, eligible: Mask) -> tuple[Floats, float]:
+    """Costs to search by: nothing is quite free, or it would be withheld in vain; how much that can add to a pattern.
+
+    All that is free is together no dearer than half of the cheapest of the rest.
+    """
+    positive, free = costs[costs > 0], costs <= 0
+    many = int((free & eligible).sum())
+    least = float(positive.min()) * min(1e-3, 0.5 / max(many, 1)) if positive.size else 1.0
+    return np.where(free, least, costs), least * many

@@ -13,7 +13,7 @@ import numpy as np
 
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import InvalidOption, SolverFailure
-from tablesafe.methods.suppress.costs import cost_of
+from tablesafe.methods.suppress.costs import cost_of, never_free
 from tablesafe.methods.suppress.explain import ask_less
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
@@ -21,6 +21,7 @@ from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded, refuse_levels_beyond_bounds, sides_matter
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.network import Flows
+from tablesafe.methods.suppress.optimal import whole_bound
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed, groups_of, thinned_groups, together
@@ -160,7 +161,7 @@ class Suppress:
         problem = keeping(problem, mask_of(problem, self.keep, "keep"))
         refuse_levels_beyond_bounds(problem)
         pattern, objective, bound = self._protected(problem, begin)
-        closed = objective <= bound * (1 + 1e-9) + 1e-9
+        closed = objective <= bound * (1 + 1e-9)
         solution = Solution(
             status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
             objective=objective,
@@ -179,19 +180,21 @@ class Suppress:
         eligible, cost = problem, self._costs(problem)
         if group is not None:
             eligible, cost = together(problem, cost, group)
-        secret = disturbed(cost, self.randomise, np.random.default_rng((self.seed, 1)))
+        priced, added = never_free(cost, ~problem.frozen)
+        secret = disturbed(priced, self.randomise, np.random.default_rng((self.seed, 1)))
+        scale = min(1.0, float(secret.mean()))  # whole costs stay whole, tiny ones become comparable to a tolerance
         obstacles: Obstacles | None = None
         reached: dict[int, tuple[float, float]] = {}
         while True:
             asked = demanded(eligible, self.margin, reached)
-            instance = Instance.of(asked, secret, zeros=self.zeros)
+            instance = Instance.of(asked, secret / scale, zeros=self.zeros)
             solver = SmallSolver()
             search = Search(
                 instance,
                 deadline=begin + self.time_limit_s * SEARCHING,
                 seconds=self.time_limit_s * SEARCHING,
                 seed=self.seed,
-                report=self.progress or _silent,
+                report=self._report(scale),
                 finder=self._flows(instance, solver.work),
                 solver=solver,
             )
@@ -203,10 +206,16 @@ class Suppress:
                 obstacles = obstacles or Obstacles(eligible, zeros=self.zeros)
                 ask_less(eligible, obstacles, demand, reached)
                 continue
-            bound = float(search.bound) / (1 + self.randomise)  # disturbed costs are at most so much too high
+            bound = scale * float(search.bound) / (1 + self.randomise)  # disturbed costs are at most so much too high
+            bound = whole_bound(max(bound - added, 0.0), cost)
             if sides_matter(eligible, instance.live, instance.up, instance.down):
                 bound = 0.0
             return pattern, float(cost[pattern & ~instance.forced].sum()), bound
+
+    def _report(self, scale: float) -> Callable[[float, float], None]:
+        """Tell the user about cost and bound, in the user's costs."""
+        progress = self.progress
+        return _silent if progress is None else lambda cost, bound: progress(scale * cost, scale * bound)
 
     def _in_parts(self, cells: int) -> bool:
         return self.algorithm == "modular" or (self.algorithm == "auto" and cells > VERY_LARGE)
@@ -226,7 +235,7 @@ class Suppress:
         if self._in_parts(len(problem.table)):
             guard = Guard.of(problem) if self.insiders else None
             found = modular(
-                search.instance, guard=guard, seconds=self.time_limit_s, executor=self.executor, report=self.progress
+                search.instance, guard=guard, seconds=self.time_limit_s, executor=self.executor, report=search.report
             )
         else:
             found = self._found(search)
@@ -288,6 +297,10 @@ class Suppress:
         except Unfinished as unfinished:
             if search.best is None:
                 return unfinished.pattern
+        except SolverFailure as failure:
+            if search.best is None:
+                raise
+            warnings.warn(f"{failure} The best pattern so far is checked and kept.", stacklevel=2)
         except KeyboardInterrupt:
             if search.best is None:
                 raise

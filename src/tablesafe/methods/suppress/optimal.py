@@ -32,7 +32,7 @@ FEWER = 0.6
 FEW = 0.75
 """Share of the cells to choose from below which it is worth starting again with these alone: at once, and at the end of
 the relaxation."""
-ROUGHLY, EXACTLY = 2e-3, 1e-7
+ROUGHLY, EXACTLY = 2e-3, 1e-9
 """Gap at which the solver of the integer program may stop: where its answer will be cut off, and where it counts."""
 POLISHING = 0.2
 A_MOMENT = 0.3
@@ -113,7 +113,7 @@ def _choose(master: _Master, *, patience: int, soon: bool) -> None:
     cost, polishing = search.instance.cost[candidates], _polishing(search, soon=soon)
     roughly = True
     while not (search.late() or search.closed()):
-        search.prove(_whole(covering.relax()[0], cost))
+        search.prove(whole_bound(covering.relax()[0], cost))
         gap = _gap(search) if roughly else EXACTLY
         choice = covering.choose(
             time_limit_s=search.deadline - monotonic(),
@@ -123,7 +123,7 @@ def _choose(master: _Master, *, patience: int, soon: bool) -> None:
         )
         if choice is None:
             return
-        search.prove(_whole(choice.bound, cost))
+        search.prove(whole_bound(choice.bound, cost))
         share = search.instance.forced.astype(np.float64)
         share[candidates] = choice.x
         cuts, left_open = master.separation.violated(share, whole=True, stop=search.late)
@@ -134,7 +134,6 @@ def _choose(master: _Master, *, patience: int, soon: bool) -> None:
         if repaired.cost <= search.best_cost * 1.03:
             search.polish(repaired, patience=patience, seconds=polishing())
         if not left_open and choice.proved and gap == EXACTLY:
-            search.prove(choice.objective)
             return
         if not covering.add(cuts):
             if gap == EXACTLY:
@@ -147,7 +146,7 @@ def _gap(search: Search) -> float:
     return ROUGHLY if search.bound < search.best_cost * (1 - 5e-3) else EXACTLY
 
 
-def _whole(bound: float, cost: Floats) -> float:
+def whole_bound(bound: float, cost: Floats) -> float:
     """A bound on a sum of whole costs may be rounded up."""
     return float(np.ceil(bound - 1e-6)) if bool((cost == np.rint(cost)).all()) and cost.sum() < 2**50 else bound
 

@@ -71,7 +71,7 @@ class Search:
         self.ever_used = np.zeros(len(instance), dtype=np.bool_)
         """Cells that some deviation of a pattern used: few, and the best pattern is likely among them."""
         self._end = self.solver.work.spent + seconds
-        self._report = report
+        self.report = report
         self._finder = finder
 
     @property
@@ -107,13 +107,13 @@ class Search:
     def keep(self, pattern: Mask, cost: float) -> None:
         """Take a pattern as the best so far."""
         self.best, self.best_cost = pattern, cost
-        self._report(self.best_cost, self.bound)
+        self.report(self.best_cost, self.bound)
 
     def prove(self, bound: float) -> None:
         """Raise the proven bound."""
         if bound > self.bound:
             self.bound = bound
-            self._report(self.best_cost, self.bound)
+            self.report(self.best_cost, self.bound)
 
     def closed(self) -> bool:
         """Whether the best pattern is proven to be the least costly."""

@@ -148,7 +148,8 @@ def _gap(search: Search) -> float:
 
 def whole_bound(bound: float, cost: Floats) -> float:
     """A bound on a sum of whole costs may be rounded up."""
-    return float(np.ceil(bound - 1e-6)) if bool((cost == np.rint(cost)).all()) and cost.sum() < 2**50 else bound
+    whole = bool((cost == np.rint(cost)).all()) and cost.sum() < 2**50
+    return float(np.ceil(bound - 1e-6)) + 0.0 if whole else bound  # not −0
 
 
 def _start(search: Search, candidates: Integers) -> Floats | None:

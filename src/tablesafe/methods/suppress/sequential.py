@@ -106,16 +106,19 @@ def reconsider(
 ) -> bool:
     """Take cells out of the pattern and protect anew whoever relied on them; keep the result if it is no worse.
 
+    What the rest of the pattern allows is tried first: it costs nothing more, even what was there only for them.
     `slack` is how much worse it may be. Says whether something was gained.
     """
     before = witnesses.cost
     most = before * (1 + 1e-12) + slack
     targets = witnesses.relying_on(cells.tolist())
+    inside = witnesses.pattern
     old = witnesses.held(targets)
     for target in targets:
         witnesses.drop(target)
     order = targets if random is None else [targets[i] for i in random.permutation(len(targets))]
     forbidden = None
+    inside[cells] = False
     if banned:
         forbidden = np.zeros(len(witnesses.instance), dtype=np.bool_)
         forbidden[cells] = True
@@ -124,7 +127,7 @@ def reconsider(
     try:
         while pending and witnesses.cost <= most:
             waiting = set(pending)
-            witnesses.protect(next(iter(pending)), pending, banned=forbidden, cost=cost)
+            witnesses.protect(next(iter(pending)), pending, banned=forbidden, cost=cost, inside=inside)
             done += waiting - set(pending)
         if witnesses.cost <= most:
             return witnesses.cost < before * (1 - 1e-12)

@@ -37,6 +37,8 @@ class Subtables:
     """One for each part of each equation."""
     total: Integers = field(repr=False)
     """For each equation its total; −1 where it has none."""
+    cut: Mask = field(repr=False)
+    """Cells whose subtable was so large that it was cut into blocks."""
 
     @cached_property
     def _equations(self) -> sparse.csc_array:
@@ -80,7 +82,8 @@ class Subtables:
         row, cell = row[part], rows.indices[part].astype(np.int64)
         parts = sparse.csr_array((np.ones(len(row), np.int64), (row, cell)), shape=(m, n))
         links = sparse.coo_array((np.ones(len(row), np.int8), (row, m + cell)), shape=(m + n, m + n))
-        group = blocks(parts, csgraph.connected_components(links, directed=False)[1][m:].astype(np.int64), LARGEST)
+        whole = csgraph.connected_components(links, directed=False)[1][m:].astype(np.int64)
+        group = blocks(parts, whole, LARGEST)
         below = total[row] >= 0
         depth = _depths(total[row][below], cell[below], n)
         highest = np.full(int(group.max(initial=0)) + 1, DEEPEST, dtype=np.int64)
@@ -89,7 +92,7 @@ class Subtables:
         np.minimum.at(first, group, np.arange(n))
         rank = np.empty(len(highest), dtype=np.int64)
         rank[np.lexsort((first, highest))] = np.arange(len(highest))
-        return cls(rank[group], highest[group], parts, total)
+        return cls(rank[group], highest[group], parts, total, np.bincount(whole)[whole] > LARGEST)
 
     def batches(self, cells: Integers, size: int, room: int) -> list[Integers]:
         """Positions of cells (several may be the same), subtable by subtable from the top, at most `size` together.

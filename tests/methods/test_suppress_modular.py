@@ -27,8 +27,10 @@ from tablesafe.methods.suppress import subtables
 from tablesafe.methods.suppress.blocks import blocks
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.ledger import ledger_of
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.methods.suppress.modular import modular
+from tablesafe.methods.suppress.part import Held
 from tablesafe.methods.suppress.subtables import Subtables, waves
 from tablesafe.problem import Problem
 from tablesafe.release import Release
@@ -299,3 +301,62 @@ def test_nothing_sensitive_withholds_nothing() -> None:
     problem = hierarchical_problem(1)
     nothing = problem.replace(sensitivity=Sensitivity.none(len(problem.table)))
     assert not Suppress(algorithm="modular").protect(nothing).suppressed.any()
+
+
+@pytest.mark.parametrize(("seed", "guarded"), [(0, False), (1, True), (2, True)])
+def test_in_large_subtables_boxes_protect_every_target(
+    seed: int, guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the pattern alone, before any audit; with a guard, by boxes that no single respondent can rule out."""
+    monkeypatch.setattr(subtables, "LARGEST", 20)
+    random = np.random.default_rng(seed)
+    table = random_table({name: tree(name, (5,)) for name in "abc"}, random)
+    problem = random_problem(table, random, share=0.08)
+    alone = ~table.is_total & ~problem.sensitivity.mask & (random.random(len(table)) < 0.2)
+    guard = Guard(alone, table.value * 0.8) if guarded else None
+    instance, told = Instance.of(problem, problem.cost, zeros=False), []
+    plan = parts.Modular(instance, guard, None, lambda cost, bound: told.append(cost))
+    plan.protect()
+    before = instance.pattern_cost(plan.pattern)
+    plan.clean_up(10.0)
+    assert told, "it looked for other boxes"
+    assert told[-1] == pytest.approx(instance.pattern_cost(plan.pattern))
+    assert told[-1] <= before
+    release = Release.from_suppression(problem, plan.pattern)
+    assert audit(problem, release, insiders=False, unions=False).safe
+    if guarded:
+        held = [one for one in plan._deviations.values() if one.guarded]
+        assert held
+        for one in held:
+            own = np.unique(instance.cell[list(one.served)])
+            assert not (alone[one.cells] & ~np.isin(one.cells, own)).any()
+
+
+def test_small_subtables_take_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They find cheaper deviations there, and take no longer."""
+
+    def never(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(parts, "boxed", never)
+    assert_safe_or_hopeless(hierarchical_problem(1))
+
+
+def test_what_one_respondent_knows_stays_out_of_guarded_deviations() -> None:
+    """Also once it is withheld for others, and after these have been protected otherwise."""
+    problem = hierarchical_problem(3, ((5,), (5,), (5,)))
+    alone = np.zeros(len(problem.table), dtype=np.bool_)
+    instance = Instance.of(problem, problem.cost, zeros=False)
+    target, own = 0, int(instance.cell[0])
+    plain = ledger_of(instance, np.arange(len(instance.level)), None, boxes=True)
+    first = plain.cheapest(target, 0)
+    assert first is not None
+    alone[first[0][first[0] != own]] = True
+    ledger = ledger_of(instance, np.arange(len(instance.level)), Guard(alone, np.full(len(alone), np.inf)), boxes=True)
+    ledger.add(Held(*first, (target,)))
+    ledger.drop(0)
+    ledger.add(Held(*first, (target,)))
+    assert not ledger.protect_all([target], efforts=0, strict=frozenset([target]))
+    *_, last = ledger.deviations
+    assert last.guarded
+    assert not alone[last.cells].any()

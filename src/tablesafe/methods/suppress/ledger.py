@@ -234,11 +234,11 @@ class Ledger:
 
     def _boxed(self, target: int, *, guarded: bool) -> tuple[Integers, Floats] | None:
         """The cheapest box, if boxes are looked for; before it, a deviation that the pattern before allows."""
-        if self._space is None:
-            return None
         within = None if self._before is None else self._within(self._before, target, guarded=guarded)
         if within is not None:
             return within
+        if self._space is None:
+            return None
         cell, sign, level = self._asked(target)
         system = self._guarded if guarded else self._system
         return cheapest_box(system, self._space, cell, sign, level, self._price, self._solver.work)

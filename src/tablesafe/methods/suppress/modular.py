@@ -148,7 +148,8 @@ class Modular:
         """Publish again what is not needed, the most costly cells and whatever stands in their subtables."""
         end = self._spent + max(seconds, self._spent / 4)
         if self._boxes:
-            self._reconsider_boxes((end - self._spent) / 2)
+            self._reconsider_boxes(end - self._spent)
+            return
         for _ in range(PASSES):
             before = self._cost()
             self._clean(self._costly(), end)
@@ -156,7 +157,10 @@ class Modular:
                 return
 
     def _reconsider_boxes(self, seconds: float) -> None:
-        """Look for other boxes, in the whole table: what is left for parts is to do without some of their corners."""
+        """Look for other boxes, in the whole table.
+
+        Programs would find deviations that cost less, but lead far: an audit would look for them in vain.
+        """
         ledger = ledger_of(self.instance, np.arange(len(self.instance.level)), self._guard, boxes=True)
         for held in self._deviations.values():
             ledger.add(held)
@@ -164,6 +168,8 @@ class Modular:
             if ledger.seconds > seconds:
                 break
             ledger.reconsider(cell, programs=False)
+            if self._report is not None:
+                self._report(ledger.cost, 0.0)
         self._deviations, self._next = {}, 0
         self._uses[:] = 0
         for held in ledger.deviations:
@@ -264,11 +270,7 @@ class Modular:
             core, size = boxes, min(REGION, max(LEAST, WIDER * len(boxes))) if size == REGION else size
         core = np.union1d(core, own_uses)
         price = np.where(self._uses > 0, 0.0, instance.cost)
-        if self._boxes and not pending.size:
-            core, size = np.union1d(core[self.pattern[core]], own_uses), LEAST
-            inside = region(replace(instance, live=self.pattern & instance.live), core, price, max(size, len(core)))
-        else:
-            inside = region(instance, core, price, max(size, len(core)))
+        inside = region(instance, core, price, max(size, len(core)))
         others = self._uses.copy()
         np.subtract.at(others, own_uses, 1)
         local = {int(target): i for i, target in enumerate(targets.tolist())}

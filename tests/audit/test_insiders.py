@@ -125,7 +125,9 @@ def test_a_coalition_of_two_knows_what_neither_knows() -> None:
 def test_a_limit_on_coalitions_is_told() -> None:
     records = [("a", "x", "A", 100.0), ("a", "y", "B", 80.0), ("a", "z", "C", 70.0)]
     table = table_of([*records, *(record for record in OTHERS if record[0] == "b")])
-    assert found_in(table, INNER, coalition=2, max_coalitions=1).unsearched
+    cut = found_in(table, INNER, coalition=2, max_coalitions=1)
+    assert cut.unsearched
+    assert "not all of them" in cut.searched
     assert not found_in(table, INNER, coalition=2).unsearched
 
 

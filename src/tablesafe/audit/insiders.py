@@ -125,9 +125,13 @@ def insiders(
         len(wanted),
         search.moves.solved,
         f"Every {who} of the {len(listed):,} contributors listed in suppressed cells, "
-        f"against {len(wanted):,} sensitive cells.",
+        f"against {len(wanted):,} sensitive cells{_except(len(search.cut))}.",
         tuple(system.cells[sorted(search.cut)].tolist()),
     )
+
+
+def _except(cut: int) -> str:
+    return f", not all of them against {cut:,} of these: there are too many" if cut else ""
 
 
 @dataclass(frozen=True, slots=True)

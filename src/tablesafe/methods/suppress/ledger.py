@@ -233,7 +233,7 @@ class Ledger:
         return best
 
     def _boxed(self, target: int, *, guarded: bool) -> tuple[Integers, Floats] | None:
-        """The cheapest box, if boxes are looked for; before it, a deviation that the pattern before allows."""
+        """What the pattern before allows, while something is reconsidered; else the cheapest box, if boxes are wanted."""
         within = None if self._before is None else self._within(self._before, target, guarded=guarded)
         if within is not None:
             return within
@@ -333,7 +333,7 @@ class Ledger:
     def reconsider(self, cell: int, *, programs: bool = True) -> None:
         """Publish a cell again and protect anew whoever relied on it; keep the result if it costs less.
 
-        Where boxes are looked for: by programs within the pattern before, and boxes, or by boxes alone.
+        What the pattern before allows is tried first, unless `programs` are not wanted: then only boxes are looked for.
         """
         names = self._books.relying_on([cell])
         if not names or len(names) > CROWDED or self.part.withheld[cell]:

@@ -233,7 +233,7 @@ class Ledger:
         return best
 
     def _boxed(self, target: int, *, guarded: bool) -> tuple[Integers, Floats] | None:
-        """What the pattern before allows, while something is reconsidered; else the cheapest box, if boxes are wanted."""
+        """While something is reconsidered, what the pattern before allows; else the cheapest box, if wanted."""
         within = None if self._before is None else self._within(self._before, target, guarded=guarded)
         if within is not None:
             return within

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 
 from tablesafe.audit.certificate import Certificate, exact_limits
 from tablesafe.audit.findings import Findings
+from tablesafe.audit.hypercubes import by_hypercubes
 from tablesafe.audit.insiders import insiders as find_insiders
 from tablesafe.audit.integers import integer_intervals
 from tablesafe.audit.intervals import exact_intervals
@@ -160,6 +161,10 @@ class _Work:
     def decide(self, question: Question, *, exact: bool) -> tuple[Question, tuple[Group, ...]]:
         """Prove the cells that may be protected; without exact intervals, tell also how far they were seen to reach."""
         asked = question.undecided(exact=exact, certify=self.prove_all)
+        place = Place(self.system.matrix.tocsc(), exact_limits(self.problem, self.release, self.system))
+        boxed = tuple(by_hypercubes(self.system, question.needs.take(asked), place))
+        question = self._moved_by(question, boxed, place)
+        asked = asked[~question.proved_by(boxed)[asked]]
         lower, upper, sliding = question.needs.take(asked).floats()
         sliding = np.where((lower == 0) & (upper == 0) & (sliding == 0), LEAST_WIDTH, sliding)
         value = question.value[asked]
@@ -170,7 +175,18 @@ class _Work:
         if not exact:
             question = self._widened(question.answered(asked, seen.lower, seen.upper))
             asked = question.undecided(exact=True, certify=self.prove_all)
-        return question, tuple(self._proofs(question.needs.take(asked), seen))
+            asked = asked[~question.proved_by(boxed)[asked]]
+        return question, (*boxed, *self._proofs(place, question.needs.take(asked), seen))
+
+    def _moved_by(self, question: Question, groups: Sequence[Group], place: Place) -> Question:
+        """With the ends that hypercubes were seen to reach."""
+        position = np.full(len(self.system), -1, dtype=np.intp)
+        position[question.at[question.hidden]] = question.hidden
+        for group in groups:
+            which = position[group.at]
+            far = np.abs(group.moves[0].at(group.at)).astype(np.float64)
+            question = question.answered(which, question.value[which] - far, question.value[which] + far)
+        return question
 
     def _widened(self, question: Question) -> Question:
         """With exact intervals for cells that were seen on both sides, but not far enough apart."""
@@ -178,9 +194,8 @@ class _Work:
         found = exact_intervals(self.system, question.at[narrow], executor=self.executor)
         return question.answered(narrow, found.lower, found.upper)
 
-    def _proofs(self, needs: Needs, seen: Protection) -> Iterator[Group]:
+    def _proofs(self, place: Place, needs: Needs, seen: Protection) -> Iterator[Group]:
         """The exact tables that prove what was seen, component by component; then what only a second try proves."""
-        place = Place(self.system.matrix.tocsc(), exact_limits(self.problem, self.release, self.system))
         component = np.full(len(self.system), -1)
         for number, found in enumerate(seen.components):
             component[found.cells] = number

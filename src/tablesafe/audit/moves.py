@@ -6,9 +6,10 @@ Where that takes too long, a solver looks for the shortest near the cell, then f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -16,12 +17,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.audit.exact import NEAR, denominators, row_sums
+from tablesafe.audit.hypercubes import LOOKS, hypercubes_of
 from tablesafe.audit.nearby import SIZES, WIDE, Nearby, Surroundings
+from tablesafe.audit.proofs import equations_over
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Integers
 from tablesafe.solve import local
-from tablesafe.solve.nullspace import every_unknown, null_space
+from tablesafe.solve.nullspace import NullSpace, every_unknown, null_space
 from tablesafe.solve.polytope import Polytope
 from tablesafe.solve.repeated import RepeatedProgram
 
@@ -47,9 +50,20 @@ class Room:
 
     down: Floats = field(repr=False)
     up: Floats = field(repr=False)
-    polytope: Polytope = field(repr=False)
+    build: Callable[[Floats, Floats], Polytope] = field(repr=False)
+    """Makes the polytope of such a room: where hypercubes are enough, nobody asks for it."""
     programs: dict[int, RepeatedProgram] = field(default_factory=dict, repr=False)
     """A program per component, made when it is needed."""
+
+    @cached_property
+    def polytope(self) -> Polytope:
+        """The moves that the room allows, for a search from the truth."""
+        return self.build(self.down, self.up)
+
+    @cached_property
+    def both_ways(self) -> Floats:
+        """How far each cell may move, whichever way."""
+        return np.minimum(self.down, self.up)
 
     def allows(self, move: Move, *, but: int) -> bool:
         """Whether a move stays within, one cell apart."""
@@ -89,36 +103,63 @@ class Moves:
 
     def __init__(self, system: System) -> None:
         self.system = system
-        space = null_space(system.matrix)
-        if space is None:
-            space = every_unknown(len(system))
-            self._rows, self._extra = sparse.csr_array(system.matrix), system.matrix.shape[0]
-        else:
-            self._rows, self._extra = sparse.csr_array(space.forms[space.dimension :]), 0
-        own = sparse.eye_array(self._rows.shape[1], dtype=np.int64)
-        self._forms = sparse.csc_array(sparse.vstack([own, self._rows.astype(np.int64)]))
-        self._form, self._divisor = space.form, space.divisor
-        order = np.argsort(space.form, kind="stable")
-        self._order = order[np.searchsorted(space.form[order], 0) :]
-        self._start = np.searchsorted(space.form[self._order], np.arange(space.forms.shape[0] + 1))
         self.solved = 0
         self._near = Nearby(system.matrix)
         self._component = components(system.matrix)
         self._components: dict[int, tuple[NDArray[np.intp], sparse.csr_array]] = {}
         self._search: local.Search | None = None
         """Space for a search; all rooms have the same shape."""
+        self._cubes, self._free = hypercubes_of(system), np.zeros(len(system))
+
+    @cached_property
+    def _space(self) -> tuple[NullSpace, bool]:
+        """The coordinates of all moves, and whether they are simple; else every cell is one, and the equations rows."""
+        space = null_space(self.system.matrix)
+        return (every_unknown(len(self.system)), False) if space is None else (space, True)
+
+    @cached_property
+    def _rows(self) -> sparse.csr_array:
+        space, simple = self._space
+        return sparse.csr_array(space.forms[space.dimension :] if simple else self.system.matrix)
+
+    @cached_property
+    def _forms(self) -> sparse.csc_array:
+        own = sparse.eye_array(self._rows.shape[1], dtype=np.int64)
+        return sparse.csc_array(sparse.vstack([own, self._rows.astype(np.int64)]))
+
+    @property
+    def _form(self) -> Integers:
+        return self._space[0].form
+
+    @property
+    def _divisor(self) -> Integers:
+        return self._space[0].divisor
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        order = np.argsort(self._form, kind="stable")
+        return np.asarray(order[np.searchsorted(self._form[order], 0) :])
+
+    @cached_property
+    def _start(self) -> NDArray[np.intp]:
+        return np.searchsorted(self._form[self._order], np.arange(self._space[0].forms.shape[0] + 1))
+
+    @cached_property
+    def _columns(self) -> sparse.csc_array:
+        return sparse.csc_array(self.system.matrix)
 
     def room(self, down: Floats, up: Floats) -> Room:
         """The room given by limits for every cell; they are rounded inwards to whole units."""
-        down, up = np.floor(np.maximum(down, 0.0)), np.floor(np.maximum(up, 0.0))
+        return Room(np.floor(np.maximum(down, 0.0)), np.floor(np.maximum(up, 0.0)), self._polytope)
+
+    def _polytope(self, down: Floats, up: Floats) -> Polytope:
         forms = len(self._start) - 1
         lower, upper = np.full(forms, -np.inf), np.full(forms, np.inf)
         low, high = self._in_forms(self._order, down[self._order], up[self._order])
         np.maximum.at(lower, self._form[self._order], low)
         np.minimum.at(upper, self._form[self._order], high)
-        zero = np.zeros(self._extra)
-        polytope = Polytope.of(self._rows, np.concatenate([lower, zero]), np.concatenate([upper, zero]))
-        return Room(down, up, polytope)
+        zero = np.zeros(0 if self._space[1] else self.system.matrix.shape[0])
+        return Polytope.of(self._rows, np.concatenate([lower, zero]), np.concatenate([upper, zero]))
 
     def _in_forms(self, cells: NDArray[np.intp], down: Floats, up: Floats) -> tuple[Floats, Floats]:
         """The limits of cells as limits of their forms."""
@@ -133,6 +174,9 @@ class Moves:
         The cell itself may move that far in any case; other limits count where they are narrower than the room's.
         Unless it is looked for `everywhere`, None does not mean that there is none.
         """
+        boxed = self._boxed(room, cell, by, other)
+        if boxed is not None:
+            return boxed
         form = int(self._form[cell])
         if form < 0:
             return None
@@ -151,6 +195,24 @@ class Moves:
         there = Limits.of(cell, max(-by, 0.0), max(by, 0.0))
         found = self._by_program(room, cell, by > 0, other.without(cell).and_also(there))
         return found if found is not None and abs(found.at(cell)) >= abs(by) - 1e-6 else None
+
+    def _boxed(self, room: Room, cell: int, by: float, other: Limits) -> Move | None:
+        """A hypercube that moves a cell by so much, whichever way each of the others goes."""
+        if self._cubes is None:
+            return None
+        both, changed = room.both_ways, np.append(other.cells, cell)
+        before = both[changed]
+        np.minimum.at(both, other.cells, np.minimum(other.down, other.up))
+        both[cell] = abs(by)
+        found = self._cubes.cheapest(cell, abs(by), self._free, both, looks=LOOKS)
+        both[changed] = before
+        if found is None:
+            return None
+        order = np.argsort(found[0])
+        cells, signs = found[0][order], found[1][order]
+        if row_sums(equations_over(self._columns, cells), signs).any():
+            return None
+        return Move(cells, by * signs)
 
     def reach(self, room: Room, cell: int, sign: int, other: Limits, *, exactly: bool) -> float:
         """How far a cell can fall (sign −1) or rise (+1), within the room and other limits.

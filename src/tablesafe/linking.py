@@ -64,6 +64,7 @@ def link(
             if (column := _joint_column([table.columns.get(name) for table in tables], where)) is not None
         },
         exact=all(table.exact for table in tables),
+        signed=_joint_signs(tables, cell_of, len(where)),
     )
     _refuse_disagreement(joined, integers, cell_of, tables)
     own, own_totals = _stacked_equations(tables, cell_of, len(where))
@@ -127,6 +128,22 @@ def _joint_column(columns: Sequence[NDArray[Any] | None], where: NDArray[np.intp
     if any(column is None for column in columns):
         return None
     return np.concatenate([column for column in columns if column is not None])[where]
+
+
+def _joint_signs(tables: Sequence[Table], cell_of: Integers, n: int) -> Mask | None:
+    """Cells whose contributions may be negative in one of the tables; None where none says more than its own values.
+
+    Tables of one variable tell about each other: what has negative contributions in one has them in all.
+    """
+    responses = np.repeat([table.response for table in tables], [len(table) for table in tables])
+    seen = np.concatenate([table.may_be_negative for table in tables])
+    said = {t.response for t in tables if t.signed is not None}
+    signed = np.zeros(n, dtype=np.bool_)
+    for response in np.unique(responses):
+        of = responses == response
+        signed[cell_of[of]] |= bool(seen[of].any())
+    several = len(np.unique(responses)) > 1
+    return signed if said or several or bool(seen.any()) else None
 
 
 def _joint_contributors(tables: Sequence[Table], where: NDArray[np.intp]) -> Contributors | None:
@@ -208,6 +225,7 @@ def _link_named(tables: Sequence[Table]) -> Table:
         integers[where], decimals, own[keep], totals[keep], names=names[where],
         codes=np.zeros((len(position), 0), np.int32), response=tables[0].response,
         count=_joint_column([table.count for table in tables], where),
+        signed=_joint_signs(tables, cell_of, len(position)),
     )  # fmt: skip
     _refuse_disagreement(joined, integers, cell_of, tables)
     return joined._balanced(0.0, "the linked tables")

@@ -22,8 +22,8 @@ from tablesafe.table import Table
 class Problem:
     """A table, what is sensitive in it, what an attacker knows beforehand, what must stay as it is, and costs.
 
-    `lower` and `upper` are the attacker's prior bounds: 0 and infinity by default, and no lower bound at all when some
-    values are negative. `frozen` cells must be published unchanged. `suppressed` cells are withheld already. `withheld`
+    `lower` and `upper` are the attacker's prior bounds: 0 and infinity by default, and no lower bound at all where
+    contributions may be negative (`Table.may_be_negative`). `frozen` cells must be published unchanged. `suppressed` cells are withheld already. `withheld`
     cells are never published by design (inner cells of a cube of which only margins appear): unknown, at no cost.
     """
 
@@ -55,12 +55,11 @@ class Problem:
         if sensitivity is not None:
             found.append(sensitivity)
         combined = reduce(lambda a, b: a | b, found, Sensitivity.none(n))
-        free = 0.0 if bool((table.integers >= 0).all()) else -np.inf
         parts: dict[str, Any] = {
             "table": table,
             "rules": tuple(rules),
             "sensitivity": combined,
-            "lower": _filled(free if lower is None else lower, n, "lower"),
+            "lower": _filled(least(table) if lower is None else lower, n, "lower"),
             "upper": _filled(np.inf if upper is None else upper, n, "upper"),
             "cost": np.abs(table.value) if cost is None else _filled(cost, n, "cost"),
             "frozen": _mask(frozen, n, "frozen"),
@@ -130,6 +129,11 @@ class Problem:
     def sensitive(self) -> NDArray[np.intp]:
         """The numbers of the sensitive cells."""
         return np.flatnonzero(self.sensitivity.mask)
+
+
+def least(table: Table) -> Floats:
+    """What everybody knows every cell to be no less than: 0, or nothing where contributions may be negative."""
+    return np.where(table.may_be_negative, -np.inf, 0.0)
 
 
 def waive(problem: Problem, cells: Mask) -> Problem:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, get_args
 
 import numpy as np
 import polars as pl
@@ -20,9 +20,12 @@ from scipy import sparse
 
 from tablesafe.display import shown
 from tablesafe.equations import Floats, Integers, Mask, cell_keys, product_equations, roll_up, to_integers
-from tablesafe.errors import InvalidTable
+from tablesafe.errors import InvalidOption, InvalidTable
 from tablesafe.files import LARGEST_EXACT, Source, read_source
 from tablesafe.hierarchy import TOTAL, Hierarchy, parse_equations
+
+Negative = Literal["auto", "possible", "never"]
+"""Whether contributions may be negative: as the data show, whatever they show, or by nature not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +109,8 @@ class Table:
     """False when the values as given had too many decimals and were rounded to `decimals`."""
     origin: Origin | None = field(default=None, repr=False)
     """How the table was made from records, when it was. It does not travel with a table to other processes."""
+    signed: Mask | None = field(default=None, repr=False)
+    """Cells whose contributions may be negative, where that is known: from the records, or because somebody said so."""
 
     # -- how to build one ------------------------------------------------------------------------------------------
 
@@ -126,14 +131,18 @@ class Table:
         total: str = TOTAL,
         tolerance: float = 0.0,
         response: str | None = None,
+        negative: Negative = "auto",
     ) -> Self:
         """Build a table from one row per cell: a CSV or Parquet file, or a pandas, polars or Arrow frame.
 
         A dimension without a hierarchy is flat: all its codes add up to `total`. Rows that are absent are empty cells.
         `missing_totals="compute"` adds totals that are absent; `"ignore"` leaves out equations without a total. Totals
         off by no more than `tolerance` are replaced by the sum of their parts. `largest` names the columns with the
-        largest contributions, `identity` those with their contributors.
+        largest contributions, `identity` those with their contributors. `negative` says whether contributions may be
+        negative: `"auto"` goes by the values and contributions given, `"possible"` is for profits and balances whatever
+        these cells show, `"never"` refuses negative numbers.
         """
+        require_negative(negative)
         read = read_source(source)
         hierarchies = _flat_where_missing(read, dimensions, total, missing_totals)
         codes = np.column_stack([h.locate(read, d, dimension=d) for d, h in hierarchies.items()])
@@ -157,6 +166,7 @@ class Table:
         )
         if missing_totals == "compute":
             given = given._with_missing_totals()
+        given = given._declared(negative, read.name)
         return given._connected(tolerance=tolerance, ignore_missing=missing_totals == "ignore", source=read.name)
 
     @classmethod
@@ -252,6 +262,20 @@ class Table:
             integers, decimals, none, np.zeros(0, np.int64), dict(dimensions), np.ascontiguousarray(codes), None,
             response, count, holdings, contributors, structural_zero, dict(columns), exact,
         )  # fmt: skip
+
+    def _declared(self, negative: Negative, source: str) -> Self:
+        """With what was said about negative contributions; "never" is refused where one is seen."""
+        if negative == "auto":
+            return self
+        seen = np.flatnonzero(self._seen_negative)
+        if negative == "never" and seen.size:
+            cell = int(seen[0])
+            what = "is" if self.integers[cell] < 0 else "has a contribution that is"
+            raise InvalidTable(
+                f"Cell {self.describe(cell)} of {source} {what} negative, but negative='never' says that no "
+                f"contribution is.\n\nHint: correct the value, or leave negative='never' out."
+            )
+        return replace(self, signed=np.full(len(self), negative == "possible"))
 
     def _connected(self, *, tolerance: float, ignore_missing: bool, source: str) -> Self:
         """Add the equations that the hierarchies imply, and check them."""
@@ -352,6 +376,7 @@ class Table:
             structural_zero=None
             if self.structural_zero is None
             else np.concatenate([self.structural_zero, np.zeros(int(new.sum()), np.bool_)]),
+            signed=None if self.signed is None else np.full(len(self) + int(new.sum()), self.signed.any()),
             columns={name: extended(column, f"column {name}") for name, column in self.columns.items()},
         )
 
@@ -381,6 +406,27 @@ class Table:
     def value(self) -> Floats:
         """The value of each cell."""
         return self.integers / 10.0**self.decimals
+
+    @property
+    def _seen_negative(self) -> Mask:
+        """Cells that are negative, or list a contribution to them that is; a shadow variable's is none."""
+        seen = self.integers < 0
+        if self.contributors is not None and (self.response == "shadow" or "shadow" not in self.columns):
+            kept = self.contributors
+            seen = seen | ((kept.amount if kept.weighted is None else kept.weighted) < 0).any(axis=1)
+        return np.asarray(seen)
+
+    @cached_property
+    def may_be_negative(self) -> Mask:
+        """Cells to which, for all an attacker knows, some contribution is negative.
+
+        That is no matter of single cells, for nobody sees the signs of what others reported: the variable has negative
+        contributions or it has none. It has when a record, a value or a listed contribution is negative, or when
+        somebody said so. Only linked tables of several variables hold cells of both kinds.
+        """
+        if self.signed is not None:
+            return self.signed
+        return np.full(len(self), bool(self._seen_negative.any()))
 
     def residual(self) -> Integers:
         """By how much each equation fails, in units of `10**-decimals`; zero in every finished table."""
@@ -486,6 +532,12 @@ class Table:
 
     def _show(self, integer: int) -> str:
         return f"{integer / 10**self.decimals:,.{self.decimals}f}" if self.decimals else f"{integer:,}"
+
+
+def require_negative(negative: str) -> None:
+    """Refuse what is no answer to whether contributions may be negative."""
+    if negative not in get_args(Negative):
+        raise InvalidOption(f"negative must be 'auto', 'possible' or 'never', got {negative!r}.")
 
 
 def _flat_where_missing(

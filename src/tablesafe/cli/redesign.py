@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tablesafe.job import Job
     from tablesafe.methods.redesign import Proposals
     from tablesafe.problem import Problem
+    from tablesafe.table import Negative, Table
 
 
 def redesign(
@@ -218,7 +219,12 @@ def _with_cells(job: Job, problem: Problem, path: Path) -> Job:
         structural_zero=None if table.structural_zero is None else "structural zero",
     )  # fmt: skip
     value = table.response if table.response not in table.dimensions else "value"
-    return replace(job, source=source, response=replace(job.response, value=(value,), equations=()))
+    return replace(job, source=source, response=replace(job.response, value=(value,), equations=(), negative=_signs(table)))
+
+
+def _signs(table: Table) -> Negative:
+    """Whether contributions may be negative, which finished cells no longer show by themselves."""
+    return "possible" if bool(table.may_be_negative.any()) else "auto"
 
 
 def _moved(job: Job, path: Path) -> Job:

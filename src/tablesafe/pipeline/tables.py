@@ -69,6 +69,7 @@ def _from_records(job: Job, listen: Listener) -> Table:
         zeros=source.zeros,
         total={name: dimension.total for name, dimension in job.dimensions.items()},
         empty=list(source.empty),
+        negative=job.response.negative,
         delimiter=source.delimiter,
         engine="auto" if job.run.engine == "spark" and records is not path else job.run.engine,
         spark=job.run.spark,
@@ -162,4 +163,5 @@ def _one_table(job: Job, source: Source, names: Sequence[str], trees: Mapping[st
         columns=extra_columns(job),
         missing_totals=given.missing_totals,
         tolerance=given.tolerance,
+        negative=job.response.negative,
     )

@@ -24,9 +24,10 @@ MOST_CELLS = 100_000_000
 
 
 def add_up(
-    leaves: Leaves, axes: Sequence[Axis], units: Mapping[Measure, Scale], source: str, progress: Progress
-) -> Cells:
-    """Add up the leaf aggregate into every wanted cell."""
+    leaves: Leaves, axes: Sequence[Axis], units: Mapping[Measure, Scale], negative: frozenset[str], source: str,
+    progress: Progress,
+) -> Cells:  # fmt: skip
+    """Add up the leaf aggregate into every wanted cell; `negative` are the responses with negative records."""
     plan = leaves.plan
     progress("Finding the cells", 0, None)
     lattice = make_lattice(axes, leaves.cells(), plan.margins)
@@ -39,7 +40,7 @@ def add_up(
         known, who = _renumbered(totals.best.who)
         names = leaves.names(known)
         totals = replace(totals, best=replace(totals.best, who=who))
-    return Cells(plan, axes, units, lattice.codes, totals, names, source)
+    return Cells(plan, axes, units, lattice.codes, totals, names, source, negative)
 
 
 def _start(plan: Plan, lattice: Lattice) -> Tally:
@@ -88,6 +89,8 @@ class Cells:
     totals: Totals
     names: NDArray[np.object_] | None
     source: str
+    negative: frozenset[str]
+    """The response variables that are negative in some record."""
 
     def joined(self) -> Table:
         """One table of all response variables."""
@@ -136,7 +139,8 @@ class Cells:
             decimals=unit.decimals,
             source=self.source,
         )
-        return replace(made, exact=unit.exact)
+        signed = bool(response.value.terms) and (response.name in self.negative or plan.negative == "possible")
+        return replace(made, exact=unit.exact, signed=np.full(len(made), signed))
 
     def _whole(self, measure: Measure) -> Integers:
         return self.totals.sums[:, self.plan.measures.index(measure)]

@@ -71,6 +71,7 @@ def survey(records: ir.Table, plan: Plan) -> Survey:
         asked[f"total {column}"] = value.abs().sum()
         asked[f"weighted {column}"] = (value * weight).abs().sum()
     asked |= {f"equation {i}": broken.sum() for i, broken in enumerate(_broken(prepared, plan))}
+    asked |= {f"below {name}": below.sum() for name, below in _below_zero(prepared, plan).items()}
     answer = prepared.aggregate(**asked).to_pyarrow().to_pylist()[0]
     _check(plan, numbers, {key: value or 0 for key, value in answer.items()})
     codes = tuple(_codes(prepared, i) for i in range(len(plan.column_of)))
@@ -79,7 +80,8 @@ def survey(records: ir.Table, plan: Plan) -> Survey:
         for column in numbers
     }
     missing = tuple(int(answer[f"missing {i}"] or 0) for i in range(len(plan.column_of)))
-    return Survey(int(answer["records"]), extents, codes, missing)
+    negative = frozenset(name for name in _below_zero(prepared, plan) if answer[f"below {name}"])
+    return Survey(int(answer["records"]), extents, codes, missing, negative)
 
 
 def aggregate(
@@ -298,6 +300,18 @@ def _broken(prepared: ir.Table, plan: Plan) -> list[Any]:
     return out
 
 
+def _below_zero(prepared: ir.Table, plan: Plan) -> dict[str, Any]:
+    """For each response variable that is no count: whether a record's is negative, beyond noise."""
+    numbers, out = _numbers(plan), {}
+    for response in plan.responses:
+        parts = [sign * prepared[numbers[column]] for column, sign in response.value.terms]
+        if parts:
+            noise = 1e-9 if len(parts) > 1 else 0.0
+            size = functools.reduce(operator.add, [part.abs() for part in parts])
+            out[response.name] = functools.reduce(operator.add, parts) < -noise * size
+    return out
+
+
 def _check(plan: Plan, numbers: Mapping[str, str], answer: Mapping[str, Any]) -> None:
     """Complain about what the records lack; a database has no lines to name."""
     if answer["records"] == 0:
@@ -324,6 +338,13 @@ def _check(plan: Plan, numbers: Mapping[str, str], answer: Mapping[str, Any]) ->
             )
     if plan.respondent is not None and answer["nobody"]:
         raise InvalidTable(f"The respondent is missing in {answer['nobody']:,} records of {SOURCE}.")
+    if plan.negative == "never":
+        for response in plan.responses:
+            if answer.get(f"below {response.name}"):
+                raise InvalidTable(
+                    f"{response.name!r} is negative in {answer[f'below {response.name}']:,} records of {SOURCE}, but "
+                    f"negative='never' says that it is in none.\n\nHint: correct them, or leave negative='never' out."
+                )
     checked = [equation for equation in plan.equations if equation.total in plan.listed]
     for i, equation in enumerate(checked):
         if answer[f"equation {i}"]:

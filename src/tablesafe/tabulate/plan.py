@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from tablesafe.errors import InvalidOption
 from tablesafe.files import did_you_mean
 from tablesafe.hierarchy import TOTAL, Equation, Hierarchy, parse_equations
+from tablesafe.table import Negative, require_negative
 
 Where: TypeAlias = str | Mapping[str, str | Sequence[str]] | Callable[[Any], Any] | None
 """Which records count: an SQL condition, codes by column, or (for an Ibis table) a function of the table."""
@@ -71,6 +72,8 @@ class Plan:
     """The response variables that the user named as columns."""
     empty: tuple[str, ...] = ()
     """Texts that stand for nothing, such as NA."""
+    negative: Negative = "auto"
+    """Whether contributions may be negative."""
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -132,6 +135,7 @@ def make_plan(
     zeros: bool,
     total: str | Mapping[str, str],
     empty: Sequence[str],
+    negative: Negative = "auto",
 ) -> Plan:
     """Check the options against each other, and put them in their final form."""
     spanned = dict(dimensions) if isinstance(dimensions, Mapping) else dict.fromkeys(dimensions)
@@ -141,6 +145,7 @@ def make_plan(
         raise InvalidOption(f"largest must be a whole number from 0 to 1,000, got {largest!r}.")
     if request is not None and largest == 0:
         raise InvalidOption("A request belongs to the largest contributor of a cell: largest must be 1 or more.")
+    require_negative(negative)
     names = list(spanned)
     _refuse_unknown(names, column_of or {}, "column_of")
     parsed = () if equations is None else tuple(parse_equations(equations, "the response equations"))
@@ -171,6 +176,7 @@ def make_plan(
         equations=parsed,
         listed=() if value is None else (value,) if isinstance(value, str) else tuple(value),
         empty=tuple(empty),
+        negative=negative,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from tablesafe.errors import InvalidOption, MissingExtra, TablesafeError
 from tablesafe.hierarchy import TOTAL, Hierarchy
-from tablesafe.table import Table
+from tablesafe.table import Negative, Table
 from tablesafe.tabulate.axes import make_axes
 from tablesafe.tabulate.build import Cells, add_up
 from tablesafe.tabulate.columns import scales
@@ -42,6 +42,7 @@ def tabulate(
     total: str | Mapping[str, str] = TOTAL,
     column_of: Mapping[str, str] | None = None,
     empty: Sequence[str] = (),
+    negative: Negative = "auto",
     delimiter: str | None = None,
     engine: Engine = "auto",
     spark: str | None = None,
@@ -73,6 +74,10 @@ def tabulate(
     of the value in this, with its total in the column `shadow`. A `request` column holds a number per record, 0 for
     none; the table's column of that name holds that of each cell's largest contributor.
 
+    `negative` says whether contributions may be negative, so that an attacker cannot take a cell to be at least what it
+    knows of it: `"auto"` when a record is, `"possible"` for profits and balances whatever these records show, `"never"`
+    to refuse negative records. Counts of records are never negative.
+
     `where` keeps some records: an SQL condition (`"year = 2024"`), codes by column (`{"region": ["NO", "SE"]}`), or,
     for an Ibis table, a function of it (and no SQL). Text of a CSV file counts as numbers there if every entry of the
     column is one.
@@ -82,6 +87,7 @@ def tabulate(
         dimensions=dimensions, column_of=column_of, value=value, equations=equations, respondent=respondent,
         holding=holding, weight=weight, largest=largest, where=where, margins=margins, missing=missing, shadow=shadow,
         cost=cost, columns=columns, request=request, zeros=zeros, total=total, empty=empty,
+        negative=negative,
     )  # fmt: skip
     if engine not in get_args(Engine):
         raise InvalidOption(f"engine must be 'auto', 'duckdb', 'ibis' or 'spark', got {engine!r}.")
@@ -107,7 +113,7 @@ def _through_duckdb(scan: Scan, progress: Progress) -> Cells:
     axes = make_axes(plan, found.codes, found.missing, _locate(scan))
     units = scales(plan, found.extents, None if plan.weight is None else found.extents[plan.weight])
     progress("Grouping the records", 0, None)
-    return add_up(aggregate(scan, axes, units), axes, units, scan.records.name, progress)
+    return add_up(aggregate(scan, axes, units), axes, units, found.negative, scan.records.name, progress)
 
 
 def _ignore(message: str, done: int, total: int | None) -> None:
@@ -162,4 +168,4 @@ def _through_ibis(connection: Any, source: Any, plan: Plan, progress: Progress, 
     units = scales(plan, found.extents, None if plan.weight is None else found.extents[plan.weight])
     progress("Grouping the records", 0, None)
     leaves = expression.aggregate(connection, records, plan, axes, units)
-    return add_up(leaves, axes, units, name or expression.SOURCE, progress)
+    return add_up(leaves, axes, units, found.negative, name or expression.SOURCE, progress)

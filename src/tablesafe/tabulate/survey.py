@@ -32,6 +32,8 @@ class Survey:
     """The codes that occur in each dimension, as written."""
     missing: tuple[int, ...]
     """How many records have no code in each dimension."""
+    negative: frozenset[str]
+    """The response variables that are negative in some record."""
 
 
 def survey(scan: Scan) -> Survey:
@@ -51,6 +53,8 @@ def survey(scan: Scan) -> Survey:
         asked |= _asked_of_number(scan, column)
     for equation, (_, condition) in _broken(scan).items():
         asked[f"equation {equation}"] = f"count(*) FILTER ({condition})"
+    for response, condition in _below_zero(scan).items():
+        asked[f"below {response}"] = f"count(*) FILTER ({condition})"
     if plan.respondent is not None:
         asked["nobody"] = "count(*) FILTER (respondent IS NULL)"
     with reading(scan.records, scan.plan.where):
@@ -62,11 +66,14 @@ def survey(scan: Scan) -> Survey:
         _check_number(scan, column, {what: answer[f"{what} {column}"] for what in _ABOUT})
     _check_codes(scan, answer)
     _check_equations(scan, answer)
+    negative = frozenset(response for response in _below_zero(scan) if answer[f"below {response}"])
+    _check_negative(scan, negative)
     return Survey(
         records=int(answer["records"]),
         extents={c: _extent(answer, c) for c in scan.numbers},
         codes=tuple(tuple(sorted(answer[f"codes {i}"] or ())) for i in range(len(plan.column_of))),
         missing=tuple(int(answer[f"missing {i}"]) for i in range(len(plan.column_of))),
+        negative=negative,
     )
 
 
@@ -211,6 +218,33 @@ def _missing_code(scan: Scan, i: int, dimension: str, many: int) -> InvalidTable
         scan, f"d{i} IS NULL", "NULL",
         lambda where, _: f"The code of {dimension!r} is missing at {where} ({_many(many)}).",
         "fill it in, or say what to do with such records: missing = 'drop' leaves them out, any other word is a code.",
+    )  # fmt: skip
+
+
+def _below_zero(scan: Scan) -> dict[str, str]:
+    """For each response variable that is no count: the condition that a record's is negative, beyond noise."""
+    out = {}
+    for response in scan.plan.responses:
+        parts = [f"+ ({sign}) * {scan.numbers[column]}" for column, sign in response.value.terms]
+        size = " + ".join(f"abs({scan.numbers[column]})" for column, _ in response.value.terms)
+        if len(parts) == 1:
+            out[response.name] = f"({parts[0]}) < 0"
+        elif parts:
+            out[response.name] = f"({' '.join(parts)}) < -1e-9 * ({size})"
+    return out
+
+
+def _check_negative(scan: Scan, negative: frozenset[str]) -> None:
+    """Complain about the first negative record of a variable that is said to have none."""
+    if scan.plan.negative != "never" or not negative:
+        return
+    response = min(negative)
+    terms = {r.name: r.value.terms for r in scan.plan.responses}[response]
+    shown = " ".join(f"+ ({sign}) * {scan.numbers[column]}" for column, sign in terms)
+    raise _complaint(
+        scan, _below_zero(scan)[response], shown,
+        lambda where, value: f"{response!r} is {value:g} at {where}, but negative = 'never' says that no record is.",
+        "correct the record, leave it out with where = …, or leave out negative = 'never'.",
     )  # fmt: skip
 
 

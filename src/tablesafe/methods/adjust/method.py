@@ -282,14 +282,12 @@ class Adjust:
         if moves is None:
             moves = search.whole_by_regions()
         if moves is None:
-            raise SolverFailure(_NOT_WHOLE)
+            zeros = "" if self.zeros else ", allow cells of value zero (zeros=True)"
+            raise SolverFailure(
+                "The changes could not be made whole so that everything adds up.\n\n"
+                f"Hint: raise time_limit_s{zeros}, or fix fewer cells."
+            )
         return moves
-
-
-_NOT_WHOLE = (
-    "The changes could not be made whole so that everything adds up.\n\n"
-    "Hint: raise time_limit_s, allow cells of value zero (zeros=True), or fix fewer cells."
-)
 
 
 def _whole_again(search: Search) -> Integers | None:

@@ -13,7 +13,7 @@ import itertools
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -509,6 +509,20 @@ class Hierarchy:
             equations += [Equation(code, (alias,), (1,), self.name) for alias, code in hierarchy.aliases.items()]
         name = self.name if self.name == other.name else f"{self.name} and {other.name}"
         return Hierarchy._build(codes, equations, labels={**other.labels, **self.labels}, name=name)
+
+    def with_part(self, code: str) -> Hierarchy:
+        """The hierarchy with one more leaf, right below the grand total."""
+        if self.total is None:
+            raise InvalidHierarchy(
+                f"{self.name} has no single total that {code!r} could be a part of.\n\nHint: add {code!r} to it."
+            )
+        equations = [
+            replace(e, parts=(*e.parts, code), signs=(*e.signs, 1)) if e.total == self.total else e
+            for e in self.as_equations()
+        ]
+        equations += [Equation(known, (alias,), (1,), self.name) for alias, known in self.aliases.items()]
+        codes = [*self.codes, *self.aliases, code]
+        return Hierarchy._build(codes, equations, labels=self.labels, name=self.name)
 
     def keep(self, codes: Iterable[str], *, name: str | None = None) -> Hierarchy:
         """The hierarchy cut down to some codes: equations all of whose members remain."""

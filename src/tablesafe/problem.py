@@ -23,8 +23,9 @@ class Problem:
     """A table, what is sensitive in it, what an attacker knows beforehand, what must stay as it is, and costs.
 
     `lower` and `upper` are the attacker's prior bounds: 0 and infinity by default, and no lower bound at all where
-    contributions may be negative (`Table.may_be_negative`). `frozen` cells must be published unchanged. `suppressed` cells are withheld already. `withheld`
-    cells are never published by design (inner cells of a cube of which only margins appear): unknown, at no cost.
+    contributions may be negative (`Table.may_be_negative`). `frozen` cells must be published unchanged. `suppressed`
+    cells are withheld already. `withheld` cells are never published by design (inner cells of a cube of which only
+    margins appear): unknown, at no cost.
     """
 
     table: Table

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle.signed import Cell, Signed
 
 import tablesafe as ts
+from oracle.signed import Cell, Signed
 from tablesafe.errors import InvalidOption, InvalidProblem, InvalidTable
 from tablesafe.table import Table
 

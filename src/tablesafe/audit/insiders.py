@@ -312,7 +312,8 @@ class _Search:
             doubts = known.who[cells] >= 0
             if known.size == 1:
                 left = (self.system.truth[cells] + move.by[over])[:, None]
-                doubts &= ((known.own[cells] > left) & ~known.negative[cells, None]) | (known.everyone[cells] == 1)[:, None]
+                short = (known.own[cells] > left) & ~known.negative[cells, None]
+                doubts &= short | (known.everyone[cells] == 1)[:, None]
             found.append(known.who[cells][doubts])
         return np.unique(np.concatenate(found))
 

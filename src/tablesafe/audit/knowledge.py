@@ -2,11 +2,11 @@
 
 A contributor (a respondent, or a holding where the table knows holdings) knows what it reported in every cell, so it
 knows that the cell is no less than that, where no contribution is negative; a cell of which it is the only contributor
-it knows exactly. A coalition adds up what its members know. With sampling weights a contributor is taken to know what
-it adds to the published total: the stronger attacker. Where contributions may be negative the rest of a cell can be
-anything, so that of a cell with other contributors its own contribution tells nothing. Contributors that were ranked by a shadow variable have told
-nothing about the value itself; of them only those who are alone in a cell know something: that cell, and that totals of
-it are no less.
+it knows exactly. Where contributions may be negative the rest of a cell can be anything, and of a cell with other
+contributors its own tells it nothing. A coalition adds up what its members know. With sampling weights a contributor is
+taken to know what it adds to the published total: the stronger attacker. Contributors that were ranked by a shadow
+variable have told nothing about the value itself; of them only those who are alone in a cell know something: that cell,
+and that totals of it are no less.
 
 Of a contributor that a cell does not list among its largest only a limit is known: it has no more there than the
 smallest that is listed (unless weights change the order), than remains of the cell, than it has in a total of which the

@@ -219,7 +219,9 @@ def _with_cells(job: Job, problem: Problem, path: Path) -> Job:
         structural_zero=None if table.structural_zero is None else "structural zero",
     )  # fmt: skip
     value = table.response if table.response not in table.dimensions else "value"
-    return replace(job, source=source, response=replace(job.response, value=(value,), equations=(), negative=_signs(table)))
+    return replace(
+        job, source=source, response=replace(job.response, value=(value,), equations=(), negative=_signs(table))
+    )
 
 
 def _signs(table: Table) -> Negative:

@@ -99,9 +99,12 @@ def _trees(folder: Path) -> dict[str, frozenset[str]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                found[path.name] = frozenset(code.strip() for code in Hierarchy.from_hrc(path).leaves)
+                tree = Hierarchy.from_hrc(path)
             except (TablesafeError, OSError):
                 continue
+        leaves = set(tree.leaves)
+        leaves |= {alias for alias, code in tree.aliases.items() if code in leaves}
+        found[path.name] = frozenset(code.strip() for code in leaves)
     return found
 
 
@@ -166,7 +169,7 @@ def _decided(job: Job, looks: list[Look]) -> list[str]:
             out.append(f"{they} no {name!r}: {are} left out (where in [source]).")
         if by_name[name].negative:
             they, _ = _records(by_name[name].negative, "are", "is")
-            out.append(f"{they} a negative {name!r}: nobody can then take a cell to be 0 or more (negative in [response]).")
+            out.append(f"{they} a negative {name!r}: so no cell is known to be 0 or more (negative in [response]).")
     return out
 
 

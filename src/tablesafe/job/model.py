@@ -16,7 +16,6 @@ from tablesafe.methods import METHODS, Method, Suppress
 from tablesafe.report.plots.named import NAMES, require_plot_name
 from tablesafe.rules import RULES
 from tablesafe.rules.sensitivity import Rule
-from tablesafe.table import Negative
 
 Selector: TypeAlias = dict[str, str | tuple[str, ...]]
 """Cells by their codes: every cell that has one of the given codes in each dimension named."""
@@ -128,8 +127,8 @@ class Response:
         "sums between response columns; a total that is no column is computed", (), example=("total = home + export",)
     )
     shadow: str | None = _key("records: column by which contributors are ranked instead", example="turnover")
-    negative: Negative = _key(
-        "whether contributions may be negative: auto (when one is), possible (profits and balances, whatever these data "
+    negative: Literal["auto", "possible", "never"] = _key(
+        "whether contributions may be negative: auto (when one is), possible (profits and balances, whatever the data "
         "show), or never (a negative one is an error); where they may be, nobody knows that a cell is 0 or more",
         "auto",
     )

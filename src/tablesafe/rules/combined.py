@@ -212,9 +212,7 @@ def waived(rules: Iterable[Rule], table: Table) -> Mask:
 
 def measured_by_value(rules: Iterable[Rule]) -> bool:
     """Whether one of the rules measures cells with negative contributions by their value, not by absolute values."""
-    return any(
-        getattr(rule, "negative", "absolute") == "value" or measured_by_value(_inner(rule)) for rule in rules
-    )
+    return any(getattr(rule, "negative", "absolute") == "value" or measured_by_value(_inner(rule)) for rule in rules)
 
 
 def _inner(rule: Rule) -> tuple[Rule, ...]:

@@ -104,7 +104,9 @@ def contributions(
     kept = _in_units(table, contributors, decimals)
     weighted = contributors.weighted is not None
     published = weighted and sampling_weights == "published"
-    total = np.abs(table.integers * _unit_factor(table, decimals)) if negative == "value" else _absolute_total(kept, table.signed)
+    total = np.abs(table.integers * _unit_factor(table, decimals))
+    if negative == "absolute":
+        total = _absolute_total(kept, table.signed)
     size = np.abs(kept.added) if published else kept.reported
     if waived is not None:
         kept, size = _target_first(kept, size, waived, bounded=not weighted)

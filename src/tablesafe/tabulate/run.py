@@ -61,7 +61,8 @@ def tabulate(
     its codes add up to `total`. `column_of` gives the column of a dimension that is named otherwise. `margins` lists
     the wanted tables, each by its dimensions, as one linked table; without it every combination is there. `missing`
     says, for all dimensions or for each, what to do with records without a code: `"error"`, `"drop"`, or the code
-    that they get, which is added below the total where the hierarchy lacks it. `empty` lists texts, such as `NA`, that stand for nothing. With `zeros` empty combinations are cells.
+    that they get, which joins the hierarchy below its total if need be. `empty` lists texts, such as `NA`, that stand
+    for nothing. With `zeros` empty combinations are cells.
 
     `value` names the column to add up; without it, records are counted. Several columns make one table with a
     dimension `response`, tied together by `equations`; a total that they name and `value` does not is computed. With

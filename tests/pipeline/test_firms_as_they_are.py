@@ -35,7 +35,9 @@ def test_the_drafted_job_tabulates_everything(firms: Path) -> None:
     problem = build_problem(load_job(firms / "job.toml"))
     table = problem.table
     assert list(table.dimensions) == ["region", "nace", "size"]
-    records = pl.read_csv(firms / "firms.csv", separator=";", infer_schema=False).filter(pl.col("turnover").is_not_null())
+    records = pl.read_csv(firms / "firms.csv", separator=";", infer_schema=False).filter(
+        pl.col("turnover").is_not_null()
+    )
     value = records["turnover"].cast(pl.Float64)
     assert table.value[table.index()] == pytest.approx(value.sum())
     nowhere = value.filter(records["region"].is_null())

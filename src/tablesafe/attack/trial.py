@@ -114,7 +114,7 @@ class _Setting:
         """Up to which p the intervals of some sensitive cells protect them, in percent, and which cell ends it."""
         own = value[at]
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(own > 0, np.minimum(own - lower, upper - own) / own, np.inf)
+            share = np.where(own != 0, np.minimum(own - lower, upper - own) / np.abs(own), np.inf)
         if not share.size:
             return np.inf, -1
         worst = int(np.argmin(share))

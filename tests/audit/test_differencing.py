@@ -14,8 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.audit.differencing_cells import part_intervals
 from tablesafe.audit.differencing_codes import from_correspondence
+from tablesafe.audit.differencing_linked import Linked
 from tablesafe.audit.disclosures import Differences, Disclosure, Kind
 from tablesafe.cli.app import call
 from tablesafe.errors import InvalidHierarchy, InvalidOption, InvalidTable
@@ -208,9 +208,9 @@ def test_part_intervals_are_those_of_all_agreeing_tables(truth: list[int]) -> No
         t for t in product(range(sum(truth) + 1), repeat=4)
         if (members[:4] @ np.array(t) == totals[:4]).all() and lower[4] <= members[4] @ np.array(t) <= upper[4]
     ]  # fmt: skip
-    low, high = part_intervals(sparse.csr_array(members), lower, upper)
-    assert low.tolist() == [min(t[i] for t in tables) for i in range(4)]
-    assert high.tolist() == [max(t[i] for t in tables) for i in range(4)]
+    low, high = Linked.of(sparse.csr_array(members), lower, upper, 0, whole=True).intervals
+    assert low[:4].tolist() == [min(t[i] for t in tables) for i in range(4)]
+    assert high[:4].tolist() == [max(t[i] for t in tables) for i in range(4)]
 
 
 # -- finished tables -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Finished tables that know the records they were made from: their contributors can be had, so nothing need be guessed."""
+"""Finished tables that know the records they were made from: their contributors can be had, and need no guess."""
 
 from __future__ import annotations
 

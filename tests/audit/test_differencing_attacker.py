@@ -110,11 +110,28 @@ def looked_at(seed: int, how: str, rule: str) -> tuple[bool, bool]:
         found = ts.difference(frame, given, rules=rules, value="value", respondent="firm")
     if not found.safe:
         return True, False
-    attack = Attack.of(rows, sheets)
+    # without records nobody knows which combinations of codes are empty
+    attack = Attack.of(rows, sheets, empty=("a", "b") if how == "cells" else ())
     assert not list(attack.by_combinations(fails)), (seed, how)
+    if rule == "p":
+        withheld_are_hidden(rows, sheets, attack)
     candidates = attack.small(N) if rule == "threshold" else (s for s in attack.failing(fails) if len(s) <= 4)
     assert not list(attack.by_programs(candidates)), (seed, how)
     return True, True
+
+
+def withheld_are_hidden(rows: list[Row], sheets: list[Sheet], attack: Attack) -> None:
+    """Every withheld cell that fails the p% rule can be as far from the truth as the rule asks, both ways."""
+    for sheet in sheets:
+        cells = cells_of(rows, sheet)
+        for code in sheet.withheld & cells.keys():
+            amounts = sorted(merged(rows, cells[code]).values(), reverse=True)
+            need = 0.2 * amounts[0] - sum(amounts[2:])
+            if need > 0:
+                some = tuple(g for g, group in enumerate(attack.groups) if group[0] in cells[code])
+                low, high = attack.interval(some)
+                assert low <= sum(amounts) - need + 1e-6, (sheet.name, code)
+                assert high >= sum(amounts) + need - 1e-6, (sheet.name, code)
 
 
 @pytest.mark.parametrize("rule", ["threshold", "p"])
@@ -122,7 +139,7 @@ def looked_at(seed: int, how: str, rule: str) -> tuple[bool, bool]:
 def test_what_is_called_safe_withstands_the_attacker(how: str, rule: str) -> None:
     if how == "cells" and rule == "p":
         return
-    answers = [looked_at(seed, how, rule) for seed in range(60)]
+    answers = [looked_at(seed, how, rule) for seed in range(24)]
     tried, safe = sum(one for one, _ in answers), sum(two for _, two in answers)
-    assert tried > 30
-    assert safe >= 5, f"{safe} of {tried} were called safe: nothing is tried"
+    assert tried > 12
+    assert safe >= 1, f"{safe} of {tried} were called safe: nothing is tried"

@@ -55,7 +55,11 @@ class Attack:
     """Per group, what each respondent reported."""
 
     @classmethod
-    def of(cls, rows: list[Row], sheets: list[Sheet]) -> Attack:
+    def of(cls, rows: list[Row], sheets: list[Sheet], *, empty: tuple[str, ...] = ()) -> Attack:
+        """What the sheets show; combinations of codes of the dimensions `empty` that no record has count as possible."""
+        real = len(rows)
+        codes = [sorted({str(row[d]) for row in rows}) for d in empty]
+        rows = [*rows, *({**dict(zip(empty, code, strict=True)), "firm": ""} for code in product(*codes) if empty)]
         every = [(sheet, code, inside) for sheet in sheets for code, inside in cells_of(rows, sheet).items()]
         by_mark: dict[tuple[bool, ...], list[int]] = {}
         for i in range(len(rows)):
@@ -68,7 +72,7 @@ class Attack:
         shares = []
         for group in groups:
             share: dict[str, int] = {}
-            for i in group:
+            for i in (i for i in group if i < real):
                 share[str(rows[i]["firm"])] = share.get(str(rows[i]["firm"]), 0) + int(str(rows[i]["value"]))
             shares.append(share)
         value = np.array([sum(share.values()) for share in shares])
@@ -117,14 +121,14 @@ class Attack:
         return float(ends[0]), float(ends[1])
 
     def small(self, n: int) -> Iterator[tuple[int, ...]]:
-        """Every set of groups with fewer than `n` respondents."""
+        """Every set of groups with fewer than `n` respondents, and some."""
         seen: set[tuple[int, ...]] = set()
         firms = sorted({firm for share in self.shares for firm in share})
         for few in combinations(firms, min(n - 1, len(firms))):
             inside = [g for g, share in enumerate(self.shares) if set(share) <= set(few)]
             for size in range(1, len(inside) + 1):
                 for some in combinations(inside, size):
-                    if some not in seen:
+                    if some not in seen and self.merged(some):
                         seen.add(some)
                         yield some
 

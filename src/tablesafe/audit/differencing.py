@@ -59,6 +59,11 @@ def difference(
             records, published, added = known
             return from_records(records, published, rules, added, integers)
         return from_tables(source, rules, dimensions or {}, correspondence or {}, integers)
+    if isinstance(source, Table | Release):
+        raise InvalidOption(
+            f"difference takes records, or several tables by name; the source is one {type(source).__name__.lower()}."
+            f"\n\nHint: ts.difference({{'first': one, 'second': other}}, rules=[...])"
+        )
     if not tables:
         raise InvalidOption(
             "Which tables are published of these records?\n\n"

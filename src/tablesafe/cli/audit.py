@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.show import print_json_text, say
-from tablesafe.cli.sources import Tolerance, read_problem
+from tablesafe.cli.sources import SchemeOption, Tolerance, read_problem
 
 
 def audit(
@@ -17,6 +17,8 @@ def audit(
     /,
     *,
     pattern: Annotated[Path | None, Parameter(help="file that says which cells are withheld")] = None,
+    column: Annotated[str | None, Parameter(help="column of the pattern with the statuses")] = None,
+    scheme: SchemeOption = None,
     cells: Annotated[Literal["sensitive", "all"], Parameter(help="which cells to bound exactly")] = "sensitive",
     fast: Annotated[bool, Parameter(help="only decide what is protected; intervals are then not exact")] = False,
     outsiders_only: Annotated[bool, Parameter(help="do not ask what respondents learn about each other")] = False,
@@ -51,7 +53,8 @@ def audit(
         if pattern is None:
             release = Withhold().protect(given)
         else:
-            release = Release.from_suppression(given, read_pattern(pattern, given), method=pattern.name)
+            mask = read_pattern(pattern, given, column=column, scheme=scheme)
+            release = Release.from_suppression(given, mask, method=pattern.name)
         findings = attack(
             given,
             release,

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.run import show_result
 from tablesafe.cli.show import print_json, say
-from tablesafe.cli.sources import Tolerance, problem_job
+from tablesafe.cli.sources import SchemeOption, Tolerance, problem_job
 
 if TYPE_CHECKING:
     from tablesafe.job import Job
@@ -52,6 +52,7 @@ class Choices:
         Path | None,
         Parameter(help="file with last period's pattern: its cells are preferred, and how many are kept is reported"),
     ] = None
+    scheme: SchemeOption = None
     previous_discount: Annotated[
         float | None, Parameter(help="by which share of its cost a cell is cheaper that was withheld last period")
     ] = None
@@ -155,7 +156,7 @@ def _job(
         outputs = dataclasses.replace(outputs, internal=str(folder.absolute()))
     options = job.problem
     if apriori is not None:
-        options = dataclasses.replace(options, apriori=str(apriori.absolute()))
+        options = dataclasses.replace(options, apriori=str(apriori.absolute()), scheme=choices.scheme)
     job = dataclasses.replace(
         job, method=dataclasses.replace(method, **choices.given()), output=outputs, problem=options
     )

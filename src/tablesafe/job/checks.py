@@ -15,7 +15,7 @@ from tablesafe.untrusted import UNSEEN, kind_of
 
 RELEASE_SUFFIXES = (".csv", ".parquet", ".xlsx")
 RECORDS_ONLY = ("respondent", "holding", "weight", "request", "where", "zeros", "empty")
-CELLS_ONLY = ("count", "holdings", "contributions", "contributors", "status", "structural_zero", "tolerance")
+CELLS_ONLY = ("count", "holdings", "contributions", "contributors", "status", "scheme", "structural_zero", "tolerance")
 REPORT_SUFFIXES = (".html", ".htm", ".json", ".xlsx")
 INTERNAL_FILES = (
     "report.html", "report.json", "table.xlsx", "cells.csv", "findings.csv", "findings.json", "attack.csv",

@@ -16,6 +16,7 @@ from tablesafe.methods import METHODS, Method, Suppress
 from tablesafe.report.plots.named import NAMES, require_plot_name
 from tablesafe.rules import RULES
 from tablesafe.rules.sensitivity import Rule
+from tablesafe.statuses import Scheme
 
 Selector: TypeAlias = dict[str, str | tuple[str, ...]]
 """Cells by their codes: every cell that has one of the given codes in each dimension named."""
@@ -70,6 +71,10 @@ class Source:
     )
     contributors: tuple[str, ...] = _key("cells: columns that say who they are from", (), example=("who1", "who2"))
     status: str | None = _key("cells: column with the status that each cell has already", example="status")
+    scheme: Scheme | None = _key(
+        "cells: the vocabulary of the status column; when not given, the column must leave no doubt",
+        example="sdmx-conf",
+    )
     structural_zero: str | None = _key("cells: column that is 1 where a cell is zero by definition", example="void")
     missing_totals: Literal["error", "compute", "ignore"] = _key("cells: what to do when a total has no row", "error")
     tolerance: float = _key("cells and .tab: by how much a total may be off; it is then recomputed", 0.0)
@@ -156,6 +161,9 @@ class ProblemOptions:
         "a-priori file with statuses, costs, levels and bounds: .hst, CSV, Parquet or Excel",
         example="known.hst",
         file=True,
+    )
+    scheme: Scheme | None = _key(
+        "the vocabulary of the statuses in the a-priori file; when not given, they must leave no doubt", example="sbs"
     )
     manual_range: float = _key("safety range of cells that are sensitive by their given status, in percent", 20.0)
 

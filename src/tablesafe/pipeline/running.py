@@ -283,13 +283,15 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
     message = f"Protecting {len(problem.sensitive):,} sensitive cells"
     match job.method:
         case Pattern():
-            return replace(job.method, mask=read_pattern(job.resolve(job.method.file), problem))
+            return replace(job.method, mask=read_pattern(job.resolve(job.method.file), problem, scheme=job.method.scheme))
         case Suppress():
-            keep, previous = job.method.keep, job.method.previous
+            keep, previous, scheme = job.method.keep, job.method.previous, job.method.scheme
             if isinstance(keep, str):
-                keep = read_pattern(job.resolve(keep), problem, complete=False)
+                keep = read_pattern(job.resolve(keep), problem, scheme=scheme, complete=False)
             if isinstance(previous, str):
-                previous = read_pattern(job.resolve(previous), problem, complete=False, ignore_unknown=True)
+                previous = read_pattern(
+                    job.resolve(previous), problem, scheme=scheme, complete=False, ignore_unknown=True
+                )
             asked = job.audit
             return replace(
                 job.method, keep=keep, previous=previous, progress=progress,
@@ -300,7 +302,7 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
         case PublishIntervals():
             pattern, suppress = job.method.pattern, _ready(replace(job, method=job.method.suppress), problem, listen)
             if isinstance(pattern, str):
-                pattern = read_pattern(job.resolve(pattern), problem)
+                pattern = read_pattern(job.resolve(pattern), problem, scheme=job.method.scheme)
             assert isinstance(suppress, Suppress)
             return replace(job.method, suppress=suppress, pattern=pattern)
         case Adjust() | Round() | SuppressViews():

@@ -1,24 +1,21 @@
 """Statuses that other programs give to cells: which vocabulary a column is written in, and what its entries mean.
 
-| here        | tauargus                    | letters of it | sbs     | sdmx-conf        | obs-status    | words                    |
-|-------------|-----------------------------|---------------|---------|------------------|---------------|--------------------------|
-| published   | 1 safe, 2 safe by hand,     | S             | V       | F free,          | A normal, B D | published, safe, open,   |
-|             | 13 empty so far             |               |         | E embargo        | E F G I N P   | changed                  |
-|             |                             |               |         |                  | R S U V       |                          |
-| sensitive   | 3 by a rule on shares,      | U             | A B C F | A small counts,  |               | sensitive, unsafe,       |
-|             | 4 on request, 5 too few,    |               |         | O T G M shares,  |               | primary                  |
-|             | 6 zero, 7 8 singletons,     |               |         | C confidential,  |               |                          |
-|             | 9 by hand                   |               |         | X secrecy        |               |                          |
-| withheld    | 11 secondary,               | M, ML, X      | D       | D S secondary,   | Q suppressed, | complementary,           |
-|             | 12 secondary by hand        |               |         | N internal use   | H L O missing | secondary, suppressed,   |
-|             |                             |               |         |                  |               | withheld, confidential,  |
-|             |                             |               |         |                  |               | given, by design         |
-| frozen      | 10 protected                | P, Z          |         |                  |               | frozen, protected        |
-| empty       | 14 empty                    | E             |         |                  | M cannot      | empty                    |
-|             |                             |               |         |                  | exist         |                          |
+| scheme       | published             | sensitive           | withheld                 | frozen    | empty |
+|--------------|-----------------------|---------------------|--------------------------|-----------|-------|
+| `tauargus`   | 1, 2, 13              | 3 to 9              | 11, 12                   | 10        | 14    |
+|              | S                     | U                   | M, ML, X                 | P, Z      | E     |
+| `sbs`        | V                     | A, B, C, F          | D                        |           |       |
+| `sdmx-conf`  | F, E                  | A, C, G, M, O, T, X | D, N, S                  |           |       |
+| `obs-status` | A, B, D, E, F, G, I,  |                     | H, L, O, Q               |           | M     |
+|              | N, P, R, S, U, V      |                     |                          |           |       |
+| `words`      | published, safe,      | sensitive, unsafe,  | complementary, given,    | frozen,   | empty |
+|              | open, changed         | primary             | secondary, suppressed,   | protected |       |
+|              |                       |                     | withheld, by design,     |           |       |
+|              |                       |                     | confidential             |           |       |
+| `0/1`        | 0, false, no, n       |                     | 1, true, yes, y          |           |       |
 
-The scheme `0/1` says only whether a cell is withheld: 1, true, yes, y, or 0, false, no, n. A column whose name says the
-opposite (`published`, `open`) is refused, for its 1 would be read as withheld. An empty entry is a published cell.
+The scheme `0/1` says only whether a cell is withheld. A column whose name says the opposite (`published`, `open`) is
+refused, for its 1 would be read as withheld. An empty entry is a published cell.
 
 The same letters mean different things: S is *safe* in τ-ARGUS, *secondary* in SDMX's CONF_STATUS and *strike* in its
 OBS_STATUS; F is *free* in CONF_STATUS and *sensitive by the p% rule* in SBS. So a column has one vocabulary. Either it
@@ -26,11 +23,17 @@ is named (`scheme=`, `--scheme`, `scheme` in a job), or the column's own name is
 `OBS_STATUS`), or every vocabulary that knows all entries makes the same of them. Otherwise the column is refused, and
 the message shows its entries and what each vocabulary makes of them.
 
-The numbers are those of τ-ARGUS; the letters those of its tables (S, U, P, M, E), of a-priori files (also ML), of JJ
-files (Z) and of sdcTable (X). SBS are Eurostat's flags: A too few contributors, B one contributor dominates, C two
-dominate, D secondary, F the p% rule, V value may be published. A value under embargo is published when the embargo
-ends: it hides nothing, and counts as published. OBS_STATUS says of what kind a value is: its A is no permission to
-publish, and what is included in another category (K, W) has no place in a table that adds up.
+The numbers are those of τ-ARGUS: 1 safe, 2 safe by hand, 3 unsafe by a rule on shares, 4 on request, 5 too few
+contributors, 6 zero, 7 and 8 singletons, 9 by hand, 10 protected, 11 secondary, 12 secondary by hand, 13 empty so far,
+14 empty. The letters are those of its tables (S, U, P, M, E), of a-priori files (also ML), of JJ files (Z) and of
+sdcTable (X). SBS are Eurostat's flags: A too few contributors, B one contributor dominates, C two dominate, D
+secondary, F the p% rule, V value may be published.
+
+CONF_STATUS: F free, E embargo, A small counts, O dominated by one unit, T by two, G by one or two, M another measure of
+concentration, C confidential, X military secrecy, D secondary set by the sender, S by the receiver, N internal use. A
+value under embargo is published when the embargo ends: it hides nothing, and counts as published. OBS_STATUS says of
+what kind a value is: Q missing because suppressed, H, L, O missing, M cannot exist. Its A, a normal value, is no
+permission to publish, and what is included in another category (K, W) has no place in a table that adds up.
 """
 
 from __future__ import annotations
@@ -260,5 +263,5 @@ def _unknown(source: Source, column: str, text: pl.Series, words: list[str], sch
 
 def _spelled(scheme: Scheme) -> str:
     return "; ".join(
-        ", ".join(word if len(word) > 2 else word.upper() for word in known) for known in VOCABULARIES[scheme]
+        ", ".join(word.upper() if len(word) < 3 else word for word in each) for each in VOCABULARIES[scheme]
     )

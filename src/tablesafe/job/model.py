@@ -71,9 +71,11 @@ class Source:
     )
     contributors: tuple[str, ...] = _key("cells: columns that say who they are from", (), example=("who1", "who2"))
     status: str | None = _key("cells: column with the status that each cell has already", example="status")
-    scheme: Scheme | None = _key(
-        "cells: the vocabulary of the status column; when not given, the column must leave no doubt",
-        example="sdmx-conf",
+    scheme: Scheme | None = field(
+        default=None,
+        metadata=_about(
+            "cells: the vocabulary of the status column; when not given, it must leave no doubt", "sdmx-conf", False
+        ),
     )
     structural_zero: str | None = _key("cells: column that is 1 where a cell is zero by definition", example="void")
     missing_totals: Literal["error", "compute", "ignore"] = _key("cells: what to do when a total has no row", "error")
@@ -162,8 +164,13 @@ class ProblemOptions:
         example="known.hst",
         file=True,
     )
-    scheme: Scheme | None = _key(
-        "the vocabulary of the statuses in the a-priori file; when not given, they must leave no doubt", example="sbs"
+    scheme: Scheme | None = field(
+        default=None,
+        metadata=_about(
+            "the vocabulary of the statuses in the a-priori file; when not given, they must leave no doubt",
+            "sbs",
+            False,
+        ),
     )
     manual_range: float = _key("safety range of cells that are sensitive by their given status, in percent", 20.0)
 

@@ -46,7 +46,7 @@ def _require_sensitivity(job: Job, problem: Problem) -> None:
     if getattr(job.method, "for_every_cell", False):
         return
     raise InvalidProblem(
-        f"The statuses say which {int(problem.suppressed.sum()):,} cells are withheld, but call none of them sensitive: "
+        f"The statuses say which {int(problem.suppressed.sum()):,} cells are withheld, but call none sensitive: "
         f"nothing would be left to protect.\n\nHint: add [[rules]], or statuses such as 'sensitive' (τ-ARGUS: u)."
     )
 

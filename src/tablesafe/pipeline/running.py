@@ -283,7 +283,8 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
     message = f"Protecting {len(problem.sensitive):,} sensitive cells"
     match job.method:
         case Pattern():
-            return replace(job.method, mask=read_pattern(job.resolve(job.method.file), problem, scheme=job.method.scheme))
+            mask = read_pattern(job.resolve(job.method.file), problem, scheme=job.method.scheme)
+            return replace(job.method, mask=mask)
         case Suppress():
             keep, previous, scheme = job.method.keep, job.method.previous, job.method.scheme
             if isinstance(keep, str):

@@ -25,6 +25,7 @@ def audit(
     coalition: Annotated[int, Parameter(help="how many respondents may put together what they know")] = 1,
     integers: Annotated[bool, Parameter(help="the attacker knows that values are whole numbers")] = False,
     certificate: Annotated[Path | None, Parameter(help="write the proof here; it is an internal document")] = None,
+    sign: Annotated[Path | None, Parameter(help="private key (.key) that signs the certificate")] = None,
     output: Annotated[Path | None, Parameter(alias="-o", help="write the findings here: .csv, .xlsx or .json")] = None,
     tolerance: Tolerance = 0.0,
     json: Annotated[bool, Parameter(help="print the findings as one JSON document")] = False,
@@ -66,7 +67,7 @@ def audit(
             progress=lambda done: listen(Event("audit", "Attacking the release", round(100 * done), 100)),
         )
     if certificate is not None and findings.certificate is not None:
-        findings.certificate.save(certificate)
+        findings.certificate.save(certificate, key=sign)
     if output is not None:
         if output.suffix.lower() == ".json":
             write_text(output, findings.to_json())

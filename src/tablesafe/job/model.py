@@ -196,6 +196,9 @@ class AuditOptions:
         "the attacker knows that values are whole numbers; when not given, it does if they are counts", example=True
     )
     certificate: bool = _key("write the proof that the release is safe", True)
+    key: str | None = _key(
+        "private key that signs the certificate, as 'tablesafe key' makes it", example="keys/office.key", file=True
+    )
     time_limit_s: float | None = _key("for integers: cells left unproved after so many seconds are open", example=600.0)
 
     def __post_init__(self) -> None:

@@ -66,6 +66,7 @@ from tablesafe.report.progress import Event, Listener, ignore, progress_bar
 from tablesafe.report.summary import Origin
 from tablesafe.report.trace import Trace
 from tablesafe.report.writing import Subject
+from tablesafe.signing import read_private_key
 
 WITHOUT_RECORDS = (Adjust, Pattern, PublishIntervals, Round, Suppress)
 """Methods that need nothing but the problem."""
@@ -374,6 +375,8 @@ def _require_writable(job: Job) -> None:
     """Fail before the long work, not after it."""
     if job.output.plots:
         require_matplotlib()
+    if job.audit.key is not None:
+        read_private_key(job.resolve(job.audit.key))
     named = [job.resolve(name) for name in (*job.output.release, *job.output.reports)]
     for target in [*named, internal_folder(job) / "report.html"]:
         folder = next(parent for parent in target.absolute().parents if parent.exists())
@@ -418,7 +421,8 @@ def write_internal(job: Job, outputs: Outputs, subject: Subject, tables: Mapping
         if plot is not None:
             plot.save(place(name))
     if findings.certificate is not None:
-        findings.certificate.save(place("certificate.json.gz"))
+        key = None if job.audit.key is None else job.resolve(job.audit.key)
+        findings.certificate.save(place("certificate.json.gz"), key=key)
 
 
 def _origin(job: Job, seconds: Mapping[str, float], inputs: Inputs) -> Origin:

@@ -87,7 +87,8 @@ LEAKS: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
     "labels of a dimension that has none": lambda f: f.with_columns(pl.col("value").cast(pl.String).alias("row label")),
     "one end of intervals": lambda f: f.with_columns(pl.lit(10.0).alias("from")),
     "intervals that nobody announced": lambda f: f.with_columns(
-        pl.when(pl.col("value").is_null()).then(10.0).alias("from"), pl.when(pl.col("value").is_null()).then(11.0).alias("to")
+        pl.when(pl.col("value").is_null()).then(10.0).alias("from"),
+        pl.when(pl.col("value").is_null()).then(11.0).alias("to"),
     ),
     "secrets as intervals of published cells": lambda f: f.with_columns(
         pl.when(pl.col("value").is_not_null()).then(10.5).alias("from"),
@@ -188,11 +189,15 @@ HIDDEN: dict[str, Callable[[Parts], None]] = {
     "a hidden sheet": replaced(BOOK, '<sheet name="cells"', '<sheet state="hidden" name="cells"'),
     "another sheet in the book": replaced(BOOK, "</sheets>", '<sheet name="truth" sheetId="2"/></sheets>'),
     "a sheet named after a secret": replaced(BOOK, 'name="cells"', 'name="10.5"'),
-    "a defined name": replaced(BOOK, "</sheets>", '</sheets><definedNames><definedName name="a">10.5</definedName></definedNames>'),
+    "a defined name": replaced(
+        BOOK, "</sheets>", '</sheets><definedNames><definedName name="a">10.5</definedName></definedNames>'
+    ),
     "a hidden column": replaced(SHEET, "<col ", '<col hidden="1" '),
     "a hidden row": replaced(SHEET, '<row r="2"', '<row hidden="1" r="2"'),
     "a formula": replaced(SHEET, "<v>0</v>", "<f>10.5</f><v>0</v>"),
-    "a header of the page": replaced(SHEET, "<pageMargins", "<headerFooter><oddHeader>10.5</oddHeader></headerFooter><pageMargins"),
+    "a header of the page": replaced(
+        SHEET, "<pageMargins", "<headerFooter><oddHeader>10.5</oddHeader></headerFooter><pageMargins"
+    ),
     "a hyperlink": replaced(SHEET, "<pageMargins", "<hyperlinks/><pageMargins"),
     "a comment in the sheet": replaced(SHEET, "<sheetData>", "<sheetData><!-- 10.5 -->"),
     "text beside the cells": replaced(SHEET, "<sheetData>", "<sheetData>10.5"),
@@ -203,7 +208,9 @@ HIDDEN: dict[str, Callable[[Parts], None]] = {
     "a text that no cell shows": replaced(TEXT, "</sst>", "<si><t>10.5</t></si></sst>"),
     "a spoken text": replaced(TEXT, "</si>", "<rPh><t>10.5</t></rPh></si>"),
     "a colour for one cell": replaced(SHEET, 's="2"', 's="1"'),
-    "a format with text": replaced("xl/styles.xml", "<fonts", '<numFmts count="1"><numFmt numFmtId="164" formatCode="10.5"/></numFmts><fonts'),
+    "a format with text": replaced(
+        "xl/styles.xml", "<fonts", '<numFmts><numFmt numFmtId="164" formatCode="10.5"/></numFmts><fonts'
+    ),
     "a title": replaced("docProps/core.xml", "<dc:creator>", "<dc:title>10.5</dc:title><dc:creator>"),
     "a company": replaced("docProps/app.xml", "<Company>", "<Company>10.5"),
     "an outside link": replaced("_rels/.rels", "<Relationship ", '<Relationship TargetMode="External" '),
@@ -286,7 +293,9 @@ def test_metadata_of_a_column_of_parquet_are_refused(release: Release, tmp_path:
 
 def test_the_message_names_the_column_and_what_a_release_has(release: Release, tmp_path: Path) -> None:
     path = written(release.frame().with_columns(turnover=pl.Series(table().value)), tmp_path, "csv")
-    said = "its column 'turnover' is not part of the release, which has 'row', 'column', 'value', 'column label', 'status'"
+    said = (
+        "its column 'turnover' is not part of the release, which has 'row', 'column', 'value', 'column label', 'status'"
+    )
     with pytest.raises(InvalidCertificate, match=re.escape(said)):
         verify(tmp_path / CERTIFICATE, release=path)
 

@@ -67,8 +67,7 @@ def read_private_key(path: str | Path) -> Any:
     passphrase = os.environ.get(PASSPHRASE, "").encode() or None
     try:
         data = path.read_bytes()
-        if os.name == "posix" and path.stat().st_mode & 0o077:
-            warnings.warn(f"{path.name} can be read by others than its owner: chmod 600 {path.name}", stacklevel=2)
+        shared = os.name == "posix" and bool(path.stat().st_mode & 0o077)
     except OSError as error:
         raise InvalidFile(f"The key {str(path)!r} cannot be read: {error.strerror}.{hint}") from error
     encrypted = b"ENCRYPTED" in data
@@ -81,6 +80,8 @@ def read_private_key(path: str | Path) -> Any:
         raise InvalidFile(f"{path.name} cannot be used: {why}.{hint}") from None
     if not isinstance(key, private_key):
         raise InvalidFile(f"{path.name} holds a key of another kind than Ed25519.{hint}")
+    if shared:
+        warnings.warn(f"{path.name} can be read by others than its owner: chmod 600 {path.name}", stacklevel=2)
     return key
 
 

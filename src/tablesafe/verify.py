@@ -573,11 +573,13 @@ def _public_key(path: Path) -> tuple[Any, type[Exception]]:
     hint = "\n\nHint: give the file that ends in .pub, as 'tablesafe key' made it."
     try:
         data = _bytes_of(path)
-        if b"PRIVATE KEY" in data:
-            raise _Unreadable(f"{path.name} holds a private key, which nobody needs to check a signature.{hint}")
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise _Unreadable(f"The key {str(path)!r} cannot be read: {why}.{hint}") from error
+    if b"PRIVATE KEY" in data:
+        raise _Unreadable(f"{path.name} holds a private key, which nobody needs to check a signature.{hint}")
+    try:
         key = load_pem_public_key(data)
-    except OSError as error:
-        raise _Unreadable(f"The key {str(path)!r} cannot be read: {error.strerror or error}.{hint}") from error
     except (ValueError, UnsupportedAlgorithm):
         raise _Unreadable(f"{path.name} holds no public key.{hint}") from None
     if not isinstance(key, Ed25519PublicKey):
@@ -669,7 +671,10 @@ def _same(one: Number | None, other: Number | None) -> bool:
     """Whether two numbers are equal, but for what fifteen digits of a file do not hold."""
     if one is None or other is None or one == other:
         return one == other
-    return f"{float(one):.15g}" == f"{float(other):.15g}"
+    try:
+        return f"{float(one):.15g}" == f"{float(other):.15g}"
+    except OverflowError:
+        return False
 
 
 def _announces_no_more(content: _Content, cell: int, low: Number | None, high: Number | None) -> bool:

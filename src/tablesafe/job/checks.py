@@ -171,14 +171,14 @@ def _outputs(job: Job) -> Iterator[Fault]:
             yield Fault(path, f"{name!r} is read by this job: writing it would destroy the original.")
         elif file in seen:
             yield Fault(path, f"{name!r} would be written twice.")
-        elif file.parent == internal_folder(job).resolve() and file.name in INTERNAL_FILES:
+        elif file.parent == _real(job, job.output.internal or INTERNAL) and file.name in INTERNAL_FILES:
             yield Fault(path, f"{name!r} is the name of a file that stays in the office: choose another folder.")
         elif kind_of(file):
             yield Fault(path, f"{name!r} is {kind_of(file)}.")
         seen[file] = name
     yield from _apart(job)
     for path, name in input_files(job):
-        if _real(job, name).parent == internal_folder(job).resolve() and Path(name).name in INTERNAL_FILES:
+        if _real(job, name).parent == _real(job, job.output.internal or INTERNAL) and Path(name).name in INTERNAL_FILES:
             yield Fault(path, f"{name!r} would be replaced by this run, which writes a file there: copy it elsewhere.")
 
 
@@ -202,7 +202,7 @@ def _apart(job: Job) -> Iterator[Fault]:
     A folder into which releases or public reports are written counts as public, with all that is below it. The folder
     of the job itself is the office's own: who names another place for what is confidential may publish from it.
     """
-    internal = internal_folder(job).resolve()
+    internal = _real(job, job.output.internal or INTERNAL)
     if job.output.internal is not None and internal.exists() and not internal.is_dir():
         yield Fault(("output", "internal"), f"{job.output.internal!r} is a file; it must be a folder.")
         return

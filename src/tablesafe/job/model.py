@@ -243,6 +243,7 @@ class Output:
         "'internal' beside the job file when not given",
         example="internal",
     )
+    name_source: bool = _key("name the source file in the report for the public", False)
     labels: bool = _key("write the labels of codes beside them", True)
     intervals: bool = _key("write the interval that the release announces for each changed value", False)
     plots: tuple[str, ...] = _key(

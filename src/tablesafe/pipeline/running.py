@@ -428,4 +428,5 @@ def write_internal(job: Job, outputs: Outputs, subject: Subject, tables: Mapping
 def _origin(job: Job, seconds: Mapping[str, float], inputs: Inputs) -> Origin:
     command = "" if job.path is None else f"tablesafe run {shlex.quote(job.path.name)}"
     source, now = Path(job.source.file).name, datetime.now().astimezone()
-    return Origin(job.title, source, command, dump_job(job), inputs.hashes, now, dict(seconds))
+    origin = Origin(job.title, source, command, dump_job(job), inputs.hashes, now, dict(seconds))
+    return replace(origin, name_source=job.output.name_source)

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.run import show_result
 from tablesafe.cli.show import print_json, say
-from tablesafe.cli.sources import SchemeOption, Tolerance, problem_job
+from tablesafe.cli.sources import SchemeName, Tolerance, problem_job
 
 if TYPE_CHECKING:
     from tablesafe.job import Job
@@ -52,7 +52,10 @@ class Choices:
         Path | None,
         Parameter(help="file with last period's pattern: its cells are preferred, and how many are kept is reported"),
     ] = None
-    scheme: SchemeOption = None
+    scheme: Annotated[
+        SchemeName | None,
+        Parameter(help="the vocabulary of the statuses in these files; when not given, they must leave no doubt"),
+    ] = None
     previous_discount: Annotated[
         float | None, Parameter(help="by which share of its cost a cell is cheaper that was withheld last period")
     ] = None

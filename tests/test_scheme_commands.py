@@ -8,6 +8,10 @@ import polars as pl
 import pytest
 
 from tablesafe.cli.app import call
+from tablesafe.job.model import ProblemOptions, Source
+from tablesafe.methods import Pattern, PublishIntervals, Suppress
+from tablesafe.statuses import VOCABULARIES
+from tablesafe.web.forms import form_of
 
 JOB = """\
 [source]
@@ -56,3 +60,11 @@ def test_every_command_that_reads_a_pattern_takes_a_scheme(folder: Path) -> None
     assert call(repair) == 2
     assert call([*repair, "--scheme", "sdmx-conf"]) == 0
     assert pl.read_csv("public/t.csv")["value"].null_count() == 2
+
+
+@pytest.mark.parametrize("section", [Source, ProblemOptions, Pattern, Suppress, PublishIntervals])
+def test_the_forms_of_the_app_offer_the_schemes(section: type) -> None:
+    (entry,) = [entry for entry in form_of(section).entries if entry.name == "scheme"]
+    assert entry.widget == "choice"
+    assert entry.choices == tuple(VOCABULARIES)
+    assert entry.default is None

@@ -151,9 +151,8 @@ class Release:
         word = np.where(self.suppressed, "confidential", "published")
         columns[self.status_heading] = pl.Series(word, dtype=pl.String)
         if intervals or self.intervals is not None:
-            shown = self.announced(intervals=intervals)
-            columns["from"] = self._shown(_rounded(np.where(shown, self.lower, np.nan)))
-            columns["to"] = self._shown(_rounded(np.where(shown, self.upper, np.nan)))
+            lower, upper = self.announced_bounds(intervals=intervals)
+            columns["from"], columns["to"] = self._shown(lower), self._shown(upper)
         return pl.DataFrame(columns).filter(pl.Series(self.status != Status.BY_DESIGN))
 
     def announced(self, *, intervals: bool) -> Mask:
@@ -167,6 +166,11 @@ class Release:
                 "Hint: publish without intervals, or give the problem one lower and one upper bound for all cells."
             )
         return ~self.suppressed & intervals
+
+    def announced_bounds(self, *, intervals: bool) -> tuple[Floats, Floats]:
+        """The ends of the intervals that readers are told, as they are written; NaN where they are told none."""
+        shown = self.announced(intervals=intervals)
+        return _rounded(np.where(shown, self.lower, np.nan)), _rounded(np.where(shown, self.upper, np.nan))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """What may be published, for whatever reads Arrow: `pd.DataFrame.from_arrow(release)`."""

@@ -102,7 +102,7 @@ def audit(
         return findings
     others = tuple(str(opening) for opening in findings.beyond_outsiders)
     certificate = Certificate(
-        problem, judged, system, groups, question.cells[~protected], others, findings.attackers, whole
+        problem, judged, system, groups, question.cells[~protected], others, findings.attackers, whole, release
     )
     return replace(findings, certificate=certificate)
 

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.show import print_json_text, say
-from tablesafe.cli.sources import Tolerance, read_problem
+from tablesafe.cli.sources import SchemeOption, Tolerance, read_problem
 
 
 def audit(
@@ -17,12 +17,15 @@ def audit(
     /,
     *,
     pattern: Annotated[Path | None, Parameter(help="file that says which cells are withheld")] = None,
+    column: Annotated[str | None, Parameter(help="column of the pattern with the statuses")] = None,
+    scheme: SchemeOption = None,
     cells: Annotated[Literal["sensitive", "all"], Parameter(help="which cells to bound exactly")] = "sensitive",
     fast: Annotated[bool, Parameter(help="only decide what is protected; intervals are then not exact")] = False,
     outsiders_only: Annotated[bool, Parameter(help="do not ask what respondents learn about each other")] = False,
     coalition: Annotated[int, Parameter(help="how many respondents may put together what they know")] = 1,
     integers: Annotated[bool, Parameter(help="the attacker knows that values are whole numbers")] = False,
     certificate: Annotated[Path | None, Parameter(help="write the proof here; it is an internal document")] = None,
+    sign: Annotated[Path | None, Parameter(help="private key (.key) that signs the certificate")] = None,
     output: Annotated[Path | None, Parameter(alias="-o", help="write the findings here: .csv, .xlsx or .json")] = None,
     tolerance: Tolerance = 0.0,
     json: Annotated[bool, Parameter(help="print the findings as one JSON document")] = False,
@@ -51,7 +54,8 @@ def audit(
         if pattern is None:
             release = Withhold().protect(given)
         else:
-            release = Release.from_suppression(given, read_pattern(pattern, given), method=pattern.name)
+            mask = read_pattern(pattern, given, column=column, scheme=scheme)
+            release = Release.from_suppression(given, mask, method=pattern.name)
         findings = attack(
             given,
             release,
@@ -63,7 +67,7 @@ def audit(
             progress=lambda done: listen(Event("audit", "Attacking the release", round(100 * done), 100)),
         )
     if certificate is not None and findings.certificate is not None:
-        findings.certificate.save(certificate)
+        findings.certificate.save(certificate, key=sign)
     if output is not None:
         if output.suffix.lower() == ".json":
             write_text(output, findings.to_json())

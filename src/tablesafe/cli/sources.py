@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 
 Tolerance = Annotated[float, Parameter(help="by how much the totals of a .tab file may be off; they are recomputed")]
+
+SchemeName = Literal["tauargus", "sbs", "sdmx-conf", "obs-status", "words", "0/1"]
+"""The vocabularies of `tablesafe.statuses`, which loads too much for a `--help`; a test compares the two."""
+SchemeOption = Annotated[
+    SchemeName | None, Parameter(help="vocabulary of the statuses in the file; without it they must leave no doubt")
+]
 
 
 @Parameter(name="*")

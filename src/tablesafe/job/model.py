@@ -16,6 +16,7 @@ from tablesafe.methods import METHODS, Method, Suppress
 from tablesafe.report.plots.named import NAMES, require_plot_name
 from tablesafe.rules import RULES
 from tablesafe.rules.sensitivity import Rule
+from tablesafe.statuses import Scheme
 
 Selector: TypeAlias = dict[str, str | tuple[str, ...]]
 """Cells by their codes: every cell that has one of the given codes in each dimension named."""
@@ -70,6 +71,12 @@ class Source:
     )
     contributors: tuple[str, ...] = _key("cells: columns that say who they are from", (), example=("who1", "who2"))
     status: str | None = _key("cells: column with the status that each cell has already", example="status")
+    scheme: Scheme | None = field(
+        default=None,
+        metadata=_about(
+            "cells: the vocabulary of the status column; when not given, it must leave no doubt", "sdmx-conf", False
+        ),
+    )
     structural_zero: str | None = _key("cells: column that is 1 where a cell is zero by definition", example="void")
     missing_totals: Literal["error", "compute", "ignore"] = _key("cells: what to do when a total has no row", "error")
     tolerance: float = _key("cells and .tab: by how much a total may be off; it is then recomputed", 0.0)
@@ -162,6 +169,14 @@ class ProblemOptions:
         example="known.hst",
         file=True,
     )
+    scheme: Scheme | None = field(
+        default=None,
+        metadata=_about(
+            "the vocabulary of the statuses in the a-priori file; when not given, they must leave no doubt",
+            "sbs",
+            False,
+        ),
+    )
     manual_range: float = _key("safety range of cells that are sensitive by their given status, in percent", 20.0)
 
     def __post_init__(self) -> None:
@@ -186,6 +201,9 @@ class AuditOptions:
         "the attacker knows that values are whole numbers; when not given, it does if they are counts", example=True
     )
     certificate: bool = _key("write the proof that the release is safe", True)
+    key: str | None = _key(
+        "private key that signs the certificate, as 'tablesafe key' makes it", example="keys/office.key", file=True
+    )
     time_limit_s: float | None = _key("for integers: cells left unproved after so many seconds are open", example=600.0)
 
     def __post_init__(self) -> None:
@@ -230,6 +248,7 @@ class Output:
         "'internal' beside the job file when not given",
         example="internal",
     )
+    name_source: bool = _key("name the source file in the report for the public", False)
     labels: bool = _key("write the labels of codes beside them", True)
     intervals: bool = _key("write the interval that the release announces for each changed value", False)
     plots: tuple[str, ...] = _key(

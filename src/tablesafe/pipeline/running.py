@@ -66,6 +66,7 @@ from tablesafe.report.progress import Event, Listener, ignore, progress_bar
 from tablesafe.report.summary import Origin
 from tablesafe.report.trace import Trace
 from tablesafe.report.writing import Subject
+from tablesafe.signing import read_private_key
 
 WITHOUT_RECORDS = (Adjust, Pattern, PublishIntervals, Round, Suppress)
 """Methods that need nothing but the problem."""
@@ -283,13 +284,16 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
     message = f"Protecting {len(problem.sensitive):,} sensitive cells"
     match job.method:
         case Pattern():
-            return replace(job.method, mask=read_pattern(job.resolve(job.method.file), problem))
+            mask = read_pattern(job.resolve(job.method.file), problem, scheme=job.method.scheme)
+            return replace(job.method, mask=mask)
         case Suppress():
-            keep, previous = job.method.keep, job.method.previous
+            keep, previous, scheme = job.method.keep, job.method.previous, job.method.scheme
             if isinstance(keep, str):
-                keep = read_pattern(job.resolve(keep), problem, complete=False)
+                keep = read_pattern(job.resolve(keep), problem, scheme=scheme, complete=False)
             if isinstance(previous, str):
-                previous = read_pattern(job.resolve(previous), problem, complete=False, ignore_unknown=True)
+                previous = read_pattern(
+                    job.resolve(previous), problem, scheme=scheme, complete=False, ignore_unknown=True
+                )
             asked = job.audit
             return replace(
                 job.method, keep=keep, previous=previous, progress=progress,
@@ -300,7 +304,7 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
         case PublishIntervals():
             pattern, suppress = job.method.pattern, _ready(replace(job, method=job.method.suppress), problem, listen)
             if isinstance(pattern, str):
-                pattern = read_pattern(job.resolve(pattern), problem)
+                pattern = read_pattern(job.resolve(pattern), problem, scheme=job.method.scheme)
             assert isinstance(suppress, Suppress)
             return replace(job.method, suppress=suppress, pattern=pattern)
         case Adjust() | Round() | SuppressViews():
@@ -371,6 +375,8 @@ def _require_writable(job: Job) -> None:
     """Fail before the long work, not after it."""
     if job.output.plots:
         require_matplotlib()
+    if job.audit.key is not None:
+        read_private_key(job.resolve(job.audit.key))
     named = [job.resolve(name) for name in (*job.output.release, *job.output.reports)]
     for target in [*named, internal_folder(job) / "report.html"]:
         folder = next(parent for parent in target.absolute().parents if parent.exists())
@@ -415,10 +421,12 @@ def write_internal(job: Job, outputs: Outputs, subject: Subject, tables: Mapping
         if plot is not None:
             plot.save(place(name))
     if findings.certificate is not None:
-        findings.certificate.save(place("certificate.json.gz"))
+        key = None if job.audit.key is None else job.resolve(job.audit.key)
+        findings.certificate.save(place("certificate.json.gz"), key=key)
 
 
 def _origin(job: Job, seconds: Mapping[str, float], inputs: Inputs) -> Origin:
     command = "" if job.path is None else f"tablesafe run {shlex.quote(job.path.name)}"
     source, now = Path(job.source.file).name, datetime.now().astimezone()
-    return Origin(job.title, source, command, dump_job(job), inputs.hashes, now, dict(seconds))
+    origin = Origin(job.title, source, command, dump_job(job), inputs.hashes, now, dict(seconds))
+    return replace(origin, name_source=job.output.name_source)

@@ -7,8 +7,8 @@ Every document has these keys; those marked * are null, empty or left out in the
     title, made       as on the page; made is an ISO time or null
     verdict           word (safe, open, nothing to judge, not audited), headline, facts {name: text},
                       open* [{cell, how, derived, short, attacker}], more_open*
-    input             source, response, cells, equations, contributors*, dimensions [{name, codes, levels, total}],
-                      files* {name: SHA-256}
+    input             source (public: "" unless the job names it), response, cells, equations, contributors*,
+                      dimensions [{name, codes, levels, total}], files* {name: SHA-256}
     rules             [{name, what, parameters*}]
     sensitive*        {cells, reasons {name: cells}}
     statuses          [{status, sign, meaning, cells, share, value_share*}]

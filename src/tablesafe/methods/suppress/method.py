@@ -35,6 +35,7 @@ from tablesafe.rules.options import require_choice, require_number, require_whol
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.solve.small import SmallSolver
 from tablesafe.solve.work import Work
+from tablesafe.statuses import Scheme
 
 Algorithm = Literal["auto", "optimal", "sequential", "modular", "network"]
 SEARCHING = 0.9
@@ -92,6 +93,13 @@ class Suppress:
             "help": "file with last period's pattern: its cells are preferred, and how many are kept is reported",
             "example": "last.csv",
             "file": True,
+        },
+    )
+    scheme: Scheme | None = field(
+        default=None,
+        metadata={
+            "help": "the vocabulary of the statuses in these files; when not given, they must leave no doubt",
+            "example": "sdmx-conf",
         },
     )
     previous_discount: float = field(

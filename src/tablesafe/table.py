@@ -22,10 +22,12 @@ from tablesafe.display import shown
 from tablesafe.equations import Floats, Integers, Mask, cell_keys, product_equations, roll_up, to_integers
 from tablesafe.errors import InvalidOption, InvalidTable
 from tablesafe.files import LARGEST_EXACT, Source, read_source
-from tablesafe.hierarchy import TOTAL, Hierarchy, parse_equations
+from tablesafe.hierarchy import TOTAL, Hierarchy, parse_equations, require_hierarchies
 from tablesafe.totals import Shown, flat_dimension
 
 MISSING_TOTALS = ("error", "compute", "none")
+SEVERAL_LEVELS = 1.2
+"""How many times a total its parts must be before they seem to be of several levels, and not just a little off."""
 SHOWN_ALONE = 5
 """How many of the cells that are part of no sum are named."""
 
@@ -549,6 +551,9 @@ class Table:
                 f"{self._show(value + difference)} (difference {self._show(abs(difference))})."
             )
         more = f"\nand {wrong.size - 3:,} more equations of {source}." if wrong.size > 3 else ""
+        levels = self._levels_added_up(wrong, residual)
+        if levels:
+            return "\n".join(lines) + more + f"\n\n{levels}"
         largest = int(np.abs(residual[wrong]).max())
         return (
             "\n".join(lines)
@@ -556,6 +561,30 @@ class Table:
             + f"\n\nHint: correct {source}, or pass tolerance={self._show(largest).replace(',', '')}"
             " to accept such differences and recompute the totals."
         )
+
+    def _levels_added_up(self, wrong: NDArray[Any], residual: Integers) -> str:
+        """Say which dimension seems to hold codes of several levels, though all were taken for parts of its total.
+
+        Parts of every level add up to a total as often as there are levels; where some branches are deeper than others
+        they add up to much more than the total throughout.
+        """
+        coo = self.equations[wrong].tocoo()
+        for d, (name, tree) in enumerate(self.dimensions.items()):
+            across = np.zeros(wrong.size, dtype=np.bool_)
+            across[coo.row[self.codes[coo.col, d] != self.codes[self.totals[wrong[coo.row]], d]]] = True
+            if len(tree.totals) != 1 or not across.any():
+                continue
+            total = self.integers[self.totals[wrong[across]]]
+            parts = total + residual[wrong[across]]
+            if not bool((total > 0).all() and (parts >= SEVERAL_LEVELS * total).all()):
+                continue
+            times = np.unique(parts / total)
+            much = f"exactly {int(times[0])} times" if times.size == 1 and times[0].is_integer() else "more than"
+            return (
+                f"The codes of {name!r} add up to {much} their total: codes of several levels seem to stand side by "
+                f"side.\n\nHint: give {name!r} a hierarchy that says which codes are parts of which."
+            )
+        return ""
 
     def _show(self, integer: int) -> str:
         return f"{integer / 10**self.decimals:,.{self.decimals}f}" if self.decimals else f"{integer:,}"
@@ -568,6 +597,7 @@ def _flat_where_missing(
     total: str | Mapping[str, str],
     missing_totals: str,
 ) -> dict[str, Hierarchy]:
+    require_hierarchies(dimensions)
     if not isinstance(dimensions, Mapping):
         dimensions = dict.fromkeys(dimensions)
     if not dimensions:

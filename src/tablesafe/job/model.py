@@ -244,7 +244,7 @@ class Output:
     guard_formulas: bool = _key(
         "CSV: put an apostrophe before codes and labels that a spreadsheet would run as a formula (= + - @); workbooks "
         "are safe without it, and other programs see the apostrophe",
-        False,
+        True,
     )
     force: bool = _key("write the release even when its audit finds it open", False)
 

@@ -6,7 +6,7 @@ import math
 import os
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -396,7 +396,14 @@ def _write(job: Job, subject: Subject, tables: Mapping[str, pl.DataFrame], *, pu
 
 def write_internal(job: Job, outputs: Outputs, subject: Subject, tables: Mapping[str, pl.DataFrame]) -> None:
     """What stays in the office, in a folder of its own, for its owner's eyes."""
-    folder, findings, release = internal_folder(job), subject.findings, subject.release
+    write_record(internal_folder(job), outputs, subject, tables, plots=job.output.plots)
+
+
+def write_record(
+    folder: Path, outputs: Outputs, subject: Subject, tables: Mapping[str, pl.DataFrame], *, plots: Sequence[str] = ()
+) -> None:
+    """Write what was found, and the proof, into a folder that stays in the office."""
+    findings, release = subject.findings, subject.release
     assert findings is not None
 
     def place(name: str) -> Path:
@@ -410,7 +417,7 @@ def write_internal(job: Job, outputs: Outputs, subject: Subject, tables: Mapping
         write_frame(subject.scores.ranking(), place("attack.csv"))
     for name, frame in tables.items():
         write_frame(frame, place(name))
-    for name in job.output.plots:
+    for name in plots:
         plot = named_plot(name, subject.problem, release, findings, subject.scores, subject.trace)
         if plot is not None:
             plot.save(place(name))

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from tablesafe.errors import InvalidOption
 from tablesafe.files import did_you_mean
-from tablesafe.hierarchy import TOTAL, Equation, Hierarchy, parse_equations
+from tablesafe.hierarchy import TOTAL, Equation, Hierarchy, parse_equations, require_hierarchies
 
 Where: TypeAlias = str | Mapping[str, str | Sequence[str]] | Callable[[Any], Any] | None
 """Which records count: an SQL condition, codes by column, or (for an Ibis table) a function of the table."""
@@ -138,6 +138,7 @@ def make_plan(
     empty: Sequence[str],
 ) -> Plan:
     """Check the options against each other, and put them in their final form."""
+    require_hierarchies(dimensions)
     spanned = dict(dimensions) if isinstance(dimensions, Mapping) else dict.fromkeys(dimensions)
     if not spanned:
         raise InvalidOption("A table needs at least one dimension.\n\nHint: dimensions={'region': None}")

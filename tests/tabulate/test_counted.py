@@ -18,6 +18,7 @@ from tablesafe.files import read_source
 from tablesafe.job import load_job
 from tablesafe.job.draft import draft_job
 
+pytestmark = pytest.mark.filterwarnings("ignore:fetch_arrow_table")
 ROWS = pl.DataFrame(
     {"sex": ["m", "m", "f", "f"], "area": ["N", "S", "N", "S"], "n": [1, 40, 30, 20], "w": [1.5, 2.0, 1.0, 0.5]}
 )
@@ -53,12 +54,14 @@ def test_counted_rows_are_the_records_they_stand_for(
     numbers = drawn(st.integers(0, 6))
     numbers[0] = max(numbers[0], 1)
     amounts = [amount if n else 0 for amount, n in zip(drawn(st.integers(-50, 50)), numbers, strict=True)]
-    rows = pl.DataFrame(
+    drawn_rows = pl.DataFrame(
         {
             "a": drawn(st.sampled_from("xyz")), "b": drawn(st.sampled_from("pq")), "n": numbers,
             "v": amounts, "w": drawn(st.sampled_from([1.0, 1.5, 2.25])),
         }
     )  # fmt: skip
+    codes = {"a": list("xyz"), "b": list("pqp")}
+    rows = pl.concat([pl.DataFrame(codes | {"n": [1, 1, 2], "v": [1, 2, 3], "w": [1.0, 2.0, 1.5]}), drawn_rows])
     options: Any = {"dimensions": ["a", "b"], "value": value, "weight": weight, "largest": 0, "engine": engine}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the records may look counted too

@@ -19,7 +19,7 @@ ROUNDING = 1e-9
 
 
 def marked_rows(read: Source, problem: Problem, statuses: Sequence[str]) -> Mask | None:
-    """Which rows show a mark instead of a value; None where the file has a column of statuses, or none of values.
+    """Which rows show a mark instead of a value; None where there is a column of statuses, or no mark at all.
 
     Values that are shown must be those of the table: a mark says something only about the table that it stands in.
     """
@@ -37,7 +37,7 @@ def marked_rows(read: Source, problem: Problem, statuses: Sequence[str]) -> Mask
     commas = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
     number = number if number.null_count() <= commas.null_count() else commas
     strange = (number.is_null() & ~hidden).to_numpy()
-    if strange.all():
+    if strange.all() or not hidden.any():
         return None
     if strange.any():
         row = int(strange.argmax())

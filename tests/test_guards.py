@@ -11,7 +11,8 @@ import pytest
 
 import tablesafe as ts
 from tablesafe.cli.app import call
-from tablesafe.errors import InvalidOption, InvalidTable
+from tablesafe.errors import InvalidOption, InvalidTable, MissingExtra
+from tablesafe.pipeline import extras, running
 
 CELLS = {"r": ["Total", "a", "b", "c"], "value": [60, 10, 20, 30], "n": [12, 1, 6, 5]}
 
@@ -110,3 +111,22 @@ def test_files_whose_lines_end_in_a_carriage_return(tmp_path: Path) -> None:
     assert table.value[table.index(r="a")] == 5
     (tmp_path / "cells.csv").write_bytes(b"r,value\rTotal,3\ra,1\rb,2\r")
     assert len(ts.Table.from_cells(tmp_path / "cells.csv", dimensions=["r"])) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "package"),
+    [('[output]\nrelease = "public/r.xlsx"\n', "xlsxwriter"), ('[run]\nexecutor = "dask"\n', "distributed")],
+)
+def test_packages_that_a_job_needs_are_looked_for_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, package: str
+) -> None:
+    pl.DataFrame(CELLS).write_csv(tmp_path / "cells.csv")
+    (tmp_path / "job.toml").write_text(
+        '[source]\nfile = "cells.csv"\nkind = "cells"\ncount = "n"\n[dimensions.r]\n[response]\nvalue = "value"\n'
+        '[[rules]]\nrule = "threshold"\nn = 3\n[method]\nname = "suppress"\n' + text
+    )
+    there = extras.find_spec
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == package else there(name))
+    monkeypatch.setattr(running, "build_problem", lambda *_: pytest.fail("the work had begun"))
+    with pytest.raises(MissingExtra):
+        ts.run(tmp_path / "job.toml")

@@ -51,6 +51,7 @@ from tablesafe.methods.intervals.leaks import check_intervals
 from tablesafe.methods.suppress.stability import Stability, stability
 from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
 from tablesafe.pipeline.executing import executing, with_executor
+from tablesafe.pipeline.extras import require_extras
 from tablesafe.pipeline.inputs import Inputs
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
@@ -61,7 +62,6 @@ from tablesafe.problem import Problem
 from tablesafe.quality import quality
 from tablesafe.release import Release, Status
 from tablesafe.report.plots.named import named_plot
-from tablesafe.report.plots.style import require_matplotlib
 from tablesafe.report.progress import Event, Listener, ignore, progress_bar
 from tablesafe.report.summary import Origin
 from tablesafe.report.trace import Trace
@@ -369,8 +369,7 @@ def _attacked(job: Job, problem: Problem, release: Release, listen: Listener) ->
 
 def _require_writable(job: Job) -> None:
     """Fail before the long work, not after it."""
-    if job.output.plots:
-        require_matplotlib()
+    require_extras(job)
     named = [job.resolve(name) for name in (*job.output.release, *job.output.reports)]
     for target in [*named, internal_folder(job) / "report.html"]:
         folder = next(parent for parent in target.absolute().parents if parent.exists())

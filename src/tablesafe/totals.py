@@ -120,7 +120,7 @@ def sums_of_the_rest(name: str, shown: Sequence[Shown]) -> tuple[list[str], floa
 def _sums_in(table: Shown, name: str, value: str) -> tuple[list[str] | None, float]:
     others = {f"d{i}": table.source.text(other) for i, other in enumerate(table.others)}
     frame = pl.DataFrame({"code": table.source.text(name), "amount": table.source.numbers(value), **others})
-    group = list(others) or [pl.lit(0)]
+    group: list[str | pl.Expr] = [*others] or [pl.lit(0)]
     judged = frame.with_columns(
         pl.col("amount").abs().sum().over(group).alias("size"), pl.col("amount").sum().over(group).alias("whole")
     ).filter(pl.col("size") > 0)

@@ -115,8 +115,9 @@ def test_rules_about_single_respondents_cannot_be_judged(rule: Any) -> None:
 
 @pytest.mark.parametrize("option", ["respondent", "holding", "request", "shadow"])
 def test_single_respondents_and_frequencies_exclude_each_other(option: str) -> None:
+    given: Any = {option: "w"}
     with pytest.raises(InvalidOption, match="leave out one of the two"):
-        ts.tabulate(ROWS, dimensions=["sex"], frequency="n", **{option: "w"})
+        ts.tabulate(ROWS, dimensions=["sex"], frequency="n", **given)
 
 
 def test_methods_that_change_records_refuse_counted_rows() -> None:

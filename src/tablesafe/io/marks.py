@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Mask
+from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidTable
 from tablesafe.files import Source
 from tablesafe.io.matching import key_columns, match_cells
@@ -50,7 +50,7 @@ def marked_rows(read: Source, problem: Problem, statuses: Sequence[str]) -> Mask
     return mask
 
 
-def _refuse_other_values(read: Source, problem: Problem, column: str, shown: np.ndarray, hidden: Mask) -> None:  # type: ignore[type-arg]
+def _refuse_other_values(read: Source, problem: Problem, column: str, shown: Floats, hidden: Mask) -> None:
     cells = match_cells(problem.table, read, needed=hidden)
     there = ~hidden & (cells >= 0)
     truth = problem.table.value[np.maximum(cells, 0)]

@@ -98,8 +98,7 @@ class Slice:
         """Which lines of the window show a cell of which the value is hidden."""
         cell = self.window.cell
         hidden = np.isin(self.layout.view.kind, HIDDEN)
-        found: Mask = (np.append(hidden, False)[cell]).any(axis=1)
-        return found
+        return np.asarray(np.append(hidden, False)[cell].any(axis=1), np.bool_)
 
     @property
     def name(self) -> str:

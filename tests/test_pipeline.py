@@ -20,11 +20,12 @@ from tablesafe.job.model import Dimension, Output, ProblemOptions, Response, Run
 from tablesafe.linking import RESPONSE
 from tablesafe.methods import METHODS, Pattern, PublishAll, Suppress, Withhold, protect
 from tablesafe.pipeline import Result, build_problem, build_table, run
-from tablesafe.pipeline.columns import contributors_needed, extra_columns
+from tablesafe.pipeline.columns import extra_columns
 from tablesafe.pipeline.outputs import together
 from tablesafe.release import Status
 from tablesafe.report.progress import Event
 from tablesafe.rules import AnyOf, Dominance, Levels, Manual, PPercent, Threshold
+from tablesafe.rules.needs import contributors_needed
 from tablesafe.verify import verify
 
 CELLS = """\

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.display import shown
-from tablesafe.errors import InvalidHierarchy
+from tablesafe.errors import InvalidHierarchy, InvalidOption
 from tablesafe.files import Source, did_you_mean, read_source, read_text, write_text
 
 TOTAL = "Total"
@@ -580,6 +581,23 @@ def _hrc_lines(path: Path, indent: str) -> list[tuple[int, int, str]]:
         if code.strip():
             lines.append((line, depth, code))
     return lines
+
+
+def require_hierarchies(dimensions: Any) -> None:
+    """Refuse what is no hierarchy where one belongs, and say how to make one of it."""
+    if isinstance(dimensions, str):
+        raise InvalidOption(f"dimensions must name columns, got {dimensions!r}.\n\nHint: dimensions=[{dimensions!r}]")
+    for name, given in dimensions.items() if isinstance(dimensions, Mapping) else ():
+        if given is None or isinstance(given, Hierarchy):
+            continue
+        how = "Hierarchy.flat(codes, total='Total'), or None for one total over all codes"
+        if isinstance(given, Mapping):
+            how = "Hierarchy.from_equations(…) of a mapping from totals to their parts, or Hierarchy.from_pairs(…)"
+        elif isinstance(given, str | PathLike):
+            how = f"Hierarchy.from_hrc({str(given)!r}), or Hierarchy.from_levels(…) and from_pairs(…) for a table"
+        raise InvalidOption(
+            f"The hierarchy of {name!r} must be a Hierarchy or None, got a {type(given).__name__}.\n\nHint: {how}"
+        )
 
 
 def parse_equations(equations: str | Iterable[str] | Mapping[str, Sequence[str]], name: str) -> list[Equation]:

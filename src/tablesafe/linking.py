@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,12 @@ from tablesafe.equations import Integers, Mask, ProductEquations, cell_keys, dis
 from tablesafe.errors import InvalidTable
 from tablesafe.hierarchy import Hierarchy, parse_equations
 from tablesafe.table import Contributors, Table
+from tablesafe.totals import CERTAIN
 
 RESPONSE = "response"
 """The dimension that tells several response variables of one table apart."""
+MOST_RESPONSES = 8
+"""Response variables among which sums that nobody told of are looked for."""
 
 
 def link(
@@ -76,6 +81,8 @@ def link(
     table = replace(joined, equations=matrix[keep], totals=totals[keep])
     if equations is not None:
         _require_response_equations(table, dimensions, holds, implied)
+    elif RESPONSE in dimensions:
+        _tell_of_sums_between_responses(table)
     return table._balanced(0.0, "the linked tables")
 
 
@@ -209,6 +216,31 @@ def _require_response_equations(
         residual = np.asarray(implied.equations.astype(np.int64) @ table.integers)
         whole = replace(table, equations=implied.equations, totals=implied.totals)
         raise InvalidTable(whole._not_additive(wrong, residual, "the linked tables"))
+
+
+def _tell_of_sums_between_responses(table: Table) -> None:
+    """Warn of a response that is the sum of others in every cell: readers see it, and the audit was not told."""
+    at = list(table.dimensions).index(RESPONSE)
+    responses = table.dimensions[RESPONSE].codes
+    if not 3 <= len(responses) <= MOST_RESPONSES:
+        return
+    rest = np.delete(table.codes, at, axis=1)
+    keys = cell_keys(rest, [len(tree) for name, tree in table.dimensions.items() if name != RESPONSE])
+    _, place = np.unique(keys, return_inverse=True)
+    values = np.zeros((len(responses), int(place.max(initial=-1)) + 1), dtype=np.int64)
+    values[table.codes[:, at], place] = table.integers
+    for total in range(len(responses)):
+        others = [i for i in range(len(responses)) if i != total and values[i].any()]
+        for parts in (p for size in range(2, len(others) + 1) for p in combinations(others, size)):
+            sure = np.log2(1.0 + np.abs(values[total])).sum() >= CERTAIN
+            if sure and bool((values[list(parts)].sum(axis=0) == values[total]).all()):
+                equation = f"{responses[total]} = {' + '.join(responses[part] for part in parts)}"
+                warnings.warn(
+                    f"In every cell {equation}, but no equation says so: whoever sees the tables can subtract, and the "
+                    f"audit does not.\n\nHint: equations=[{equation!r}]",
+                    stacklevel=3,
+                )
+                return
 
 
 def _link_named(tables: Sequence[Table]) -> Table:

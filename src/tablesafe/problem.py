@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tablesafe.display import shown
 from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidProblem
+from tablesafe.errors import InvalidOption, InvalidProblem
 from tablesafe.rules.sensitivity import Rule, Sensitivity
 from tablesafe.table import Table
 
@@ -41,7 +41,7 @@ class Problem:
     def __init__(
         self,
         table: Table,
-        rules: Sequence[Rule] = (),
+        rules: Sequence[Rule] | Rule = (),
         *,
         sensitivity: Sensitivity | None = None,
         lower: Floats | float | None = None,
@@ -51,6 +51,12 @@ class Problem:
         suppressed: Mask | None = None,
         withheld: Mask | None = None,
     ) -> None:
+        if not isinstance(table, Table):
+            raise InvalidOption(
+                f"A Problem is made from a Table, got a {type(table).__name__}.\n\n"
+                f"Hint: ts.tabulate(…) makes one from records, ts.Table.from_cells(…) from cells."
+            )
+        rules = _rules(rules)
         n = len(table)
         found = [rule(table) for rule in rules]
         if sensitivity is not None:
@@ -58,7 +64,7 @@ class Problem:
         combined = reduce(lambda a, b: a | b, found, Sensitivity.none(n))
         parts: dict[str, Any] = {
             "table": table,
-            "rules": tuple(rules),
+            "rules": rules,
             "sensitivity": combined,
             "lower": _filled(least(table) if lower is None else lower, n, "lower"),
             "upper": _filled(np.inf if upper is None else upper, n, "upper"),
@@ -135,6 +141,27 @@ class Problem:
 def least(table: Table) -> Floats:
     """What everybody knows every cell to be no less than: 0, or nothing where contributions may be negative."""
     return np.where(table.may_be_negative, -np.inf, 0.0)
+
+
+def _rules(given: Any) -> tuple[Rule, ...]:
+    """The rules as a tuple; a single one may stand alone."""
+    several = (given,) if isinstance(given, str | type) or callable(given) else given
+    if not isinstance(several, Iterable):
+        raise InvalidOption(f"rules must be a list of rules, got {given!r}.\n\nHint: rules=[ts.Threshold(n=3)]")
+    out = tuple(several)
+    for rule in out:
+        if isinstance(rule, type):
+            raise InvalidOption(
+                f"{rule.__name__} is a kind of rule.\n\nHint: rules=[ts.{rule.__name__}()] with options."
+            )
+        if isinstance(rule, str) or not callable(rule):
+            made = "".join(part.capitalize() for part in rule.split("_")) if isinstance(rule, str) else "Threshold"
+            raise InvalidOption(
+                f"{rule!r} is not a rule, but a {type(rule).__name__}.\n\n"
+                f"Hint: a rule is made with its options, as in rules=[ts.{made or 'Threshold'}(…)]; a job file and the "
+                f"command line take names."
+            )
+    return out
 
 
 def waive(problem: Problem, cells: Mask) -> Problem:

@@ -190,3 +190,18 @@ def _rounded(bounds: Floats) -> Floats:
     scale = 10.0 ** (BOUND_DIGITS - np.ceil(np.log10(np.maximum(sizes, 1.0))))
     rough = np.isfinite(bounds) & (bounds != np.rint(bounds))
     return np.where(rough, np.rint(np.where(rough, bounds, 0.0) * scale) / scale, bounds)
+
+
+def require_problem_and_release(what: str, problem: object, release: object) -> None:
+    """Refuse arguments in the wrong order or of the wrong kind before anything is asked of them."""
+    if isinstance(problem, Release) and isinstance(release, Problem):
+        raise InvalidOption(f"{what} takes the problem first.\n\nHint: {what}(problem, release)")
+    for given, kind, hint in (
+        (problem, Problem, "ts.Problem(table, rules=[…])"),
+        (release, Release, "ts.protect(problem, method), or ts.Release.from_suppression(problem, mask)"),
+    ):
+        if not isinstance(given, kind):
+            raise InvalidOption(
+                f"{what} takes a problem and a release; got a {type(given).__name__} for the {kind.__name__.lower()}."
+                f"\n\nHint: {hint}"
+            )

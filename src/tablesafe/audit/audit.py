@@ -24,7 +24,7 @@ from tablesafe.audit.system import System
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.errors import InvalidOption, InvalidRelease
 from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
+from tablesafe.release import Release, Status, require_problem_and_release
 from tablesafe.table import Table
 
 Progress = Callable[[float], None]
@@ -70,6 +70,7 @@ def audit(
     """
     if cells not in {"sensitive", "all"}:
         raise InvalidOption(f"audit's cells must be 'sensitive' or 'all', got {cells!r}.")
+    require_problem_and_release("audit", problem, release)
     _refuse_foreign(problem, release)
     judged = release.as_judged
     system = System.of(problem, judged)

@@ -107,7 +107,8 @@ class Findings:
         outsider = "Anyone who sees the release."
         if self.release.judged is not None:
             outsider = "Anyone who sees the release, even if they know what inner cells not shown were changed to."
-        return (outsider, *(found.searched for found in looked if found is not None))
+        sums = self.problem.table.without_sums
+        return (outsider, *(found.searched for found in looked if found is not None), *([sums] if sums else []))
 
     @property
     def value(self) -> Floats:
@@ -310,6 +311,8 @@ class Findings:
         if not sensitive:
             told = "no cell is sensitive" if self.problem.rules else "no rule was applied, so no cell is sensitive"
         lines = [f"{verdict}: {told} ({withheld:,} of {len(self.problem.table):,} cells are withheld{also})."]
+        if self.problem.table.without_sums:
+            lines.append(self.problem.table.without_sums)
         if self.certificate is not None and good:
             tables = "table" if self.certificate.witnesses == 1 else "tables"
             lines.append(f"Proved by {self.certificate.witnesses:,} witness {tables} in exact arithmetic.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tablesafe.job import Job
     from tablesafe.report.progress import Listener
 
-SHARED = ("file", "respondent", "holding", "weight")
+SHARED = ("file", "respondent", "holding", "weight", "frequency")
 """Keys of [source] that jobs over the same records must agree on."""
 
 
@@ -111,6 +111,11 @@ def _of_records(
 
     first = next(iter(named.values()))
     _refuse_strangers(named)
+    if first.source.frequency is not None:
+        raise InvalidOption(
+            f"Differences are judged by who contributes to them, but with frequency = {first.source.frequency!r} a row "
+            f"stands for respondents whom nobody knows.\n\nHint: give one record per respondent."
+        )
     rules = _rules(named)
     tables = [_published(name, job, hidden.get(name), scheme, listen) for name, job in named.items()]
     listen(Event("audit", "Subtracting the tables from each other"))

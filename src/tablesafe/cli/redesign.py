@@ -215,7 +215,7 @@ def _with_cells(job: Job, problem: Problem, path: Path) -> Job:
     source = replace(
         job.source, file=file.name, kind="cells", delimiter=None, sheet=None, tolerance=0.0,
         count=None if table.count is None else "count", holdings=None if table.holdings is None else "holdings",
-        contributions=tuple(amounts), contributors=tuple(people), missing_totals="ignore",
+        contributions=tuple(amounts), contributors=tuple(people), missing_totals="none",
         structural_zero=None if table.structural_zero is None else "structural zero",
     )  # fmt: skip
     value = table.response if table.response not in table.dimensions else "value"

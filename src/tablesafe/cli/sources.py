@@ -38,6 +38,7 @@ class Data:
     respondent: Annotated[str | None, Parameter(help="column that says who a record is from")] = None
     holding: Annotated[str | None, Parameter(help="column that says which respondents belong together")] = None
     weight: Annotated[str | None, Parameter(help="column with the sampling weight")] = None
+    frequency: Annotated[str | None, Parameter(help="column with the number of respondents a row stands for")] = None
     where: Annotated[str | None, Parameter(help="which records to use, as an SQL condition")] = None
     largest: Annotated[int, Parameter(help="how many of the largest contributors of each cell to keep")] = 3
     delimiter: Annotated[str | None, Parameter(help="what separates the columns of a CSV file")] = None
@@ -62,7 +63,8 @@ def job_of(path: Path, data: Data, rules: tuple[str, ...] = ()) -> Job:
     return Job(
         source=Source(
             file=str(path.absolute()), kind="records", delimiter=data.delimiter, where=data.where,
-            respondent=data.respondent, holding=data.holding, weight=data.weight, largest=data.largest,
+            respondent=data.respondent, holding=data.holding, weight=data.weight, frequency=data.frequency,
+            largest=data.largest,
         ),
         dimensions={
             name: Dimension(hierarchy=str(Path(trees[name]).absolute()) if name in trees else None)

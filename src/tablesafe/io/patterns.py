@@ -2,7 +2,8 @@
 
 A pattern is a CSV or Parquet file (or a frame) with the codes of each cell and a column that says whether it is
 suppressed, in one of the vocabularies of `tablesafe.statuses`; what τ-ARGUS writes, `code,code,value,status` without a
-line of names; or a JJ file, in which cells of status `u` and `m` are suppressed.
+line of names; a JJ file, in which cells of status `u` and `m` are suppressed; or the table as it was published, with a
+mark such as `c` or `..`, or nothing, in place of a withheld value.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from tablesafe.equations import Integers, Mask
 from tablesafe.errors import InvalidFile, InvalidInput, InvalidTable
 from tablesafe.files import Source, did_you_mean, guess_delimiter, parse_csv, read_source, read_text
 from tablesafe.io.delimited import count_entries, read_lines, split_lines
-from tablesafe.io.frames import EXCEL_ENDINGS, read_excel
+from tablesafe.io.frames import EXCEL_ENDINGS, read_excel, unguarded
 from tablesafe.io.jj import RIGHT_HAND_SIDE, read_jj
+from tablesafe.io.marks import marked_rows
 from tablesafe.io.matching import key_columns, match_cells, refuse_absent, refuse_repeats
 from tablesafe.problem import Problem
 from tablesafe.statuses import NAMED, VOCABULARIES, Meaning, Scheme, read_statuses
@@ -51,9 +53,11 @@ def read_pattern(
         return _from_jj(Path(source), problem)
     read = _read(source, problem, column)
     read.require(*key_columns(problem.table))
-    column = _status_column(read, problem, column)
-    meaning = read_statuses(read, column, scheme=scheme, pattern=True)
-    hidden = (meaning == Meaning.SENSITIVE) | (meaning == Meaning.SUPPRESSED)
+    hidden = None if column is not None or scheme is not None else marked_rows(read, problem, STATUS_COLUMNS)
+    if hidden is None:
+        column = _status_column(read, problem, column)
+        meaning = read_statuses(read, column, scheme=scheme, pattern=True)
+        hidden = (meaning == Meaning.SENSITIVE) | (meaning == Meaning.SUPPRESSED)
     if ignore_unknown:
         hidden = _known(problem, read, hidden)
     cells = match_cells(problem.table, read, needed=hidden)
@@ -141,7 +145,8 @@ def _read(source: Any, problem: Problem, column: str | None) -> Source:
         raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
     keys = key_columns(problem.table)
     if column is not None or _has_names(text, keys):
-        return _in_spelling_of(parse_csv(text, path.name), keys)
+        read = parse_csv(text, path.name)
+        return _in_spelling_of(Source(unguarded(read.frame), read.name, read.first_line), keys)
     lines = read_lines(path)
     separator = guess_delimiter("\n".join(lines.head(20).to_list()))
     width = int(count_entries(lines.head(1), separator)[0])

@@ -12,10 +12,11 @@ from tablesafe.files import did_you_mean
 from tablesafe.job.decode import Fault
 from tablesafe.job.lines import KeyPath
 from tablesafe.job.model import Job
+from tablesafe.rules.needs import contributors_needed
 from tablesafe.untrusted import UNSEEN, kind_of
 
 RELEASE_SUFFIXES = (".csv", ".parquet", ".xlsx")
-RECORDS_ONLY = ("respondent", "holding", "weight", "request", "where", "zeros", "empty")
+RECORDS_ONLY = ("respondent", "holding", "weight", "frequency", "request", "where", "zeros", "empty")
 CELLS_ONLY = ("count", "holdings", "contributions", "contributors", "status", "scheme", "structural_zero", "tolerance")
 REPORT_SUFFIXES = (".html", ".htm", ".json", ".xlsx")
 INTERNAL_FILES = (
@@ -95,10 +96,33 @@ def _structure(job: Job) -> Iterator[Fault]:
         for key in CELLS_ONLY:
             if getattr(job.source, key):
                 yield Fault(("source", key), f'{key!r} describes finished cells: it needs kind = "cells".')
+        if job.source.frequency is not None:
+            yield from _counted(job)
     if holds == "cells":
         for key in RECORDS_ONLY:
             if getattr(job.source, key):
                 yield Fault(("source", key), f"{key!r} describes records, but the source holds cells.")
+
+
+def _counted(job: Job) -> Iterator[Fault]:
+    """What cannot be asked of rows that stand for several respondents each."""
+    frequency = job.source.frequency
+    single = {key: getattr(job.source, key) for key in ("respondent", "holding", "request")}
+    named = [(("source", key), column) for key, column in single.items()]
+    for path, column in [*named, (("response", "shadow"), job.response.shadow)]:
+        if column is not None:
+            yield Fault(
+                path,
+                f"{column!r} is about single respondents, but with frequency = {frequency!r} a row stands for several: "
+                f"leave out one of the two.",
+            )
+    for i, rule in enumerate(job.rules):
+        if contributors_needed((rule,)):
+            yield Fault(
+                ("rules", i),
+                f"{type(rule).__name__} asks how much single respondents reported, which rows with frequency = "
+                f"{frequency!r} do not tell: judge them by a threshold, or give one record per respondent.",
+            )
 
 
 def _hierarchies(job: Job) -> Iterator[Fault]:

@@ -17,6 +17,8 @@ from tablesafe.job.dump import dump_job
 from tablesafe.job.model import Dimension, Job, Output, Response, Source
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.rules.sensitivity import Rule
+from tablesafe.tabulate.counted import FEWEST_COUNTED, looks_like_frequency
+from tablesafe.totals import looks_like_total
 
 MOST_CODES = 300
 """A column with more distinct entries is no dimension that anybody would print."""
@@ -27,7 +29,6 @@ MOST_TREES = 40
 """Hierarchies beside the data that are looked at."""
 SAMPLE = 200_000
 """Rows that are looked at."""
-TOTALS = ("Total", "total", "TOTAL", "Ensemble", "Insgesamt", "Gesamt", "I alt", "Totaal", "Totale", "All", "ALL")
 
 _RESPONDENT = re.compile(
     r"(^|[_ ])(firm|enterprise|company|respondent|business|siren|firma|unternehmen|betrieb|entreprise|empresa|impresa|"
@@ -38,10 +39,6 @@ _IDENTITY = re.compile(r"(^|[_ ])(id|ident|person|unit)($|[_ ])|id$", re.I)
 _HOLDING = re.compile(r"(^|[_ ])(group|holding|parent|owner|konzern|groupe|gruppe|konsern|koncern)($|[_ ])", re.I)
 _SURELY_HOLDING = re.compile(r"(^|[_ ])(holding|konzern|konsern|koncern)($|[_ ])", re.I)
 _WEIGHT = re.compile(r"(^|[_ ])(w|wt|wgt|weight|weights|pond|poids|peso|gewicht|vekt)($|[_ ])|weight$", re.I)
-_COUNT = re.compile(
-    r"(^|[_ ])(n|nb|freq|count|number|contributors|n_obs|nobs|obs|anzahl|nombre|aantal|antall|antal)($|[_ ])|^count",
-    re.I,
-)
 _LARGEST = re.compile(r"max|largest|^top", re.I)
 _YEAR = re.compile(r"year|date|period", re.I)
 
@@ -126,7 +123,7 @@ def _look(column: pl.Series, rows: int) -> Look:
     numeric = len(filled) > 0 and number.null_count() == 0
     whole = numeric and bool((number == number.floor()).all())
     codes = set(filled.unique().to_list())
-    total = next((word for word in TOTALS if word in codes), None)
+    total = next((code for code in sorted(codes) if looks_like_total(code)), None) if not numeric else None
     negative = int((number < 0).sum()) if numeric else 0
     return Look(column.name, rows, len(codes), numeric, whole, rows - len(filled), total, negative)
 
@@ -143,8 +140,11 @@ def draft_text(path: Path, source: Rows, folder: Path) -> tuple[str, str]:
         "",
     ]
     what = "cells" if job.source.kind == "cells" else "records"
+    if job.source.frequency is not None:
+        what = f"rows, each of them {job.source.frequency!r} respondents"
     who = f", respondents in {job.source.respondent!r}" if job.source.respondent else ""
-    value = ", ".join(map(repr, job.response.value)) or "the number of records"
+    number = "the number of records" if job.source.frequency is None else "the number of respondents"
+    value = ", ".join(map(repr, job.response.value)) or number
     summary = f"{source.frame.height:,} {what}: {value} by {', '.join(map(repr, job.dimensions))}{who}."
     summary = "\n".join([summary, *decided])
     return "\n".join(head) + "\n" + dump_job(job, explain=True), summary
@@ -200,7 +200,11 @@ def draft_job(path: Path, source: Rows, *, folder: Path) -> tuple[Job, list[Look
         look.name: _relative(path.parent / look.hierarchy, folder) for look in codes if look.hierarchy is not None
     }
     if frequency is not None:
-        return _of_counts(file, _dimensions(source, file, codes, beside, most=len(codes)), frequency), looks
+        spanning = [look for look in codes if look.name != frequency]
+        return (
+            _of_counts(file, looks, _dimensions(source, file, spanning, beside, most=len(spanning)), frequency),
+            looks,
+        )
     return _of_records(file, looks, codes, _dimensions(source, file, codes, beside, most=MOST_DIMENSIONS)), looks
 
 
@@ -257,12 +261,19 @@ def _is_tree(source: Rows, columns: list[str]) -> bool:
 
 
 def _frequency(source: Rows, looks: list[Look], codes: list[Look]) -> str | None:
-    """The column with the number of units, when every row stands for a combination of codes and its number."""
-    others = [look for look in looks if look not in codes and look.numeric]
-    if len(others) != 1 or not others[0].whole or not _COUNT.search(others[0].name):
+    """The column with the number of respondents, when every row stands for a combination of codes."""
+    if source.frame.height < FEWEST_COUNTED or any(look.is_identity for look in looks):
         return None
-    names = [look.name for look in codes]
-    return others[0].name if source.frame.select(names).is_duplicated().sum() == 0 else None
+    named = [look.name for look in looks if look.whole and not look.negative and look_like_counts(look)]
+    names = [look.name for look in codes if look.name not in named]
+    if not named or not names or source.frame.select(names).is_duplicated().any():
+        return None
+    return named[0]
+
+
+def look_like_counts(look: Look) -> bool:
+    """Whether a column may say how many respondents a row stands for."""
+    return look.distinct > 1 and looks_like_frequency(look.name)
 
 
 def _of_records(file: str, looks: list[Look], codes: list[Look], dimensions: dict[str, Dimension]) -> Job:
@@ -283,19 +294,30 @@ def _of_records(file: str, looks: list[Look], codes: list[Look], dimensions: dic
     )
 
 
-def _of_counts(file: str, dimensions: dict[str, Dimension], frequency: str) -> Job:
+def _of_counts(file: str, looks: list[Look], dimensions: dict[str, Dimension], frequency: str) -> Job:
+    """A job for rows that stand for several respondents each: nobody knows how much each of them reported."""
+    weight = next((look.name for look in looks if look.numeric and _WEIGHT.search(look.name)), None)
+    used = {*dimensions, weight, frequency}
+    amounts = [
+        look
+        for look in looks
+        if look.is_amount and look.name not in used and not look.whole and not _YEAR.search(look.name)
+    ]
+    amounts.sort(key=lambda look: -look.distinct)
     return Job(
-        title=f"{frequency} by {' and '.join(dimensions)}",
-        source=Source(file=file, kind="cells", count=frequency, missing_totals="compute"),
+        title=f"{amounts[0].name if amounts else frequency} by {' and '.join(dimensions)}",
+        source=Source(file=file, kind="records", frequency=frequency, weight=weight),
         dimensions=dimensions,
-        response=Response(value=(frequency,)),
+        response=Response(value=(amounts[0].name,) if amounts else ()),
         rules=(Threshold(),),
         output=_output(file),
     )
 
 
 def _of_cells(file: str, looks: list[Look], codes: list[Look]) -> Job:
-    count = next((look.name for look in looks if look.whole and _COUNT.search(look.name) and look not in codes), None)
+    count = next(
+        (look.name for look in looks if look.whole and looks_like_frequency(look.name) and look not in codes), None
+    )
     largest = [look.name for look in looks if look.numeric and _LARGEST.search(look.name) and look not in codes]
     used = {look.name for look in codes} | {count, *largest}
     amounts = [look for look in looks if look.is_amount and look.name not in used]

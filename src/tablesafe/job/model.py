@@ -60,6 +60,10 @@ class Source:
     respondent: str | None = _key("column that says who a record is from; else each stands alone", example="firm")
     holding: str | None = _key("column that says which respondents belong together", example="group")
     weight: str | None = _key("column with the sampling weight", example="weight")
+    frequency: str | None = _key(
+        "records: column with the number of respondents that a row stands for, in data that are counted already",
+        example="n",
+    )
     request: str | None = _key("column that marks respondents who ask for protection", example="asked")
     largest: int = _key("how many of the largest contributors of each cell to keep; rules may need more", 3)
     zeros: bool = _key("records: keep also the cells that no record falls into", False)
@@ -78,7 +82,11 @@ class Source:
         ),
     )
     structural_zero: str | None = _key("cells: column that is 1 where a cell is zero by definition", example="void")
-    missing_totals: Literal["error", "compute", "ignore"] = _key("cells: what to do when a total has no row", "error")
+    missing_totals: Literal["error", "compute", "none"] = _key(
+        "cells: what to do when a total has no row: compute adds it up; none says that no such sum is published "
+        "anywhere, and the verdict repeats it",
+        "error",
+    )
     tolerance: float = _key("cells and .tab: by how much a total may be off; it is then recomputed", 0.0)
 
     def __post_init__(self) -> None:
@@ -118,7 +126,7 @@ class Dimension:
     filler: str = _key("prefixes: padding character of short codes, such as the - in 11----", "", example="-")
     equations: tuple[str, ...] = _key("sums between codes, for what is no tree", (), example=("13 = 4 + 5 + 6",))
     indent: str = _key("hrc: what a line begins with, once per level", "@")
-    total: str = _key("code of the grand total", TOTAL)
+    total: str = _key("code of the grand total; cells: empty where nothing adds up, as across years", TOTAL)
     labels: str | None = _key("CSV file with two columns: code and label", example="labels.csv", file=True)
     missing: str = _key("what to do with records without a code: error, drop, or a code for them", "error")
 
@@ -260,7 +268,7 @@ class Output:
     guard_formulas: bool = _key(
         "CSV: put an apostrophe before codes and labels that a spreadsheet would run as a formula (= + - @); workbooks "
         "are safe without it, and other programs see the apostrophe",
-        False,
+        True,
     )
     force: bool = _key("write the release even when its audit finds it open", False)
 

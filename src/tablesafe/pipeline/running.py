@@ -6,7 +6,7 @@ import math
 import os
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -51,6 +51,7 @@ from tablesafe.methods.intervals.leaks import check_intervals
 from tablesafe.methods.suppress.stability import Stability, stability
 from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
 from tablesafe.pipeline.executing import executing, with_executor
+from tablesafe.pipeline.extras import require_extras
 from tablesafe.pipeline.inputs import Inputs
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
@@ -61,7 +62,6 @@ from tablesafe.problem import Problem
 from tablesafe.quality import quality
 from tablesafe.release import Release, Status
 from tablesafe.report.plots.named import named_plot
-from tablesafe.report.plots.style import require_matplotlib
 from tablesafe.report.progress import Event, Listener, ignore, progress_bar
 from tablesafe.report.summary import Origin
 from tablesafe.report.trace import Trace
@@ -373,8 +373,7 @@ def _attacked(job: Job, problem: Problem, release: Release, listen: Listener) ->
 
 def _require_writable(job: Job) -> None:
     """Fail before the long work, not after it."""
-    if job.output.plots:
-        require_matplotlib()
+    require_extras(job)
     if job.audit.key is not None:
         read_private_key(job.resolve(job.audit.key))
     named = [job.resolve(name) for name in (*job.output.release, *job.output.reports)]
@@ -402,7 +401,21 @@ def _write(job: Job, subject: Subject, tables: Mapping[str, pl.DataFrame], *, pu
 
 def write_internal(job: Job, outputs: Outputs, subject: Subject, tables: Mapping[str, pl.DataFrame]) -> None:
     """What stays in the office, in a folder of its own, for its owner's eyes."""
-    folder, findings, release = internal_folder(job), subject.findings, subject.release
+    key = None if job.audit.key is None else job.resolve(job.audit.key)
+    write_record(internal_folder(job), outputs, subject, tables, plots=job.output.plots, key=key)
+
+
+def write_record(
+    folder: Path,
+    outputs: Outputs,
+    subject: Subject,
+    tables: Mapping[str, pl.DataFrame],
+    *,
+    plots: Sequence[str] = (),
+    key: Path | None = None,
+) -> None:
+    """Write what was found, and the proof, into a folder that stays in the office."""
+    findings, release = subject.findings, subject.release
     assert findings is not None
 
     def place(name: str) -> Path:
@@ -416,12 +429,11 @@ def write_internal(job: Job, outputs: Outputs, subject: Subject, tables: Mapping
         write_frame(subject.scores.ranking(), place("attack.csv"))
     for name, frame in tables.items():
         write_frame(frame, place(name))
-    for name in job.output.plots:
+    for name in plots:
         plot = named_plot(name, subject.problem, release, findings, subject.scores, subject.trace)
         if plot is not None:
             plot.save(place(name))
     if findings.certificate is not None:
-        key = None if job.audit.key is None else job.resolve(job.audit.key)
         findings.certificate.save(place("certificate.json.gz"), key=key)
 
 

@@ -117,6 +117,8 @@ def _facts(
         ("Sums", "not looked at" if findings.unions is None else "sums of withheld cells that can be derived"),
         ("Result", "not safe" if word == OPEN else word),
     ]
+    if problem.table.without_sums:
+        facts.append(("Published alone", problem.table.without_sums))
     if not internal:
         return facts
     sensitive = problem.sensitivity.mask[findings.cells]

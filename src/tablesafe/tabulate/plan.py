@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from tablesafe.errors import InvalidOption
 from tablesafe.files import did_you_mean
-from tablesafe.hierarchy import TOTAL, Equation, Hierarchy, parse_equations
+from tablesafe.hierarchy import TOTAL, Equation, Hierarchy, parse_equations, require_hierarchies
 from tablesafe.table import Negative, require_negative
 
 Where: TypeAlias = str | Mapping[str, str | Sequence[str]] | Callable[[Any], Any] | None
@@ -60,6 +60,8 @@ class Plan:
     respondent: str | None = None
     holding: str | None = None
     weight: str | None = None
+    frequency: str | None = None
+    """How many respondents a row stands for; without it, each row stands for one."""
     request: str | None = None
     largest: int = 3
     where: Where = None
@@ -83,9 +85,10 @@ class Plan:
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """The columns that must hold numbers, except the weight and the request."""
+        """The columns that must hold numbers."""
         added = (column for measure in self.measures for column, _ in measure.terms)
-        return tuple(dict.fromkeys([*self.listed, *added]))
+        single = (column for column in (self.weight, self.frequency, self.request) if column is not None)
+        return tuple(dict.fromkeys([*self.listed, *added, *single]))
 
     @cached_property
     def rankings(self) -> tuple[tuple[Measure, Measure | None], ...]:
@@ -95,7 +98,7 @@ class Plan:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Every column of the source that is needed, except those only a filter names."""
-        single = [self.respondent, self.holding, self.weight, self.request]
+        single = [self.respondent, self.holding]
         named = [*self.column_of.values(), *self.numbers, *(c for c in single if c is not None), *self.where_columns]
         return tuple(dict.fromkeys(named))
 
@@ -124,6 +127,7 @@ def make_plan(
     respondent: str | None,
     holding: str | None,
     weight: str | None,
+    frequency: str | None = None,
     largest: int,
     where: Where,
     margins: Iterable[Sequence[str]] | None,
@@ -138,6 +142,7 @@ def make_plan(
     negative: Negative = "auto",
 ) -> Plan:
     """Check the options against each other, and put them in their final form."""
+    require_hierarchies(dimensions)
     spanned = dict(dimensions) if isinstance(dimensions, Mapping) else dict.fromkeys(dimensions)
     if not spanned:
         raise InvalidOption("A table needs at least one dimension.\n\nHint: dimensions={'region': None}")
@@ -149,7 +154,7 @@ def make_plan(
     names = list(spanned)
     _refuse_unknown(names, column_of or {}, "column_of")
     parsed = () if equations is None else tuple(parse_equations(equations, "the response equations"))
-    responses = _responses(value, parsed, weighted=weight is not None, shadow=shadow)
+    responses = _responses(value, parsed, weighted=weight is not None, shadow=shadow, frequency=frequency)
     weighted = weight is not None
     extras = {name: Measure(((name, 1),), weighted) for name in columns}
     for name, column in ((SHADOW, shadow), (COST, cost)):
@@ -166,8 +171,9 @@ def make_plan(
         respondent=respondent,
         holding=holding,
         weight=weight,
+        frequency=frequency,
         request=request,
-        largest=largest,
+        largest=0 if frequency is not None else largest,
         where=where,
         missing=_per_dimension(names, missing, ERROR, "missing"),
         margins=_margins(spanned, margins),
@@ -181,8 +187,9 @@ def make_plan(
 
 
 def _responses(
-    value: str | Sequence[str] | None, equations: Sequence[Equation], *, weighted: bool, shadow: str | None
-) -> tuple[Response, ...]:
+    value: str | Sequence[str] | None, equations: Sequence[Equation], *, weighted: bool, shadow: str | None,
+    frequency: str | None,
+) -> tuple[Response, ...]:  # fmt: skip
     """The response variables; one that an equation names as a total is the sum of its parts in every record."""
     listed = [] if value is None else [value] if isinstance(value, str) else list(value)
     names = list(dict.fromkeys(listed))
@@ -191,7 +198,7 @@ def _responses(
     if not names:
         if equations:
             raise InvalidOption("equations tie response variables together, but value names none.")
-        return (_response(RECORDS, (), weighted, shadow),)
+        return (_response(RECORDS, () if frequency is None else ((frequency, 1),), weighted, shadow),)
     first = {e.total: e for e in reversed(equations)}
     names = [*(total for total in first if total not in names), *names]
     unknown = sorted({part for e in equations for part in e.parts} - set(names))

@@ -8,19 +8,36 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import settings
+from hypothesis import core, settings
+from seeds import VARIABLE, session_seed
 
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.problem import Problem
 from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.table import Table
 
-settings.register_profile(  # these machines are noisy: no test asserts a time; what lands is judged on equal examples
-    "tablesafe", deadline=None, derandomize=bool(os.environ.get("CI"))
+settings.register_profile(  # no test asserts a time: machines are noisy; examples are new in each run, in CI too
+    "tablesafe", deadline=None, derandomize=False, print_blob=True
 )
 settings.load_profile("tablesafe")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let hypothesis follow the seed of the session, unless --hypothesis-seed asks for another."""
+    if config.getoption("--hypothesis-seed", None) is None:
+        core.global_force_seed = session_seed()  # type: ignore[assignment]
+
+
+def pytest_report_header() -> str:
+    return f"seed: {session_seed()} ({VARIABLE}={session_seed()} repeats this run)"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell the seed again below the failures, where people look, and where a quiet run has no header."""
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.write_line(f"{VARIABLE}={session_seed()} repeats this run.")
 
 
 @pytest.fixture(scope="session")

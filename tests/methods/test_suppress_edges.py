@@ -166,7 +166,7 @@ def test_an_interrupt_after_the_repair_keeps_the_safe_pattern(monkeypatch: pytes
     everything = np.arange(len(table)) > 0
     monkeypatch.setattr(method, "repaired", lambda *_, **__: everything)
     with pytest.warns(UserWarning, match="safe pattern so far is kept"):
-        release = ts.Suppress(time_limit_s=1).protect(problem)
+        release = ts.Suppress(time_limit_s=600).protect(problem)  # it ends by itself; a busy machine must get as far
     assert len(asked) == 3
     assert audit(problem, release).safe
 

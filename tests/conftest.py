@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 from hypothesis import core, settings
-from seeds import VARIABLE, session_seed
 
+from seeds import VARIABLE, session_seed
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.problem import Problem
 from tablesafe.rules.sensitivity import Sensitivity

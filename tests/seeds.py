@@ -1,4 +1,4 @@
-"""The seed of this run of the tests: drawn afresh each time, here as in CI, printed, and settable to repeat a failure."""
+"""The seed of a run of the tests: drawn afresh each time, in CI too, printed, and settable to repeat a failure."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_two_windows_of_one_session_tell_each_other(visitor: Visitor, tmp_path: 
     news = other.page.get_by_text("The job was changed in another window.").first
     news.wait_for()
     assert not visitor.page.get_by_text("The job was changed in another window.").first.is_visible()
-    other.write("p", "20")  # of a rule that is not there any more
+    other.write("p", "20", noted=False)  # of a rule that is not there any more
     other.page.get_by_role("button", name="Show it as it is now").click()
     other.page.get_by_role("button", name="Remove rule 2").wait_for(state="detached")
     news.wait_for(state="hidden")

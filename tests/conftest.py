@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import core, settings
+from hypothesis import core, is_hypothesis_test, settings
 
 from seeds import VARIABLE, session_seed
+from slow import TESTS, slow_names
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.problem import Problem
 from tablesafe.rules.sensitivity import Sensitivity
@@ -21,13 +22,37 @@ settings.register_profile(  # no test asserts a time: machines are noisy; exampl
 )
 settings.load_profile("tablesafe")
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = TESTS.parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let hypothesis follow the seed of the session, unless --hypothesis-seed asks for another."""
     if config.getoption("--hypothesis-seed", None) is None:
         core.global_force_seed = session_seed()  # type: ignore[assignment]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick", action="store_true", help="leave out what tests/slow.txt names, and draw a tenth of the examples"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is slow; in a quick run leave it out, and look at fewer examples of what stays in."""
+    slow = slow_names()
+    for item in items:
+        path = item.path.relative_to(TESTS)
+        names = {path.as_posix(), *(folder.as_posix() for folder in path.parents)}
+        if slow & (names | {f"{path.as_posix()}::{item.name.partition('[')[0]}"}):
+            item.add_marker(pytest.mark.slow)
+    if not config.getoption("--quick"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    for test in {id(test): test for item in items if is_hypothesis_test(test := getattr(item, "obj", None))}.values():
+        given = test._hypothesis_internal_use_settings
+        test._hypothesis_internal_use_settings = settings(given, max_examples=max(3, given.max_examples // 10))
 
 
 def pytest_report_header() -> str:

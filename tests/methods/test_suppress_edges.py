@@ -178,10 +178,10 @@ def test_tiny_costs_are_told_apart(seed: int) -> None:
     random = np.random.default_rng(seed)
     table = flat(random, (5, 4), 1000)
     problem = ts.Problem(table, sensitivity=Sensitivity.of(some(random, table, 4), np.ceil(0.3 * table.value)))
-    usual = ts.Suppress(cost=table.value, time_limit_s=5).protect(problem).solution
+    usual = ts.Suppress(cost=table.value, time_limit_s=600).protect(problem).solution
     told: list[tuple[float, float]] = []
     tiny = ts.Suppress(
-        cost=table.value * 1e-14, time_limit_s=5, progress=lambda cost, bound: told.append((cost, bound))
+        cost=table.value * 1e-14, time_limit_s=600, progress=lambda cost, bound: told.append((cost, bound))
     ).protect(problem).solution  # fmt: skip
     assert usual is not None
     assert tiny is not None

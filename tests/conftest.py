@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark what is slow; in a quick run leave it out, and look at fewer examples of what stays in."""
     slow = slow_names()
     for item in items:
-        path = item.path.relative_to(TESTS)
+        path = item.path.relative_to(TESTS) if item.path.is_relative_to(TESTS) else item.path
         names = {path.as_posix(), *(folder.as_posix() for folder in path.parents)}
         if slow & (names | {f"{path.as_posix()}::{item.name.partition('[')[0]}"}):
             item.add_marker(pytest.mark.slow)

@@ -35,24 +35,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick", action="store_true", help="leave out what tests/slow.txt names, and draw a tenth of the examples"
     )
+    parser.addoption("--times", type=int, default=0, help="property tests only, with so many times as many examples")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is slow; in a quick run leave it out, and look at fewer examples of what stays in."""
+    """Mark what is slow; leave it out of a quick run, which looks at fewer examples; look at more where asked to."""
     slow = slow_names()
     for item in items:
         path = item.path.relative_to(TESTS) if item.path.is_relative_to(TESTS) else item.path
         names = {path.as_posix(), *(folder.as_posix() for folder in path.parents)}
         if slow & (names | {f"{path.as_posix()}::{item.name.partition('[')[0]}"}):
             item.add_marker(pytest.mark.slow)
-    if not config.getoption("--quick"):
+    quick, times = config.getoption("--quick"), config.getoption("--times")
+    if not quick and not times:
         return
-    left_out = [item for item in items if item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not item.get_closest_marker("slow")]
-    for test in {id(test): test for item in items if is_hypothesis_test(test := getattr(item, "obj", None))}.values():
+    drawing = {id(test): test for item in items if is_hypothesis_test(test := getattr(item, "obj", None))}
+    for test in drawing.values():
         given = test._hypothesis_internal_use_settings
-        test._hypothesis_internal_use_settings = settings(given, max_examples=max(3, given.max_examples // 10))
+        number = given.max_examples * times if times else max(3, given.max_examples // 10)
+        test._hypothesis_internal_use_settings = settings(given, max_examples=number)
+    out = {id(item) for item in items if quick and item.get_closest_marker("slow")}
+    out |= {id(item) for item in items if times and id(getattr(item, "obj", None)) not in drawing}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) in out])
+    items[:] = [item for item in items if id(item) not in out]
 
 
 def pytest_report_header() -> str:

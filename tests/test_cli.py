@@ -580,7 +580,7 @@ def test_the_demo_is_safe_and_says_where_its_files_are(
 ) -> None:
     folder = tmp_path / "demo"
     copy_demo(folder)
-    quick = (folder / "job.toml").read_text().replace("time_limit_s = 20", "time_limit_s = 3")
+    quick = (folder / "job.toml").read_text().replace("time_limit_s = 20", "time_limit_s = 1")
     (folder / "job.toml").write_text(quick)  # what is there already is not overwritten
     outcome = tablesafe("demo", "-o", folder)
     assert outcome.code == 0, outcome.out + outcome.err

@@ -27,17 +27,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Integers, Mask, cell_keys
-from tablesafe.errors import InvalidOption, InvalidTable, SolverFailure
+from tablesafe.errors import InvalidOption, InvalidTable
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.views import whole_point
 from tablesafe.table import Apart, Contributors, Table
 
-MOST_UNSEEN = 4_000_000
+MOST_UNSEEN = 2_000_000
 """Unseen cells of all groups of tables together; with more, the tables are not examined together, and nothing is
 proved."""
+MOST_FITTED = 200_000
 FIT_S = 120.0
-"""Seconds to find some cube that has the given margins, where no records are at hand."""
+"""Unseen cells and seconds to find some cube that has the given margins, where no records are at hand."""
 RESPONSE = "response"
 """The dimension that tells several response variables of one table apart."""
 TIE, IGNORE = "tie", "ignore"
@@ -242,7 +243,7 @@ class Found:
 
 
 class _TooLarge(Exception):
-    """A cross-classification has more cells than can be looked at."""
+    """A cross-classification has more cells than can be looked at, or than some cube can be found for."""
 
 
 def tied(table: Table, *, known: Table | None = None, cube: str = TIE, limit: int = MOST_UNSEEN) -> Table:
@@ -283,9 +284,13 @@ def tied(table: Table, *, known: Table | None = None, cube: str = TIE, limit: in
         found = []
     if found and not _same_for_responses(table, found):
         apart.append(Apart(("the tables of the response variables",), "irregular"))
-    table = replace(table, apart=tuple(dict.fromkeys(apart)))
     found = [each for each in found if len(each.codes)]
-    return _extended(table, found, known) if found else table
+    if found:
+        try:
+            return _extended(replace(table, apart=tuple(dict.fromkeys(apart))), found, known)
+        except _TooLarge:
+            apart += [Apart(each.tables, "size") for each in found]
+    return replace(table, apart=tuple(dict.fromkeys(apart)))
 
 
 def _slices(table: Table) -> list[NDArray[np.intp]]:
@@ -530,6 +535,8 @@ def _fitted(table: Table, rows: sparse.csr_array, totals: Integers, extra: int) 
             f"Cell {table.describe(int(totals[row]))} is {table._show(abs(int(right[row])))}, but other tables of the "
             f"same records say that there is nothing.\n\nHint: were all tables made from the same records?"
         )
+    if extra > MOST_FITTED:
+        raise _TooLarge
     status, found = whole_point(inner[~bare].astype(np.float64), right[~bare], time_limit_s=FIT_S)
     if found is not None:
         return found
@@ -539,7 +546,4 @@ def _fitted(table: Table, rows: sparse.csr_array, totals: Integers, extra: int) 
             "though any two of them agree.\n\nHint: were they made from the same records? link(..., cube='ignore') "
             "does not ask."
         )
-    raise SolverFailure(
-        f"No table of the {extra:,} unseen cells was found in time that agrees with all linked tables.\n\n"
-        "Hint: tabulate the records with margins=[...] instead, or link with cube='ignore'; the verdict then says so."
-    )
+    raise _TooLarge

@@ -31,7 +31,8 @@ Progress = Callable[[float], None]
 
 MANY = 2_000
 MANY_WHOLE = 200
-"""Unknown cells from which on a release with changed values gets the quick answer only; and of whole numbers."""
+"""Unknown cells from which on a release with changed values gets the quick answer only, and unseen cells from which on
+every release does; and of whole numbers."""
 LEAST_WIDTH = 1e-6
 """Units that count as different where a cell must only not be known."""
 
@@ -57,8 +58,8 @@ def audit(
 
     A cell is protected when its interval reaches down to value − lower level and up to value + upper level and is as
     wide as the sliding level; without levels, when it is not known exactly. With `exact` the intervals are exact;
-    without, they are only as wide as the answer needs, which is much faster. Large releases with changed values are
-    always answered so: hardly a cell is known, and one system ties them all together. `certify` proves every protected
+    without, they are only as wide as the answer needs, which is much faster. Large releases with changed values, and
+    linked tables with many unseen cells, are always answered so: one system ties all their cells together. `certify` proves every protected
     cell by two exact tables; without it only those are whose interval ends where it must, so that no tolerance decides.
     `insiders` asks what respondents, or coalitions of up to `coalition`, learn about each other, and tells them by
     their role unless `names` are wanted; `unions` judges the sums of withheld cells that can be derived. With
@@ -77,6 +78,7 @@ def audit(
     work = _Work(problem, judged, system, whole, certify, executor, progress, time_limit_s, checkpoint)
     question = Question.of(problem, system, everything=cells == "all")
     quick = len(system) > (MANY_WHOLE if whole else MANY) and bool((release.status == Status.CHANGED).any())
+    quick |= problem.table.unseen is not None and int(problem.table.unseen[system.cells].sum()) > MANY
     exact = exact and not quick
     if exact or (whole and not quick) or cells == "all":
         exact, question = work.intervals(question)

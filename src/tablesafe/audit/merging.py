@@ -77,7 +77,10 @@ def counts_add_up(table: Table) -> bool:
     subtracted = int((table.equations.data < 0).sum()) != table.equations.shape[0]
     if count is None or subtracted:
         return False
-    return not bool(np.asarray(table.equations.astype(np.int64) @ count).any())
+    off = np.asarray(table.equations.astype(np.int64) @ count) != 0
+    if table.unseen is not None and not table.judged:  # nobody told how many contribute to unseen cells
+        off &= np.asarray(abs(table.equations).astype(np.int64) @ table.unseen.astype(np.int64)) == 0
+    return not bool(off.any())
 
 
 @dataclass(frozen=True, eq=False)

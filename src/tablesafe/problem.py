@@ -204,9 +204,7 @@ def _judged(table: Table, found: Sensitivity) -> tuple[Sensitivity, int]:
     if int(asked.sum()) <= MOST_JUDGED:
         return found, 0
     value = table.integers.astype(np.float64)
-    lower, upper = propagate(
-        table.equations, np.where(table.unseen, 0.0, value), np.where(table.unseen, np.inf, value)
-    )
+    lower, upper = propagate(table.equations, np.where(table.unseen, 0.0, value), np.where(table.unseen, np.inf, value))
     unit = 10.0**table.decimals
     close = (lower > value - found.lower * unit) | (upper < value + found.upper * unit)
     close |= (upper - lower < found.sliding * unit) | (upper == lower)

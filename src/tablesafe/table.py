@@ -426,7 +426,9 @@ class Table:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {len(tree):,} codes" for name, tree in self.dimensions.items())
         hidden = "" if self.unseen is None else f" and {len(self) - self.seen:,} unseen ones"
-        return f"Table({self.seen:,} cells{hidden}, {self.equations.shape[0]:,} equations{', ' + sizes if sizes else ''})"
+        return (
+            f"Table({self.seen:,} cells{hidden}, {self.equations.shape[0]:,} equations{', ' + sizes if sizes else ''})"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "origin": None}

@@ -130,10 +130,16 @@ class Findings:
     def _judged_unseen(self) -> str:
         problem = self.problem
         if not problem.table.judged:
-            return "who contributes to them is not known, so that no rule was applied to them and no respondent is "\
+            return (
+                "who contributes to them is not known, so that no rule was applied to them and no respondent is "
                 "taken to know of them."
+            )
         asked = int(problem.sensitivity.mask[problem.table.seen :].sum())
-        left = f"; {problem.unjudged:,} more are sensitive, and were asked about by bounds only" if problem.unjudged else ""
+        left = (
+            f"; {problem.unjudged:,} more are sensitive, and were asked about by bounds only"
+            if problem.unjudged
+            else ""
+        )
         return f"{asked:,} sensitive ones were judged like cells that are shown{left}."
 
     @property

@@ -136,10 +136,13 @@ def test_nothing_unseen_is_shown_or_counted() -> None:
     table = made(issue(), zeros=True)
     problem = ts.Problem(table, [ts.PPercent(p=20)])
     release = ts.protect(problem, ts.Suppress(time_limit_s=5))
-    assert table.seen == 19 and len(table) == 27
+    assert table.seen == 19
+    assert len(table) == 27
     assert table.cells().height == release.frame().height == ts.loss(problem, release).cells == 19
     assert "of 19 cells are withheld" in str(ts.audit(problem, release))
-    assert (problem.cost[19:] == 0).all() and problem.withheld[19:].all() and not problem.withheld[:19].any()
+    assert (problem.cost[19:] == 0).all()
+    assert problem.withheld[19:].all()
+    assert not problem.withheld[:19].any()
 
 
 # -- an attacker of its own --------------------------------------------------------------------------------------------
@@ -196,8 +199,10 @@ def test_finished_tables_that_are_linked_are_judged_like_margins_of_records(seed
     frame = random_records(np.random.default_rng(seed), (3, 2, 2), 0.3)
     parts = [ts.tabulate(frame, dimensions=list(pair), value="v", respondent="firm") for pair in PAIRS]
     linked, whole = ts.link(parts), made(frame)
-    assert linked.seen == whole.seen and linked.unseen is not None
-    assert (linked.integers[linked.seen :] >= 0).all() and not linked.residual().any()
+    assert linked.seen == whole.seen
+    assert linked.unseen is not None
+    assert (linked.integers[linked.seen :] >= 0).all()
+    assert not linked.residual().any()
     problem = ts.Problem(linked, [ts.PPercent(p=20)])
     assert (problem.sensitive < linked.seen).all()
     release = ts.protect(problem, ts.Suppress(algorithm="sequential", time_limit_s=3))
@@ -261,9 +266,11 @@ def test_too_large_is_not_proved_and_never_safe() -> None:
     problem = ts.Problem(table, [ts.PPercent(p=20)])
     release = ts.protect(ts.Problem(made(issue(), cube="ignore"), [ts.PPercent(p=20)]), ts.Suppress(time_limit_s=5))
     findings = ts.audit(problem, ts.Release.from_suppression(problem, release.suppressed))
-    assert not findings.safe and not findings.open
+    assert not findings.safe
+    assert not findings.open
     assert str(findings).startswith("NOT PROVED")
-    assert "a by b" in str(findings) and "too large" in str(findings)
+    assert "a by b" in str(findings)
+    assert "too large" in str(findings)
     assert MOST_UNSEEN >= 1_000_000
 
 
@@ -283,7 +290,7 @@ def test_tables_that_no_records_can_have_are_refused() -> None:
         return ts.Table.from_cells(frame, dimensions=[one, two], value="v", missing_totals="compute")
 
     same, crossed = [1, 0, 0, 1], [0, 1, 1, 0]
-    with pytest.raises(InvalidTable, match="contradict each other|say that there is nothing|leave no place"):
+    with pytest.raises(InvalidTable, match=r"contradict each other|say that there is nothing|leave no place"):
         ts.link([table("a", "b", same), table("b", "c", same), table("a", "c", crossed)])
     assert ts.link([table("a", "b", same), table("b", "c", same), table("a", "c", same)]).unseen is not None
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Integers, Mask, cell_keys
+from tablesafe.equations import Integers, cell_keys
 from tablesafe.errors import InvalidOption, InvalidTable
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.solve.program import SolveStatus

@@ -59,8 +59,9 @@ def audit(
     A cell is protected when its interval reaches down to value − lower level and up to value + upper level and is as
     wide as the sliding level; without levels, when it is not known exactly. With `exact` the intervals are exact;
     without, they are only as wide as the answer needs, which is much faster. Large releases with changed values, and
-    linked tables with many unseen cells, are always answered so: one system ties all their cells together. `certify` proves every protected
-    cell by two exact tables; without it only those are whose interval ends where it must, so that no tolerance decides.
+    linked tables with many unseen cells, are always answered so: one system ties all their cells together. `certify`
+    proves every protected cell by two exact tables; without it only those are whose interval ends where it must, so
+    that no tolerance decides.
     `insiders` asks what respondents, or coalitions of up to `coalition`, learn about each other, and tells them by
     their role unless `names` are wanted; `unions` judges the sums of withheld cells that can be derived. With
     `integers` the attacker knows that values are whole numbers, as those of counts are (by default it does when the
@@ -102,7 +103,7 @@ def audit(
     )
     if not certify:
         return findings
-    others = tuple(str(opening) for opening in findings.beyond_outsiders)
+    others = (*(str(opening) for opening in findings.beyond_outsiders), *findings.not_proved)
     certificate = Certificate(
         problem, judged, system, groups, question.cells[~protected], others, findings.attackers, whole
     )

@@ -21,6 +21,8 @@ def looked_after(problem: Problem) -> Problem:
     table, levels = problem.table, problem.sensitivity
     if table.unseen is None or not bool((levels.mask & table.unseen).any()):
         return problem
+    if problem.unjudged:  # of very many, those are judged that do not stay hidden
+        return problem
     unknown, unit = np.flatnonzero(table.unseen), 10.0**table.decimals
     lower, upper = snapped(problem.lower[unknown] * unit), snapped(problem.upper[unknown] * unit)
     system = System.over(table, unknown, lower, upper)

@@ -149,7 +149,7 @@ class Layout:
     def shown_at(self, levels: Levels) -> NDArray[np.intp]:
         """The cells shown at some levels."""
         codes = self.table.codes[self.cells]
-        return self.cells[(self.moved(codes, levels) == codes).all(axis=1)]
+        return np.asarray(self.cells[(self.moved(codes, levels) == codes).all(axis=1)])
 
     def keys(self, codes: Codes) -> Integers:
         """A number per combination of codes."""

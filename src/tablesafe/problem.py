@@ -186,8 +186,9 @@ def _of_all(table: Table, sensitivity: Sensitivity) -> Sensitivity:
     """Sensitivity of all cells, from that of all or of the shown ones."""
     if table.unseen is None or len(sensitivity.mask) != table.seen:
         return sensitivity
-    columns = (sensitivity.mask, sensitivity.lower, sensitivity.upper, sensitivity.sliding, sensitivity.reason)
-    return Sensitivity(*map(table.whole_mask, columns), reasons=sensitivity.reasons)
+    more, given = table.whole_mask, sensitivity
+    levels = (more(given.lower), more(given.upper), more(given.sliding))
+    return Sensitivity(more(given.mask), *levels, more(given.reason), given.reasons)
 
 
 def _judged(table: Table, found: Sensitivity) -> tuple[Sensitivity, int]:

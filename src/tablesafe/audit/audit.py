@@ -10,8 +10,10 @@ from time import perf_counter
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tablesafe.audit.certificate import Certificate, exact_limits
+from tablesafe.audit.cubes import boxed, is_large, narrowed, over_all, without_unseen
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.insiders import insiders as find_insiders
 from tablesafe.audit.integers import integer_intervals
@@ -22,6 +24,7 @@ from tablesafe.audit.question import Question
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import unions as find_unions
+from tablesafe.equations import Floats
 from tablesafe.errors import InvalidOption, InvalidRelease
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
@@ -89,6 +92,10 @@ def audit(
         protected |= question.sure
     unit = 10.0**problem.table.decimals
     secret = question.at[protected & question.sensitive]
+    inside, shown = system, system
+    if is_large(system):
+        inside, keep = narrowed(system, secret)
+        secret, shown = np.searchsorted(keep, secret), without_unseen(system)
     findings = Findings(
         problem,
         release,
@@ -98,8 +105,8 @@ def audit(
         question.upper / unit,
         protected,
         exact,
-        insiders=find_insiders(problem, system, secret, coalition=coalition, names=names) if insiders else None,
-        unions=find_unions(problem, system) if unions else None,
+        insiders=find_insiders(problem, inside, secret, coalition=coalition, names=names) if insiders else None,
+        unions=find_unions(problem, shown) if unions else None,
     )
     if not certify:
         return findings
@@ -166,6 +173,8 @@ class _Work:
         lower, upper, sliding = question.needs.take(asked).floats()
         sliding = np.where((lower == 0) & (upper == 0) & (sliding == 0), LEAST_WIDTH, sliding)
         value = question.value[asked]
+        if is_large(self.system):
+            return self._in_large_cube(question, asked, value - lower, value + upper, sliding)
         seen = protection(
             self.system, question.at[asked], value - lower, value + upper, sliding,
             executor=self.executor, progress=self.progress,
@@ -174,6 +183,30 @@ class _Work:
             question = self._widened(question.answered(asked, seen.lower, seen.upper))
             asked = question.undecided(exact=True, certify=self.prove_all)
         return question, tuple(self._proofs(question.needs.take(asked), seen))
+
+    def _in_large_cube(
+        self, question: Question, asked: NDArray[np.intp], below: Floats, above: Floats, sliding: Floats
+    ) -> tuple[Question, tuple[Group, ...]]:
+        """Prove by boxes what they prove, and the rest while most unseen cells stay where they are."""
+        place = Place(self.system.matrix.tocsc(), exact_limits(self.problem, self.release, self.system))
+        at, value = question.at[asked], question.value[asked]
+        bare = sliding == LEAST_WIDTH
+        up = np.maximum(np.where(bare, 1.0, above - value), sliding - (value - below))
+        needs = question.needs.take(asked)
+        first = prove(place, needs, tuple(boxed(self.system, at, value - below, up)), whole=self.whole)
+        left = np.flatnonzero(~np.isin(at, first.at))
+        question = question.answered(asked, np.where(bare, value, below), np.where(bare, value + 1, value + up))
+        question = question.forgotten(asked[left])
+        if not left.size:
+            return question, (first,)
+        narrow, keep = narrowed(self.system, at[left])
+        seen = protection(
+            narrow, np.searchsorted(keep, at[left]), below[left], above[left], sliding[left],
+            executor=self.executor, progress=self.progress,
+        )  # fmt: skip
+        question = question.answered(asked[left], seen.lower, seen.upper)
+        wanted = np.intersect1d(asked[left], question.undecided(exact=True, certify=self.prove_all))
+        return question, (first, *self._proofs(question.needs.take(wanted), over_all(seen, keep)))
 
     def _widened(self, question: Question) -> Question:
         """With exact intervals for cells that were seen on both sides, but not far enough apart."""
@@ -200,7 +233,7 @@ class _Work:
 
     def _second_try(self, place: Place, needs: Needs) -> Iterator[Group]:
         """Ask a solver for each cell whose interval reaches far enough, but for which no table was at hand."""
-        if not len(needs):
+        if not len(needs) or is_large(self.system):
             return
         label = components(self.system.matrix)
         for number in np.unique(label[needs.at]).tolist():

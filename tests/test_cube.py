@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,27 @@ def test_finished_tables_that_are_linked_are_judged_like_margins_of_records(seed
     release = ts.protect(problem, ts.Suppress(algorithm="sequential", time_limit_s=3))
     assert ts.audit(problem, release).safe
     assert not Attacker(frame, linked, PAIRS).opens(problem, release.suppressed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_cube_too_large_for_one_program_is_never_called_safe_wrongly(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cubes = import_module("tablesafe.audit.cubes")
+    monkeypatch.setattr(cubes, "MOST_FREE", 3)
+    monkeypatch.setattr(cubes, "EACH", 3)
+    frame, margins, options = _case(seed)
+    random = np.random.default_rng(2000 + seed)
+    table = made(frame, **options)
+    problem = ts.Problem(table, [ts.PPercent(p=20)])
+    attacker = Attacker(frame, table, margins)
+    for share in (0.3, 0.8):
+        pattern = problem.sensitivity.mask.copy()
+        pattern[: table.seen] |= random.random(table.seen) < share
+        release = ts.Release.from_suppression(problem, pattern)
+        findings = ts.audit(problem, release, insiders=False, unions=False)
+        found = {int(cell) for cell in findings.cells[~findings.protected] if cell < table.seen}
+        assert attacker.opens(problem, release.suppressed) <= found
 
 
 # -- which cells matter ------------------------------------------------------------------------------------------------

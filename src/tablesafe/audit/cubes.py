@@ -38,8 +38,6 @@ def without_unseen(system: System) -> System:
     """The system of the shown cells alone, with the equations between them."""
     assert system.table.unseen is not None
     unseen = system.table.unseen[system.cells]
-    known = np.zeros(len(system.table), dtype=np.bool_)
-    known[system.cells[unseen]] = True
     inner = np.asarray(abs(system.table.equations[system.rows]).astype(np.int64) @ system.table.unseen.astype(np.int64))
     kept = np.flatnonzero(~unseen)
     matrix = sparse.csr_array(sparse.csr_array(system.matrix[inner == 0]).tocsc()[:, kept])
@@ -85,7 +83,10 @@ def _weight(system: System) -> Floats:
 
 def boxed(system: System, wanted: NDArray[np.intp], down: Floats, up: Floats) -> Iterator[Move]:
     """Boxes that move wanted cells as far down and up as they must, where there are any; whole, and not yet checked."""
-    room = np.floor(np.maximum(system.upper - system.truth, 0.0)), np.floor(np.maximum(system.truth - system.lower, 0.0))
+    room = (
+        np.floor(np.maximum(system.upper - system.truth, 0.0)),
+        np.floor(np.maximum(system.truth - system.lower, 0.0)),
+    )
     place = Boxes.of(sparse.csr_array(system.matrix.astype(np.float64)), *room)
     space, price = Space.over(place), np.ones(len(system))
     for cell, below, above in zip(wanted.tolist(), np.ceil(down).tolist(), np.ceil(up).tolist(), strict=True):

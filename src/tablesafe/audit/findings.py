@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.audit.certificate import Certificate, exact_limits
+from tablesafe.audit.cubes import is_large
 from tablesafe.audit.exact import Limits, exact
 from tablesafe.audit.explain import Explanation, Side, explain
 from tablesafe.audit.insiders import Insider, Insiders
@@ -123,6 +124,12 @@ class Findings:
             told.append(
                 f"{len(table) - table.seen:,} unseen cells of the cross-classification that linked tables are margins "
                 f"of: {self._judged_unseen}"
+                + (
+                    " They are so many that most were held at their values to prove cells protected, and to look at "
+                    "respondents: what is called open may not be; sums were looked for among shown cells."
+                    if is_large(self.system)
+                    else ""
+                )
             )
         return tuple(told)
 

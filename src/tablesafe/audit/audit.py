@@ -94,7 +94,8 @@ def audit(
     secret = question.at[protected & question.sensitive]
     inside, shown = system, system
     if is_large(system):
-        inside, keep = narrowed(system, secret)
+        moved = [move.cells for group in groups for move in group.moves]
+        inside, keep = narrowed(system, np.unique(np.concatenate([secret, *moved])))
         secret, shown = np.searchsorted(keep, secret), without_unseen(system)
     findings = Findings(
         problem,

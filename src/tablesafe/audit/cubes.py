@@ -25,8 +25,9 @@ from tablesafe.solve.boxes import System as Boxes
 
 MOST_FREE = 20_000
 """Unseen cells that may move at the same time."""
-EACH = 8
-"""Unseen cells under each withheld one that may move: so many of the largest, and of those with the largest codes."""
+EACH = 64
+"""Unseen cells under each withheld one that may move, as long as there is room for them: at most so many of the
+largest, and as many of those with the largest codes."""
 
 
 def is_large(system: System) -> bool:

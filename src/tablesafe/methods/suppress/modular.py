@@ -120,10 +120,10 @@ class Modular:
     def _by_boxes(self) -> None:
         """Where subtables are large and have three dimensions or more, boxes are found in the whole table, and at once.
 
-        So they are where more cells are withheld by design than a part holds: the unseen cells of a large cube.
+        So they are where very many cells are withheld by design: the unseen cells of a large cube.
         Elsewhere programs over a subtable take no longer, and find cheaper deviations.
         """
-        flat = self._subtables.cut[self.instance.cell].mean() >= 0.5 or int(self.instance.forced.sum()) > REGION
+        flat = self._subtables.cut[self.instance.cell].mean() >= 0.5 or int(self.instance.forced.sum()) > ALONE
         if self.instance.rows.nnz < MANY * len(self.instance) or not flat:
             return
         targets = range(len(self.instance.level))

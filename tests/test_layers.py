@@ -12,8 +12,8 @@ import tablesafe
 SOURCE = Path(tablesafe.__file__).parent
 LAYERS = [
     "errors", "display", "moves", "scratch", "frozen", "untrusted", "files", "signing", "hierarchy", "totals",
-    "equations", "table", "linking", "tabulate", "rules", "problem", "mechanism", "solve", "release", "statuses",
-    "posterior", "audit", "verify",
+    "equations", "solve", "table", "cube", "linking", "tabulate", "rules", "problem", "mechanism", "release",
+    "statuses", "posterior", "audit", "verify",
     "attack", "methods", "loss", "quality", "io", "report", "job", "pipeline", "web", "cli",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}

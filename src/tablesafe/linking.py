@@ -6,26 +6,30 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tablesafe.cube import RESPONSE, TIE, tied
 from tablesafe.equations import Integers, Mask, ProductEquations, cell_keys, distinct_rows, product_equations
 from tablesafe.errors import InvalidTable
 from tablesafe.hierarchy import Hierarchy, parse_equations
 from tablesafe.table import Contributors, Table
 from tablesafe.totals import CERTAIN
 
-RESPONSE = "response"
-"""The dimension that tells several response variables of one table apart."""
+__all__ = ["RESPONSE", "joined_as_they_are", "link"]
+
 MOST_RESPONSES = 8
 """Response variables among which sums that nobody told of are looked for."""
 
 
 def link(
-    tables: Sequence[Table], *, equations: str | Iterable[str] | Mapping[str, Sequence[str]] | None = None
+    tables: Sequence[Table],
+    *,
+    equations: str | Iterable[str] | Mapping[str, Sequence[str]] | None = None,
+    cube: Literal["tie", "ignore"] = "tie",
 ) -> Table:
     """Join tables into one: cells that several of them show are one cell.
 
@@ -33,11 +37,22 @@ def link(
     variables get a further dimension, `response`; `equations` such as `"total = domestic + export"` tie them together.
     Equations that only the joined hierarchies imply (a region of one table as the sum of districts of another) hold
     for an attacker too, so they are added.
+
+    Tables of the same records are margins of one cross-classification. Where its cells matter although no table shows
+    them, they are added as unseen cells (see `Table.unseen`); with `cube="ignore"` they are not, and the audit says so.
     """
     if not tables:
         raise InvalidTable("There is no table to link.")
     if all(table.names is not None for table in tables):
         return _link_named(tables)
+    joined = joined_as_they_are([_shown(table) for table in tables] if cube == TIE else tables, equations)
+    return tied(joined, cube=cube)
+
+
+def joined_as_they_are(
+    tables: Sequence[Table], equations: str | Iterable[str] | Mapping[str, Sequence[str]] | None = None
+) -> Table:
+    """Join tables into one with the unseen cells that they have, and no others."""
     if any(table.names is not None for table in tables):
         raise InvalidTable("Tables with dimensions and tables with named cells cannot be linked.")
     dimensions = _joint_dimensions(tables, equations)
@@ -50,6 +65,7 @@ def link(
     rank[order] = np.arange(len(order))
     cell_of = rank[inverse]
     where = first[order]
+    unseen, where, cell_of = _unseen_last(tables, where, cell_of)
     integers = np.concatenate([_scaled(table, decimals) for table in tables])
     joined = Table(
         integers[where],
@@ -70,6 +86,9 @@ def link(
         },
         exact=all(table.exact for table in tables),
         signed=_joint_signs(tables, cell_of, len(where)),
+        unseen=unseen,
+        judged=unseen is not None and all(table.judged for table in tables if table.unseen is not None),
+        apart=tuple(dict.fromkeys(each for table in tables for each in table.apart)),
     )
     _refuse_disagreement(joined, integers, cell_of, tables)
     own, own_totals = _stacked_equations(tables, cell_of, len(where))
@@ -84,6 +103,38 @@ def link(
     elif RESPONSE in dimensions:
         _tell_of_sums_between_responses(table)
     return table._balanced(0.0, "the linked tables")
+
+
+def _shown(table: Table) -> Table:
+    """The table without unseen cells: which ones matter depends on all linked tables."""
+    if table.unseen is None:
+        return replace(table, apart=())
+    n = table.seen
+    inner = np.diff(table.equations.tocsc()[:, n:].tocsr().indptr) > 0
+    kept = table.contributors
+    return replace(
+        table, integers=table.integers[:n], codes=table.codes[:n], equations=table.equations[~inner][:, :n],
+        totals=table.totals[~inner], count=None if table.count is None else table.count[:n],
+        holdings=None if table.holdings is None else table.holdings[:n],
+        contributors=None if kept is None else kept.take(np.arange(n)),
+        structural_zero=None if table.structural_zero is None else table.structural_zero[:n],
+        columns={name: column[:n] for name, column in table.columns.items()}, unseen=None, judged=False, apart=(),
+    )  # fmt: skip
+
+
+def _unseen_last(
+    tables: Sequence[Table], where: NDArray[np.intp], cell_of: Integers
+) -> tuple[Mask | None, NDArray[np.intp], Integers]:
+    """Which joint cells no table shows, and the joint cells renumbered so that these come last."""
+    if all(table.unseen is None for table in tables):
+        return None, where, cell_of
+    each = [np.zeros(len(table), np.bool_) if table.unseen is None else table.unseen for table in tables]
+    unseen = np.ones(len(where), dtype=np.bool_)
+    unseen[cell_of[~np.concatenate(each)]] = False
+    order = np.argsort(unseen, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return unseen[order], where[order], rank[cell_of]
 
 
 def _joint_dimensions(

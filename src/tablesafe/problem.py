@@ -14,7 +14,11 @@ from tablesafe.display import shown
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidOption, InvalidProblem
 from tablesafe.rules.sensitivity import Rule, Sensitivity
+from tablesafe.solve.propagate import propagate
 from tablesafe.table import Table
+
+MOST_JUDGED = 1_000
+"""Sensitive unseen cells up to which each is judged like a cell that is shown."""
 
 
 @shown
@@ -25,7 +29,10 @@ class Problem:
     `lower` and `upper` are the attacker's prior bounds: 0 and infinity by default, and no lower bound at all where
     contributions may be negative (`Table.may_be_negative`). `frozen` cells must be published unchanged. `suppressed`
     cells are withheld already. `withheld` cells are never published by design (inner cells of a cube of which only
-    margins appear): unknown, at no cost.
+    margins appear): unknown, at no cost. The table's unseen cells are always of that kind; everybody knows only that
+    they are not negative, where contributions cannot be. Rules hold for them too where the records told who
+    contributes; where very many are sensitive, only those are judged that the table gives away by its bounds when
+    nothing at all is withheld, and `unjudged` says how many were not.
     """
 
     table: Table
@@ -37,6 +44,7 @@ class Problem:
     frozen: Mask = field(repr=False)
     suppressed: Mask = field(repr=False)
     withheld: Mask = field(repr=False)
+    unjudged: int = 0
 
     def __init__(
         self,
@@ -58,21 +66,24 @@ class Problem:
             )
         rules = _rules(rules)
         n = len(table)
-        found = [rule(table) for rule in rules]
+        combined = reduce(lambda a, b: a | b, [rule(table) for rule in rules], Sensitivity.none(n))
+        combined, unjudged = _judged(table, combined)
         if sensitivity is not None:
-            found.append(sensitivity)
-        combined = reduce(lambda a, b: a | b, found, Sensitivity.none(n))
+            combined = combined | _of_all(table, sensitivity)
         parts: dict[str, Any] = {
             "table": table,
             "rules": rules,
             "sensitivity": combined,
-            "lower": _filled(least(table) if lower is None else lower, n, "lower"),
-            "upper": _filled(np.inf if upper is None else upper, n, "upper"),
-            "cost": np.abs(table.value) if cost is None else _filled(cost, n, "cost"),
-            "frozen": _mask(frozen, n, "frozen"),
-            "suppressed": _mask(suppressed, n, "suppressed"),
-            "withheld": _mask(withheld, n, "withheld"),
+            "lower": _filled(least(table) if lower is None else lower, table, "lower"),
+            "upper": _filled(np.inf if upper is None else upper, table, "upper"),
+            "cost": np.abs(table.value) if cost is None else _filled(cost, table, "cost"),
+            "frozen": _mask(frozen, table, "frozen"),
+            "suppressed": _mask(suppressed, table, "suppressed"),
+            "withheld": _mask(withheld, table, "withheld"),
+            "unjudged": unjudged,
         }
+        if table.unseen is not None:
+            parts.update(_unseen(parts, table.unseen))
         if table.structural_zero is not None:
             parts["frozen"] = parts["frozen"] | table.structural_zero
         for name, value in parts.items():
@@ -121,6 +132,7 @@ class Problem:
         table = parts.pop("table", self.table)
         new = Problem(table, **parts)
         object.__setattr__(new, "rules", tuple(changes.get("rules", self.rules)))
+        object.__setattr__(new, "unjudged", self.unjudged)
         return new
 
     @property
@@ -169,19 +181,65 @@ def waive(problem: Problem, cells: Mask) -> Problem:
     return problem.replace(sensitivity=problem.sensitivity.where(~cells))
 
 
-def _filled(value: Floats | float, n: int, name: str) -> Floats:
+def _filled(value: Floats | float, table: Table, name: str) -> Floats:
     array = np.asarray(value, dtype=np.float64)
+    n, array = len(table), table.whole_mask(array)
     if array.shape not in {(), (n,)}:
-        raise InvalidProblem(f"{name!r} has {array.size:,} entries, but the table has {n:,} cells.")
+        raise InvalidProblem(f"{name!r} has {array.size:,} entries, but the table has {table.seen:,} cells.")
     return np.broadcast_to(array, (n,)).copy() if array.shape == () else array.copy()
 
 
-def _mask(value: Mask | None, n: int, name: str) -> Mask:
+def _mask(value: Mask | None, table: Table, name: str) -> Mask:
+    n = len(table)
     if value is None:
         return np.zeros(n, dtype=np.bool_)
-    array = np.asarray(value)
+    array = table.whole_mask(np.asarray(value))
     if array.shape != (n,) or array.dtype != np.bool_:
         raise InvalidProblem(
-            f"{name!r} must be {n:,} booleans, one per cell; got {array.dtype} of shape {array.shape}."
+            f"{name!r} must be {table.seen:,} booleans, one per cell; got {array.dtype} of shape {array.shape}."
         )
     return array.copy()
+
+
+def _unseen(parts: dict[str, Any], unseen: Mask) -> dict[str, Any]:
+    """What holds for unseen cells whatever was said: withheld, free of cost, and known by their sign at most."""
+    least = 0.0 if bool((parts["lower"][~unseen] >= 0).any()) else -np.inf
+    return {
+        "lower": np.where(unseen, least, parts["lower"]),
+        "upper": np.where(unseen, np.inf, parts["upper"]),
+        "cost": np.where(unseen, 0.0, parts["cost"]),
+        "frozen": parts["frozen"] & ~unseen,
+        "suppressed": parts["suppressed"] & ~unseen,
+        "withheld": parts["withheld"] | unseen,
+    }
+
+
+def _of_all(table: Table, sensitivity: Sensitivity) -> Sensitivity:
+    """Sensitivity of all cells, from that of all or of the shown ones."""
+    if table.unseen is None or len(sensitivity.mask) != table.seen:
+        return sensitivity
+    more, given = table.whole_mask, sensitivity
+    levels = (more(given.lower), more(given.upper), more(given.sliding))
+    return Sensitivity(more(given.mask), *levels, more(given.reason), given.reasons)
+
+
+def _judged(table: Table, found: Sensitivity) -> tuple[Sensitivity, int]:
+    """What rules say of unseen cells: all of it, or, of very many, what matters when everything shown is published.
+
+    Bounds only get wider when cells are withheld. So one propagation, from a table with nothing withheld, finds every
+    unseen cell that propagation can give away in any release.
+    """
+    if table.unseen is None:
+        return found, 0
+    asked = found.mask & table.unseen
+    if not table.judged:
+        return found.where(~table.unseen), 0
+    if int(asked.sum()) <= MOST_JUDGED:
+        return found, 0
+    value = table.integers.astype(np.float64)
+    lower, upper = propagate(table.equations, np.where(table.unseen, 0.0, value), np.where(table.unseen, np.inf, value))
+    unit = 10.0**table.decimals
+    close = (lower > value - found.lower * unit) | (upper < value + found.upper * unit)
+    close |= (upper - lower < found.sliding * unit) | (upper == lower)
+    keep = ~table.unseen | (asked & close)
+    return found.where(keep), int((asked & ~close).sum())

@@ -105,10 +105,10 @@ class Release:
         will say so.
         """
         table = problem.table
-        mask = np.asarray(mask)
+        mask = table.whole_mask(np.asarray(mask))
         if mask.shape != (len(table),) or mask.dtype != np.bool_:
             raise InvalidRelease(
-                f"A pattern is one boolean per cell ({len(table):,}); got {mask.dtype} of shape {mask.shape}."
+                f"A pattern is one boolean per cell ({table.seen:,}); got {mask.dtype} of shape {mask.shape}."
             )
         clash = np.flatnonzero(mask & problem.frozen)
         if clash.size:

@@ -68,6 +68,22 @@ class Contributors:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Linked tables of the same records whose common unseen cells are not looked at, and why."""
+
+    tables: tuple[str, ...]
+    why: Literal["ignored", "size", "irregular"]
+
+    def __str__(self) -> str:
+        reason = {
+            "ignored": 'the user chose cube = "ignore"',
+            "size": "the cross-classification that joins them is too large",
+            "irregular": "they break their codes down in ways that do not fit together",
+        }[self.why]
+        return f"{', '.join(self.tables)}: each looked at by its own cells only, because {reason}."
+
+
 class Origin(Protocol):
     """Records, and how a table was made from them."""
 
@@ -114,6 +130,12 @@ class Table:
     """Further columns by name: shadow and cost variables, standard errors, request flags."""
     exact: bool = True
     """False when the values as given had too many decimals and were rounded to `decimals`."""
+    unseen: Mask | None = field(default=None, repr=False)
+    """Cells that no table shows, always the last ones: the cross-classification of which linked tables are margins."""
+    judged: bool = False
+    """Whether it is known who contributes to the unseen cells, so that rules can be applied to them."""
+    apart: tuple[Apart, ...] = ()
+    """Tables that were not examined together."""
     origin: Origin | None = field(default=None, repr=False)
     """How the table was made from records, when it was. It does not travel with a table to other processes."""
     signed: Mask | None = field(default=None, repr=False)
@@ -217,6 +239,26 @@ class Table:
             decimals=decimals,
         )
         return given._connected(tolerance=tolerance, ignore_missing=ignore_missing, source=source)
+
+    @classmethod
+    def loose(
+        cls,
+        codes: NDArray[np.int32],
+        values: Floats,
+        dimensions: Mapping[str, Hierarchy],
+        *,
+        count: Integers | None = None,
+        holdings: Integers | None = None,
+        contributors: Contributors | None = None,
+        columns: Mapping[str, NDArray[Any]] | None = None,
+        response: str = "value",
+        decimals: int | None = None,
+    ) -> Self:
+        """Cells without the equations between them."""
+        return cls._assemble(
+            codes, values, dimensions, count=count, holdings=holdings, contributors=contributors, structural_zero=None,
+            columns=columns or {}, response=response, decimals=decimals,
+        )  # fmt: skip
 
     @classmethod
     def from_equations(
@@ -412,9 +454,23 @@ class Table:
     def __len__(self) -> int:
         return len(self.integers)
 
+    @cached_property
+    def seen(self) -> int:
+        """How many cells some table shows: the first ones."""
+        return len(self) if self.unseen is None else int((~self.unseen).sum())
+
+    def whole_mask(self, mask: NDArray[Any]) -> NDArray[Any]:
+        """An entry per cell, from entries of all cells or of the shown ones; unseen cells get a zero."""
+        if self.unseen is None or mask.shape != (self.seen,):
+            return mask
+        return np.concatenate([mask, np.zeros(len(self) - self.seen, dtype=mask.dtype)])
+
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {len(tree):,} codes" for name, tree in self.dimensions.items())
-        return f"Table({len(self):,} cells, {self.equations.shape[0]:,} equations{', ' + sizes if sizes else ''})"
+        hidden = "" if self.unseen is None else f" and {len(self) - self.seen:,} unseen ones"
+        return (
+            f"Table({self.seen:,} cells{hidden}, {self.equations.shape[0]:,} equations{', ' + sizes if sizes else ''})"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "origin": None}
@@ -505,7 +561,7 @@ class Table:
         return int(found[0])
 
     def cells(self) -> pl.DataFrame:
-        """One row per cell: its codes, value, count and further columns. Confidential."""
+        """One row per cell that is shown: its codes, value, count and further columns. Confidential."""
         data: dict[str, Any] = dict(self.code_columns())
         data[self.response if self.response not in data else "value"] = self.value
         if self.count is not None:
@@ -514,7 +570,7 @@ class Table:
             data["holdings"] = self.holdings
         for name, column in self.columns.items():
             data.setdefault(name, column)
-        return pl.DataFrame(data)
+        return pl.DataFrame(data).head(self.seen)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The cells, for whatever reads Arrow: `pd.DataFrame.from_arrow(table)`, `pa.table(table)`. Confidential."""

@@ -81,9 +81,12 @@ def counts_add_up(table: Table) -> bool:
         return False
     below = np.zeros(len(table), dtype=np.bool_)
     below[table.equations.indices[table.equations.data > 0]] = True
-    if int((~below).sum()) > 1:
+    if int((~below[: table.seen]).sum()) > 1:
         return False
-    return not bool(np.asarray(table.equations.astype(np.int64) @ count).any())
+    off = np.asarray(table.equations.astype(np.int64) @ count) != 0
+    if table.unseen is not None and not table.judged:  # nobody told how many contribute to unseen cells
+        off &= np.asarray(abs(table.equations).astype(np.int64) @ table.unseen.astype(np.int64)) == 0
+    return not bool(off.any())
 
 
 @dataclass(frozen=True, eq=False)

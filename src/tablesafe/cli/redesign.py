@@ -203,14 +203,14 @@ def _with_cells(job: Job, problem: Problem, path: Path) -> Job:
     amounts, people = [], []
     for place in range(0 if kept is None else kept.depth):
         assert kept is not None
-        frame = frame.with_columns(pl.Series(f"largest {place + 1}", kept.amount[:, place]))
+        frame = frame.with_columns(pl.Series(f"largest {place + 1}", kept.amount[: table.seen, place]))
         amounts.append(f"largest {place + 1}")
         if kept.names is not None:
-            who = [None if i < 0 else str(kept.names[i]) for i in kept.identity[:, place].tolist()]
+            who = [None if i < 0 else str(kept.names[i]) for i in kept.identity[: table.seen, place].tolist()]
             frame = frame.with_columns(pl.Series(f"contributor {place + 1}", who, dtype=pl.String))
             people.append(f"contributor {place + 1}")
     if table.structural_zero is not None:
-        frame = frame.with_columns(pl.Series("structural zero", table.structural_zero.astype("int8")))
+        frame = frame.with_columns(pl.Series("structural zero", table.structural_zero[: table.seen].astype("int8")))
     write_frame(frame.drop(name for name, tree in table.dimensions.items() if len(tree) == 1), file)
     source = replace(
         job.source, file=file.name, kind="cells", delimiter=None, sheet=None, tolerance=0.0,

@@ -90,15 +90,15 @@ def write_release(
 def office_view(release: Release, problem: Problem | None = None) -> pl.DataFrame:
     """Every cell with its true value, what is published of it, its status and the reasons. Confidential."""
     table = release.table
-    words = np.array([status.word for status in Status])
+    words, seen = np.array([status.word for status in Status]), release.table.seen
     columns: dict[str, Any] = dict(table.cells().to_dict())
-    columns["published"] = pl.Series(release.values, nan_to_null=True)
-    columns[release.status_heading] = pl.Series(words[release.status], dtype=pl.String)
+    columns["published"] = pl.Series(release.values[:seen], nan_to_null=True)
+    columns[release.status_heading] = pl.Series(words[release.status[:seen]], dtype=pl.String)
     if problem is not None:
-        columns["reason"] = _reasons(problem)
-        columns["lower level"] = problem.sensitivity.lower
-        columns["upper level"] = problem.sensitivity.upper
-        columns["cost"] = problem.cost
+        columns["reason"] = _reasons(problem)[:seen]
+        columns["lower level"] = problem.sensitivity.lower[:seen]
+        columns["upper level"] = problem.sensitivity.upper[:seen]
+        columns["cost"] = problem.cost[:seen]
     return pl.DataFrame(columns)
 
 

@@ -114,10 +114,10 @@ def _from_jj(path: Path, problem: Problem) -> Mask:
     hidden, value = (other.sensitivity.mask | other.suppressed)[own], other.table.value[own]
     if table.names is not None:
         cells = match_cells(table, Source(names.to_frame().filter(own), path.name))
-    elif len(hidden) == len(table):
-        cells = np.arange(len(table))
+    elif len(hidden) == table.seen:
+        cells = np.arange(table.seen)
     else:
-        raise InvalidTable(f"{path.name} has {len(hidden):,} cells, but the table has {len(table):,}.")
+        raise InvalidTable(f"{path.name} has {len(hidden):,} cells, but the table has {table.seen:,}.")
     differ = np.flatnonzero(value != table.value[cells])
     if differ.size:
         cell = int(cells[differ[0]])

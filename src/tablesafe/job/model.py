@@ -172,6 +172,11 @@ class ProblemOptions:
     waived: str | tuple[Selector, ...] = _key("sensitive cells that may be published: a column, or their codes", ())
     freeze_zeros: bool = _key("publish cells that are zero, unless they are sensitive", False)
     cost: str = _key("what withholding a cell costs: value, count, unit, log, or a column", "value")
+    cube: Literal["tie", "ignore"] = _key(
+        "linked tables of the same records: tie looks also at the unseen cells of the cross-classification that joins "
+        "them, ignore does not, and the verdict says so",
+        "tie",
+    )
     apriori: str | None = _key(
         "a-priori file with statuses, costs, levels and bounds: .hst, CSV, Parquet or Excel",
         example="known.hst",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tablesafe.cube import tied
 from tablesafe.errors import InvalidTable
 from tablesafe.files import Source, require_parquet
 from tablesafe.hierarchy import Equation, Hierarchy, parse_equations
@@ -73,6 +74,7 @@ def _from_records(job: Job, listen: Listener) -> Table:
         total={name: dimension.total for name, dimension in job.dimensions.items()},
         empty=list(source.empty),
         negative=job.response.negative,
+        cube=job.problem.cube,
         delimiter=source.delimiter,
         engine="auto" if job.run.engine == "spark" and records is not path else job.run.engine,
         spark=job.run.spark,
@@ -124,8 +126,8 @@ def _from_cells(job: Job) -> Table:
     }
     parts = [_one_table(job, source, names, trees, value) for source, names in sources for value in values]
     if len(parts) == 1:
-        return parts[0]
-    return link(parts, equations=list(job.response.equations) or None)
+        return tied(parts[0], cube=job.problem.cube)
+    return link(parts, equations=list(job.response.equations) or None, cube=job.problem.cube)
 
 
 def cell_source(job: Job, file: str | None, names: Sequence[str], equations: Sequence[Equation] = ()) -> Source:

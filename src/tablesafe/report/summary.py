@@ -178,7 +178,7 @@ def summarise(
         verdict=judge(problem, findings, leaks, internal=internal),
         origin=origin if internal else origin.for_the_public,
         response=_responses(table),
-        cells=len(table) if internal else int((release.status != Status.BY_DESIGN).sum()),
+        cells=table.seen if internal else int((release.status != Status.BY_DESIGN).sum()),
         equations=table.equations.shape[0],
         contributors=_contributors(table) if internal else None,
         dimensions=tuple(_dimensions(table)),

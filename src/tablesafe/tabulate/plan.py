@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
+from tablesafe.cube import IGNORE, TIE, unseen_levels
 from tablesafe.errors import InvalidOption
 from tablesafe.files import did_you_mean
 from tablesafe.hierarchy import TOTAL, Equation, Hierarchy, parse_equations, require_hierarchies
@@ -76,6 +78,19 @@ class Plan:
     """Texts that stand for nothing, such as NA."""
     negative: Negative = "auto"
     """Whether contributions may be negative."""
+    cube: str = TIE
+    """Whether the unseen cells that tie the margins together are tabulated too."""
+
+    @cached_property
+    def crossed(self) -> tuple[frozenset[str], ...]:
+        """The cross-classifications that may tie the margins together, and what two of them share: leaves only."""
+        if self.margins is None or self.cube != TIE:
+            return ()
+        names = list(self.dimensions)
+        wide = unseen_levels([tuple(int(name in margin) for name in names) for margin in self.margins])
+        found = [frozenset(name for name, level in zip(names, levels, strict=True) if level) for levels in wide]
+        shared = [one & other for one, other in combinations(found, 2)]
+        return tuple(dict.fromkeys(each for each in [*found, *shared] if each))
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -140,6 +155,7 @@ def make_plan(
     total: str | Mapping[str, str],
     empty: Sequence[str],
     negative: Negative = "auto",
+    cube: str = TIE,
 ) -> Plan:
     """Check the options against each other, and put them in their final form."""
     require_hierarchies(dimensions)
@@ -151,6 +167,8 @@ def make_plan(
     if request is not None and largest == 0:
         raise InvalidOption("A request belongs to the largest contributor of a cell: largest must be 1 or more.")
     require_negative(negative)
+    if cube not in {TIE, IGNORE}:
+        raise InvalidOption(f"cube must be 'tie' or 'ignore', got {cube!r}.")
     names = list(spanned)
     _refuse_unknown(names, column_of or {}, "column_of")
     parsed = () if equations is None else tuple(parse_equations(equations, "the response equations"))
@@ -183,6 +201,7 @@ def make_plan(
         listed=() if value is None else (value,) if isinstance(value, str) else tuple(value),
         empty=tuple(empty),
         negative=negative,
+        cube=cube,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from tablesafe.errors import InvalidOption, MissingExtra, TablesafeError
 from tablesafe.hierarchy import TOTAL, Hierarchy
@@ -45,6 +45,7 @@ def tabulate(
     column_of: Mapping[str, str] | None = None,
     empty: Sequence[str] = (),
     negative: Negative = "auto",
+    cube: Literal["tie", "ignore"] = "tie",
     delimiter: str | None = None,
     engine: Engine = "auto",
     spark: str | None = None,
@@ -89,6 +90,10 @@ def tabulate(
     `where` keeps some records: an SQL condition (`"year = 2024"`), codes by column (`{"region": ["NO", "SE"]}`), or,
     for an Ibis table, a function of it (and no SQL). Text of a CSV file counts as numbers there if every entry of the
     column is one.
+
+    Margins of the same records are margins of one cross-classification, which nobody sees but which ties them
+    together. Where that matters its cells are tabulated as unseen cells (see `Table.unseen`): never published, but
+    looked at by every audit. With `cube="ignore"` they are not, and the audit says so.
     """
     options = {name: given for name, given in locals().items() if name not in {"source", "progress"}}
     refuse_with_frequency(
@@ -98,7 +103,7 @@ def tabulate(
         dimensions=dimensions, column_of=column_of, value=value, equations=equations, respondent=respondent,
         holding=holding, weight=weight, frequency=frequency, largest=largest, where=where, margins=margins,
         missing=missing, shadow=shadow, cost=cost, columns=columns, request=request, zeros=zeros, total=total,
-        empty=empty, negative=negative,
+        empty=empty, negative=negative, cube=cube,
     )  # fmt: skip
     if engine not in get_args(Engine):
         raise InvalidOption(f"engine must be 'auto', 'duckdb', 'ibis' or 'spark', got {engine!r}.")

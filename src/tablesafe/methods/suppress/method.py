@@ -27,6 +27,7 @@ from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed, groups_of, thinned_groups, together
 from tablesafe.methods.suppress.search import Search, Unfinished
 from tablesafe.methods.suppress.strategy import find
+from tablesafe.methods.suppress.unseen import looked_after
 from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
@@ -185,9 +186,9 @@ class Suppress:
         goes beyond the levels can be given up, a margin, or the side that a sliding level was given.
         """
         group = groups_of(problem.table) if self.same_pattern else None
-        eligible, cost = problem, self._costs(problem)
+        eligible, cost = looked_after(problem), self._costs(problem)
         if group is not None:
-            eligible, cost = together(problem, cost, group)
+            eligible, cost = together(eligible, cost, group)
         priced, added = never_free(cost, ~problem.frozen)
         secret = disturbed(priced, self.randomise, np.random.default_rng((self.seed, 1)))
         scale = min(1.0, float(secret.mean()))  # whole costs stay whole, tiny ones become comparable to a tolerance

@@ -49,7 +49,7 @@ def repaired(
     release = Release.from_suppression(problem, pattern)
     findings = _audited(problem, release, insiders=insiders, unions=unions, executor=executor)
     for round_ in range(ROUNDS):
-        if findings.safe:
+        if not findings.open:
             return pattern
         before = pattern
         pattern = pattern | _against_outsiders(_opened(instance, pattern, round_), guard, findings)

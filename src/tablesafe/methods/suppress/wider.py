@@ -58,7 +58,7 @@ def widened(problem: Problem, search: Search, pattern: Mask, judge: Judge) -> Ma
     many = 1
     while True:
         findings = judge(pattern)
-        if findings.safe:
+        if not findings.open:
             return thinned(search, given, pattern, judge, enough=ENOUGH)
         around = np.zeros(len(pattern), dtype=np.bool_)
         around[_open_cells(findings)] = True
@@ -98,7 +98,7 @@ def thinned(search: Search, given: Mask, pattern: Mask, judge: Judge, *, enough:
         fewer = pattern.copy()
         fewer[chunk] = False
         try:
-            safe = judge(fewer).safe
+            safe = not judge(fewer).open
         except KeyboardInterrupt:
             warnings.warn("Interrupted: the safe pattern so far is kept.", stacklevel=2)
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,10 @@ def test_arguments_in_the_wrong_order(table: ts.Table, what: str) -> None:
 
 @pytest.mark.parametrize("tree", [{"Total": ["a", "b", "c"]}, "r.hrc", ["a", "b"], Path("r.hrc")])
 def test_what_is_no_hierarchy_is_refused_in_words(tree: Any) -> None:
-    for make in (
-        lambda: ts.Table.from_cells(CELLS, dimensions={"r": tree}),
-        lambda: ts.tabulate(pl.DataFrame(CELLS), dimensions={"r": tree}),
-    ):
+    makers: tuple[Any, ...] = (ts.Table.from_cells, ts.tabulate)
+    for make in makers:
         with pytest.raises(InvalidOption, match=r"hierarchy of 'r' must be a Hierarchy.*\n\nHint: Hierarchy\."):
-            make()
+            make(pl.DataFrame(CELLS), dimensions={"r": tree})
 
 
 def test_codes_of_several_levels_ask_for_a_hierarchy() -> None:
@@ -125,8 +124,7 @@ def test_packages_that_a_job_needs_are_looked_for_first(
         '[source]\nfile = "cells.csv"\nkind = "cells"\ncount = "n"\n[dimensions.r]\n[response]\nvalue = "value"\n'
         '[[rules]]\nrule = "threshold"\nn = 3\n[method]\nname = "suppress"\n' + text
     )
-    there = extras.find_spec
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == package else there(name))
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == package else find_spec(name))
     monkeypatch.setattr(running, "build_problem", lambda *_: pytest.fail("the work had begun"))
     with pytest.raises(MissingExtra):
         ts.run(tmp_path / "job.toml")

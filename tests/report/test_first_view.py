@@ -41,7 +41,7 @@ def test_lines_with_withheld_cells_are_shown_where_not_all_lines_fit() -> None:
         assert np.isin(layout.view.kind[cells], HIDDEN).sum() == 4
 
 
-def test_slices_with_withheld_cells_come_first() -> None:
+def test_a_slice_with_withheld_cells_is_opened_first(tmp_path: Path) -> None:
     frame = pl.DataFrame({"a": list("xxxxyyyy"), "b": list("ppqqppqq"), "c": list("mnmnmnmn"), "value": range(10, 18)})
     table = ts.Table.from_cells(frame, dimensions=list("abc"), missing_totals="compute")
     mask = np.zeros(len(table), dtype=np.bool_)
@@ -49,8 +49,13 @@ def test_slices_with_withheld_cells_come_first() -> None:
         mask[table.index(a=a, b=b, c="n")] = True
         mask[table.index(a=a, b=b, c="m")] = True
     problem = ts.Problem(table, sensitivity=ts.Sensitivity.of(mask, 1.0))
-    layout = Layout.public(ts.Release.from_suppression(problem, mask))
-    first = Excerpt.of(layout).slices[0]
+    release = ts.Release.from_suppression(problem, mask)
+    layout = Layout.public(release)
+    shown = Excerpt.of(layout)
+    assert shown.opening > 0, "nothing is withheld among the totals"
+    first = shown.slices[shown.opening]
+    ts.report(problem, release, path=tmp_path / "r.html")
+    assert f'<option value="{shown.opening}" selected>' in (tmp_path / "r.html").read_text()
     cells = first.window.cell[first.window.cell >= 0]
     assert np.isin(layout.view.kind[cells], HIDDEN).any()
 

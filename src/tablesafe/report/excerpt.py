@@ -1,8 +1,8 @@
 """The part of a table that fits on a page or into a workbook, and what to say of the rest.
 
 Small tables are shown whole: one slice per combination of codes of the dimensions that are neither down nor across.
-Of large ones the first levels are shown, with the lines of withheld cells, which is what a reader looks for; slices
-that have any come first. The page says what is left out.
+Of large ones the first levels are shown, with the lines of withheld cells, which is what a reader looks for; a slice
+that has any is opened first. The page says what is left out.
 """
 
 from __future__ import annotations
@@ -94,6 +94,11 @@ class Slice:
         return leading
 
     @property
+    def hides(self) -> bool:
+        """Whether it shows a cell of which the value is hidden."""
+        return bool(self._hidden.any())
+
+    @property
     def _hidden(self) -> Mask:
         """Which lines of the window show a cell of which the value is hidden."""
         cell = self.window.cell
@@ -136,6 +141,11 @@ class Excerpt:
                 slices.append(Slice(each.window(rows, columns), held, _parents(each.rows, rows)))
         shown = tuple(slices) or (Slice(layout.window([], columns), {}, np.zeros(0, np.int64)),)
         return cls(shown, tuple(_notes(layout, shown, len(columns), len(every), room)))
+
+    @property
+    def opening(self) -> int:
+        """The slice to look at first: the first that shows a withheld cell."""
+        return next((i for i, each in enumerate(self.slices) if each.hides), 0)
 
     @property
     def cells(self) -> int:
@@ -203,8 +213,8 @@ def _parents(axis: Axis, rows: Integers) -> Integers:
 
 
 def _combinations(layout: Layout) -> list[dict[str, str]]:
-    """The codes that the other dimensions can be held at so that there is any cell: those with hidden values first,
-    and among them the totals.
+    """The codes that the other dimensions can be held at so that there is any cell: the totals first, then those
+    with hidden values.
 
     Of linked tables most combinations hold none, so they are read off the cells.
     """
@@ -222,7 +232,7 @@ def _combinations(layout: Layout) -> list[dict[str, str]]:
     held = np.all(
         [axis.codes[line] == layout.filters[axis.name] for axis, line in zip(axes, lines, strict=True)], axis=0
     )
-    order = np.lexsort((*lines[::-1], depth, ~held, ~hidden))
+    order = np.lexsort((*lines[::-1], depth, ~hidden, ~held))
     columns = [axis.codes[line[order]].tolist() for axis, line in zip(axes, lines, strict=True)]
     return [dict(zip(names, map(str, each), strict=True)) for each in zip(*columns, strict=True)]
 
@@ -234,7 +244,7 @@ def _notes(layout: Layout, slices: tuple[Slice, ...], columns: int, every: int, 
     if len(slices) < every:
         others = " and ".join(f"{name!r}" for name in layout.filters)
         yield (
-            f"{len(slices):,} of {every:,} slices by {others} are here, those with withheld cells and the totals "
+            f"{len(slices):,} of {every:,} slices by {others} are here, the totals and those with withheld cells "
             f"first; {every - len(slices):,} are left out. There is room for {room.slices:,} slices and about "
             f"{room.cells:,} cells."
         )

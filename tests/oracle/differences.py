@@ -56,7 +56,7 @@ class Attack:
 
     @classmethod
     def of(cls, rows: list[Row], sheets: list[Sheet], *, empty: tuple[str, ...] = ()) -> Attack:
-        """What the sheets show; combinations of codes of the dimensions `empty` without a record are possible."""
+        """What the sheets show; with `empty`, nobody knows which combinations of these dimensions have no record."""
         real = len(rows)
         codes = [sorted({str(row[d]) for row in rows}) for d in empty]
         rows = [*rows, *({**dict(zip(empty, code, strict=True)), "firm": ""} for code in product(*codes) if empty)]

@@ -2,7 +2,7 @@
 
 This file stands alone. It uses the standard library and nothing else, no solver, no floating point, and no code of the
 audit that made the certificate, so that it can be read from top to bottom and believed. Two things are beyond the
-standard library and are loaded when they are asked for: Ed25519 signatures (`cryptography`) and Parquet (`polars`).
+standard library and are loaded when they are asked for: Ed25519 signatures (`cryptography`) and Parquet (`pyarrow`).
 
 A certificate lists the cells of a table, what the release shows of each, the equations between them, and the bounds
 that an attacker knows beforehand. A *witness* is a complete table: the true one with some unknown cells changed. For
@@ -839,34 +839,33 @@ def _unguarded(code: str) -> str:
 def _parquet_table(release: Path, cells: int) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:
     """A Parquet file with columns of text and numbers, and with no metadata but the kinds of its columns."""
     try:
-        import polars as pl
+        import pyarrow
+        from pyarrow import parquet
     except ImportError:
-        raise InvalidCertificate(
-            "Reading Parquet needs polars.\n\nHint: pip install polars, or give the CSV."
-        ) from None
+        raise InvalidCertificate("Reading Parquet needs pyarrow.\n\nHint: install it, or give the CSV.") from None
     try:
-        facts = pl.read_parquet_metadata(release)
-        rows = pl.scan_parquet(release).select(pl.len()).collect().item()
-        if rows > cells:
-            raise _Foreign(f"it has {rows:,} rows, but the table has {cells:,} cells")
-        frame = pl.read_parquet(release)
-    except pl.exceptions.PolarsError as error:
-        raise OSError(0, str(error).splitlines()[0]) from error
-    for name, kind in frame.schema.items():
-        if kind not in {pl.String, pl.Int64, pl.Float64}:
-            raise _Foreign(f"its column {name!r} holds {kind}, neither text nor numbers")
-    written = io.BytesIO()
-    frame.write_parquet(written)
-    written.seek(0)
-    more = {key: text for key, text in facts.items() if pl.read_parquet_metadata(written).get(key) != text}
-    if more:
-        raise _Foreign(f"it has metadata of its own ({', '.join(map(repr, more))})")
-    texts = [frame[name].to_list() for name in frame.columns]
+        file = parquet.ParquetFile(release)
+        about, schema = file.metadata, file.schema_arrow
+        if about.num_rows > cells:
+            raise _Foreign(f"it has {about.num_rows:,} rows, but the table has {cells:,} cells")
+        if sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups)) > _read_limit():
+            raise OSError(0, f"it unpacks to more than {_read_limit():,} bytes")
+        notes = {*(about.metadata or {}), *(schema.metadata or {})} - {b"ARROW:schema"}
+        notes |= {note for each in schema for note in each.metadata or {}} - {b"PARQUET:field_id"}
+        if notes:
+            names = ", ".join(repr(note.decode("utf-8", "replace")) for note in sorted(notes))
+            raise _Foreign(f"it has metadata of its own ({names})")
+        for each in schema:
+            if str(each.type) not in {"string", "large_string", "string_view", "int64", "double"}:
+                raise _Foreign(f"its column {each.name!r} holds {each.type}, neither text nor numbers")
+        columns = [column.to_pylist() for column in file.read().columns]
+    except pyarrow.ArrowException as error:
+        raise OSError(0, "it is damaged") from error
     lines = (
         (line, ["" if entry is None else str(entry) for entry in row], "")
-        for line, row in enumerate(zip(*texts, strict=True), start=2)
+        for line, row in enumerate(zip(*columns, strict=True), start=2)
     )
-    return list(frame.columns), lines
+    return list(schema.names), lines
 
 
 WORKBOOK_PARTS = (

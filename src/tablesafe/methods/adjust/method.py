@@ -275,6 +275,12 @@ class Adjust:
         """The best answer in whole numbers; `optimal` also looks for a better whole one while there is time."""
         assert search.best is not None
         best = search.best
+        search.deadline, search.reserved = search.deadline + search.reserved, 0.0
+        if search.long and not search.deep:
+            if search.kept is None or search.cost < search.instance.price(search.kept) * (1 - TOLERANCE):
+                search.keep(search.whole_by_lattice())
+            if search.kept is not None:
+                return search.kept
         moves = means.rounded(best.way, best.change.moves, left=search.last_seconds())
         exact = self.directions == "optimal"
         if moves is None or (exact and search.instance.price(moves) > search.bound * (1 + TOLERANCE)):

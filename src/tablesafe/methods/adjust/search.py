@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 from time import monotonic
 
@@ -16,9 +17,10 @@ from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import OutOfTime
 from tablesafe.methods.adjust.blocks import Pace, Regions
 from tablesafe.methods.adjust.instance import LARGE, Instance, Way
+from tablesafe.methods.adjust.lattice import Lattice
 from tablesafe.methods.adjust.repair import NoChange, repaired
 from tablesafe.methods.adjust.start import any_change, settled
-from tablesafe.solve.adjustment import Box, Change, Directions, LeastChange
+from tablesafe.solve.adjustment import LONG, Box, Change, Directions, LeastChange
 
 TOLERANCE = 1e-6
 BLOCK = 24
@@ -57,6 +59,10 @@ class Search:
     """Hears of the cost of the best answer and the proven bound, whenever one of them is better."""
     stopped: bool = False
     """Whether the user has interrupted it."""
+    kept: Integers | None = None
+    """The best answer so far in whole numbers, where that takes long: so that no answer is worse than a start."""
+    reserved: float = 0.0
+    """Seconds set aside to make the last answer whole."""
     deep: bool = field(init=False)
     """Whether one linear program over the whole table would take too long: then only regions are solved."""
     _program: LeastChange = field(init=False, repr=False)
@@ -75,6 +81,29 @@ class Search:
     def left(self) -> float:
         """Seconds that are left."""
         return self.deadline - monotonic()
+
+    @property
+    def long(self) -> bool:
+        """Whether one linear program over the whole table takes seconds, and an integer program much longer."""
+        return self.instance.rows.shape[0] >= LONG
+
+    @cached_property
+    def lattice(self) -> Lattice | None:
+        """The whole changes of the table; None where they have no simple basis."""
+        return Lattice.of(self.instance)
+
+    def settle(self) -> None:
+        """Make the best answer whole and keep it; as much time as that took is set aside for the last one."""
+        begin = monotonic()
+        self.keep(self.whole_by_lattice())
+        self.reserved = min(1.2 * (monotonic() - begin) + 0.2, max(self.left, 0.0) / 2)
+        self.deadline -= self.reserved
+
+    def keep(self, moves: Integers | None) -> None:
+        """Keep whole moves that are better than those kept."""
+        i = self.instance
+        if moves is not None and i.holds(moves) and (self.kept is None or i.price(moves) < i.price(self.kept)):
+            self.kept = moves
 
     def last_seconds(self) -> Callable[[], float]:
         """A clock for the last steps: what is left of the time, or a little when it is up."""
@@ -296,11 +325,11 @@ class Search:
     def relax(self) -> None:
         """Prove a bound by the relaxation, and see where each target leans; of large tables the levels alone."""
         i = self.instance
+        self.bound = max(self.bound, i.price(i.base))
         if self.deep or len(i.cells) > 2 * LARGE:
-            self.bound = max(self.bound, i.price(i.base))
             return
         open = i.can_rise & i.can_fall
-        bound, lean = self._directions(open).relaxed(time_limit_s=max(self.left / 2, AT_LEAST_S))
+        bound, lean = self._directions(open).relaxed(time_limit_s=max(self.left / (3 if self.long else 2), AT_LEAST_S))
         self.bound = max(self.bound, min(bound, self.cost))
         self.tell()
         self.lean = np.where(i.can_rise, 1.0, 0.0)
@@ -325,6 +354,13 @@ class Search:
         self.bound = max(self.bound, choice.bound)
         better = i.holds(moves) and (start is None or i.price(moves) < i.price(start))
         return moves if better else start
+
+    def whole_by_lattice(self) -> Integers | None:
+        """Whole moves in the best directions by a basis of all changes: near the least, whatever the table's shape."""
+        if self.best is None or self.lattice is None:
+            return None
+        left = self.last_seconds()
+        return self.lattice.whole(self.best.way, self.best.change.moves, self._program, left=left)
 
     def whole_by_regions(self) -> Integers | None:
         """Whole moves in the best directions, box by box: not the least, but soon found."""

@@ -30,6 +30,8 @@ def first(problem: Problem, instance: Instance, directions: DirectionsName, rand
 def find(problem: Problem, search: Search, directions: DirectionsName, *, tries: int, start: Way | None = None) -> None:
     """Fill the search with the best directions that were asked for; `start` is feasible, where that is known."""
     search.offer(first(problem, search.instance, directions, search.random) if start is None else start)
+    if search.long and not search.deep:
+        search.settle()
     if directions == "random":
         for _ in range(tries - 1):
             if search.left <= 0 or search.deep:

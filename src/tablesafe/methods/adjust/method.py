@@ -221,7 +221,9 @@ class Adjust:
         )
         random = draw or np.random.default_rng(self.seed)
         alike = self.distance == "sum" and draw is None  # costs of other distances, and draws, do not compare
-        search = Search(instance, begin + share * self.time_limit_s, random, report=self.progress if alike else None)
+        search = Search(
+            instance, begin + share * self.time_limit_s, random, report=self.progress if alike else None, means=means
+        )
         moves = np.zeros(len(instance.cells), np.int64)
         if instance.targets.size:
             moves = self._moves(problem, search, means, start)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import count
 from time import monotonic
 
@@ -17,7 +16,7 @@ from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import OutOfTime
 from tablesafe.methods.adjust.blocks import Pace, Regions
 from tablesafe.methods.adjust.instance import LARGE, Instance, Way
-from tablesafe.methods.adjust.lattice import Lattice
+from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.repair import NoChange, repaired
 from tablesafe.methods.adjust.start import any_change, settled
 from tablesafe.solve.adjustment import LONG, Box, Change, Directions, LeastChange
@@ -59,6 +58,8 @@ class Search:
     """Hears of the cost of the best answer and the proven bound, whenever one of them is better."""
     stopped: bool = False
     """Whether the user has interrupted it."""
+    means: Means | None = field(default=None, repr=False)
+    """What the equations of the instance say about means, where some are kept."""
     kept: Integers | None = None
     """The best answer so far in whole numbers, where that takes long: so that no answer is worse than a start."""
     reserved: float = 0.0
@@ -86,11 +87,6 @@ class Search:
     def long(self) -> bool:
         """Whether one linear program over the whole table takes seconds, and an integer program much longer."""
         return self.instance.rows.shape[0] >= LONG
-
-    @cached_property
-    def lattice(self) -> Lattice | None:
-        """The whole changes of the table; None where they have no simple basis."""
-        return Lattice.of(self.instance)
 
     def settle(self) -> None:
         """Make the best answer whole and keep it; as much time as that took is set aside for the last one."""
@@ -357,10 +353,11 @@ class Search:
 
     def whole_by_lattice(self) -> Integers | None:
         """Whole moves in the best directions by a basis of all changes: near the least, whatever the table's shape."""
-        if self.best is None or self.lattice is None:
+        if self.best is None:
             return None
+        means = Means.none(self.instance) if self.means is None else self.means
         left = self.last_seconds()
-        return self.lattice.whole(self.best.way, self.best.change.moves, self._program, left=left)
+        return means.by_lattice(self.best.way, self.best.change.moves, left=left, program=self._program)
 
     def whole_by_regions(self) -> Integers | None:
         """Whole moves in the best directions, box by box: not the least, but soon found."""

@@ -141,17 +141,20 @@ def _descend(
     start: Integers, cell: Integers, entry: Floats, moves: Floats, lower: Floats, upper: Floats, cost: Floats,
     stiff: float,
 ) -> float:  # fmt: skip
-    """One sweep over all steps, in several lengths; what it saved."""
+    """One sweep over all steps, each doubled in length while that helps, for costs are convex; what it saved."""
     saved = 0.0
     for c in range(len(start) - 1):
         best, gain = 0.0, 0.0
-        for t in (1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 16.0, -16.0):
-            found = 0.0
-            for k in range(start[c], start[c + 1]):
-                i = cell[k]
-                found -= _worse(moves[i], moves[i] + t * entry[k], lower[i], upper[i], cost[i], stiff)
-            if found > gain + 1e-9:
-                best, gain = t, found
+        for sign in (1.0, -1.0):
+            t = sign
+            while True:
+                found = 0.0
+                for k in range(start[c], start[c + 1]):
+                    i = cell[k]
+                    found -= _worse(moves[i], moves[i] + t * entry[k], lower[i], upper[i], cost[i], stiff)
+                if found <= gain + 1e-9:
+                    break
+                best, gain, t = t, found, 2.0 * t
         if best != 0.0:
             for k in range(start[c], start[c + 1]):
                 moves[cell[k]] += best * entry[k]

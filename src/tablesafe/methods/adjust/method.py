@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -242,6 +243,8 @@ class Adjust:
                 raise SolverFailure("The answer failed our own check.\n\nHint: try other directions or another seed.")
         if self.progress is not None:
             self.progress(solution.objective, solution.bound)
+        if solution.warning and alike and self.keep is None and self.tabu is None:
+            warnings.warn(solution.warning, stacklevel=4)  # other aims may be worth any cost
         return published(problem, instance, moves, limits, method=self.name, solution=solution)
 
     def _find(self, problem: Problem, search: Search, start: Way | None) -> None:

@@ -33,7 +33,9 @@ WORTHWHILE = 1e-3
 AT_LEAST_S, LAST_S = 2.0, 5.0
 """How long a program may take when the time is up; how long it may take to make the changes whole."""
 PATIENCE, FIRST_S = 1 / 3, 10.0
-"""The share of the time that the first program over the whole table may take, or the seconds per 100,000 cells."""
+"""The share of the time that the first program over a large table may take, or the seconds per 100,000 cells."""
+LONGEST = 1.5
+"""The same for other tables: what is found without it is so much worse that a loaded machine takes longer instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +131,9 @@ class Search:
             self._begin(way)
 
     def _solve(self, way: Way, *, repair: bool) -> None:
-        least = FIRST_S * (1 + len(self.instance.cells) / 100_000)
-        seconds = self.left if self.best is not None else max(PATIENCE * self.left, least)
+        cells = len(self.instance.cells)
+        share = PATIENCE if cells > 2 * LARGE else LONGEST
+        seconds = self.left if self.best is not None else max(share * self.left, FIRST_S * (1 + cells / 100_000))
         change = self._program.solve(self.instance.box(way), seconds=seconds)
         if change is None and not repair:
             return

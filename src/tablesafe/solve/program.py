@@ -45,7 +45,9 @@ class Solution:
         """
         if not 0 < self.bound < self.objective / FAR < float("inf"):
             return ""
-        times = f"{self.objective / self.bound:,.0f} times" if self.objective < 1e6 * self.bound else "millions of times"
+        times = (
+            f"{self.objective / self.bound:,.0f} times" if self.objective < 1e6 * self.bound else "millions of times"
+        )
         return (
             f"The answer may be far from the best: it costs {self.objective:.4g}, {times} the {self.bound:.4g} that "
             f"every answer is proven to cost. Look at what it changed, raise time_limit_s, or choose another cost."

@@ -88,7 +88,7 @@ class Search:
     @property
     def long(self) -> bool:
         """Whether one linear program over the whole table takes seconds, and an integer program much longer."""
-        return self.instance.rows.shape[0] >= LONG
+        return bool(self.instance.rows.shape[0] >= LONG)
 
     def settle(self) -> None:
         """Make the best answer whole and keep it; as much time as that took is set aside for the last one."""

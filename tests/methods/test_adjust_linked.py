@@ -1,4 +1,4 @@
-"""Linked and hierarchical tables: the first answer is good whatever the solver does, and whole whatever its fractions."""
+"""Linked tables: the first answer is good whatever the solver does, and whole whatever its fractions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def started(problem: Problem, instance: Instance) -> Search:
 def test_a_first_program_that_runs_out_of_time_does_not_lead_to_any_vertex(
     cost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until 2026 the search then began where only feasibility counts: thousands of times as dear, and never recovered."""
+    """The search once began where only feasibility counts: thousands of times as dear, and it never recovered."""
     problem = linked(1)
     instance = instance_of(problem, cost)
     least = started(problem, instance).cost

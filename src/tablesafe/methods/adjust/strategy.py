@@ -49,12 +49,11 @@ def _improve(search: Search, directions: DirectionsName) -> None:
     """Flip, free blocks, and, for `optimal`, let one program over all directions take it from there."""
     instance, targets, optimal = search.instance, len(search.instance.targets), directions == "optimal"
     assert search.lean is not None
-    if search.long:  # a program over all cells takes seconds even for one direction: region after region saves more
-        search.offer(leaning(instance, search.lean), repair=False)
-        search.regions()
     for way in (leaning(instance, search.lean), uniform(instance, 1), uniform(instance, -1)):
         if search.left > 0:
             search.offer(way, repair=False)
+    if search.long:  # a program over all cells takes seconds even for one direction: region after region saves more
+        search.regions()
     share = 1.0 if not optimal else 0.2 if targets <= FEW else 0.6
     deadline, search.deadline = search.deadline, monotonic() + search.left * share
     if directions != "blocks":

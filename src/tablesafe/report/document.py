@@ -21,7 +21,8 @@ Every document has these keys; those marked * are null, empty or left out in the
     attacks*          headline, attacks [{name, disclosed, sensitive, share, median_error, median_variation, seconds,
                       note}], danger [{cell, value, guess, attack, disclosed_by, attacks, exactly}], chance
     changes*          measures {name: number}, distribution [{percent, cells}], sizes, statistics
-    method            name, what, additive, solved* {status, objective, bound, gap, seconds}, seconds* {stage: number}
+    method            name, what, additive, solved* {status, objective, bound, gap, seconds, warning}, seconds* {stage:
+                      number}
     reproduce         command, job*, remark (what could not be written beside it), versions {name: version}
 """
 

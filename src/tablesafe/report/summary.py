@@ -97,6 +97,8 @@ class Solved:
     gap: float | None
     """None when no bound is proven."""
     seconds: float
+    warning: str = ""
+    """What must be said about an answer far from its bound."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -238,6 +240,7 @@ def _solved(release: Release) -> Solved | None:
         float(found.bound) if proven else None,
         float(found.gap) if proven else None,
         float(found.seconds),
+        found.warning,
     )
 
 

@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed-dev
 DEMO_STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo serve test check audit format benchmark docs papers pictures site clean peers
+.PHONY: demo serve test quick soak check audit format benchmark docs papers pictures site clean peers
 
 demo: $(DEMO_STAMP)
 	$(BIN)/tablesafe demo --output demo-output
@@ -19,6 +19,15 @@ serve: $(DEMO_STAMP)
 
 test: $(STAMP) java chromium
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+# Under a minute on two cores: all but what tests/slow.txt names; solvers are in it.
+quick: $(STAMP)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --quick
+
+# Every property on TIMES as many new examples: for an idle machine, after changes that matter.
+TIMES ?= 50
+soak: $(STAMP)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --times $(TIMES)
 
 check: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks docs

@@ -44,6 +44,7 @@ suite(
             Entry("suppress", "bench/2d_20", every("suppress"), seconds=2),
             Entry("adjust", "values_2d_1k", every("adjust"), seconds=3),
             Entry("adjust reference", "jj/targus", every("adjust reference"), seconds=3),
+            Entry("adjust percent", "jj/targus", every("adjust percent"), seconds=3),
             Entry("adjust paper", "dandekar_10x6x4", every("adjust paper")),
             Entry("adjust statistics", "cox_kelly_4x9", every("adjust statistics")),
             Entry("tabu steps", "cox_kelly_4x9", every("tabu steps")),
@@ -156,6 +157,7 @@ suite(
         "the instances of the literature with their reference figures, the papers, and large tables",
         (
             *(Entry("adjust reference", f"jj/{n}", every("adjust reference"), 60, 300) for n in JJ),
+            *(Entry("adjust percent", f"jj/{n}", every("adjust percent"), 60, 300) for n in ("two5in6", "nine5d")),
             Entry("adjust paper", "dandekar_10x6x4", every("adjust paper"), 60, 300),
             Entry("adjust statistics", "cox_kelly_4x9", every("adjust statistics"), 60, 300),
             *(Entry("tabu steps", n, every("tabu steps"), 60, 300) for n in ("cox_kelly_4x9", "jj/hier13")),

@@ -11,6 +11,7 @@ CONTENTS: dict[str, list[str]] = {
         "how-to/holdings-and-weights",
         "how-to/last-period",
         "how-to/counts",
+        "how-to/counted-already",
         "how-to/intervals",
         "how-to/adjust",
         "how-to/change-records",

@@ -8,19 +8,66 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import settings
+from hypothesis import core, is_hypothesis_test, settings
 
+from seeds import VARIABLE, session_seed
+from slow import TESTS, slow_names
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.problem import Problem
 from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.table import Table
 
-settings.register_profile(  # these machines are noisy: no test asserts a time; what lands is judged on equal examples
-    "tablesafe", deadline=None, derandomize=bool(os.environ.get("CI"))
+settings.register_profile(  # no test asserts a time: machines are noisy; examples are new in each run, in CI too
+    "tablesafe", deadline=None, derandomize=False, print_blob=True
 )
 settings.load_profile("tablesafe")
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = TESTS.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let hypothesis follow the seed of the session, unless --hypothesis-seed asks for another."""
+    if config.getoption("--hypothesis-seed", None) is None:
+        core.global_force_seed = session_seed()  # type: ignore[assignment]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick", action="store_true", help="leave out what tests/slow.txt names, and draw a tenth of the examples"
+    )
+    parser.addoption("--times", type=int, default=0, help="property tests only, with so many times as many examples")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is slow; leave it out of a quick run, which looks at fewer examples; look at more where asked to."""
+    slow = slow_names()
+    for item in items:
+        path = item.path.relative_to(TESTS) if item.path.is_relative_to(TESTS) else item.path
+        names = {path.as_posix(), *(folder.as_posix() for folder in path.parents)}
+        if slow & (names | {f"{path.as_posix()}::{item.name.partition('[')[0]}"}):
+            item.add_marker(pytest.mark.slow)
+    quick, times = config.getoption("--quick"), config.getoption("--times")
+    if not quick and not times:
+        return
+    drawing = {id(test): test for item in items if is_hypothesis_test(test := getattr(item, "obj", None))}
+    for test in drawing.values():
+        given = test._hypothesis_internal_use_settings
+        number = given.max_examples * times if times else max(3, given.max_examples // 10)
+        test._hypothesis_internal_use_settings = settings(given, max_examples=number)
+    out = {id(item) for item in items if quick and item.get_closest_marker("slow")}
+    out |= {id(item) for item in items if times and id(getattr(item, "obj", None)) not in drawing}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) in out])
+    items[:] = [item for item in items if id(item) not in out]
+
+
+def pytest_report_header() -> str:
+    return f"seed: {session_seed()} ({VARIABLE}={session_seed()} repeats this run)"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell the seed again below the failures, where people look, and where a quiet run has no header."""
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.write_line(f"{VARIABLE}={session_seed()} repeats this run.")
 
 
 @pytest.fixture(scope="session")

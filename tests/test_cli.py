@@ -323,6 +323,34 @@ def test_init_writes_a_job_that_runs(tablesafe: Run, tmp_path: Path) -> None:
     assert "--overwrite" in again.err
 
 
+MESSY = "firm;region;nace;turnover\n" + "".join(
+    f"f{i};{'' if i in {7, 8, 9, 710, 711} else ('N1', 'N2', 'S1')[i % 3]};{1011 + i % 70};"
+    f"{'' if i == 11 else -3.5 if i == 20 else 10 + i % 17}\n"
+    for i in range(1470)
+)
+
+
+def test_init_takes_data_as_they_are(tablesafe: Run, tmp_path: Path) -> None:
+    """Hierarchies beside the data, codes that look like numbers, gaps, and losses: no question stays open."""
+    (tmp_path / "messy.csv").write_text(MESSY)
+    (tmp_path / "region.hrc").write_text("N\n@N1\n@N2\nS\n@S1\n@S2\n")
+    codes = [str(1011 + i) for i in range(70)]
+    groups = dict.fromkeys(code[:3] for code in codes)
+    lines = [f"{group}\n" + "".join(f"@{code}\n" for code in codes if code[:3] == group) for group in groups]
+    (tmp_path / "nace.hrc").write_text("".join(lines))
+    outcome = tablesafe("init", tmp_path / "messy.csv", "-o", tmp_path / "job.toml")
+    assert outcome.code == 0, outcome.err
+    assert "5 records have no 'region': they count under the code 'missing'" in outcome.out
+    assert "1 record has no 'turnover': it is left out" in outcome.out
+    assert "1 record has a negative 'turnover'" in outcome.out
+    text = (tmp_path / "job.toml").read_text()
+    assert 'hierarchy = "region.hrc"' in text
+    assert 'hierarchy = "nace.hrc"' in text
+    done = tablesafe("run", tmp_path / "job.toml")
+    assert done.code == 0, done.out + done.err
+    assert done.out.count("SAFE") == 1
+
+
 def test_init_sees_finished_cells_counts_and_levels(tablesafe: Run, tmp_path: Path) -> None:
     (tmp_path / "cells.csv").write_text(GOOD_CELLS)
     assert tablesafe("init", tmp_path / "cells.csv", "-o", tmp_path / "a.toml").code == 0
@@ -552,7 +580,7 @@ def test_the_demo_is_safe_and_says_where_its_files_are(
 ) -> None:
     folder = tmp_path / "demo"
     copy_demo(folder)
-    quick = (folder / "job.toml").read_text().replace("time_limit_s = 20", "time_limit_s = 3")
+    quick = (folder / "job.toml").read_text().replace("time_limit_s = 20", "time_limit_s = 1")
     (folder / "job.toml").write_text(quick)  # what is there already is not overwritten
     outcome = tablesafe("demo", "-o", folder)
     assert outcome.code == 0, outcome.out + outcome.err

@@ -11,8 +11,9 @@ import tablesafe
 
 SOURCE = Path(tablesafe.__file__).parent
 LAYERS = [
-    "errors", "display", "moves", "scratch", "frozen", "untrusted", "files", "hierarchy", "equations", "table",
-    "linking", "tabulate", "rules", "problem", "mechanism", "solve", "release", "posterior", "audit", "verify",
+    "errors", "display", "moves", "scratch", "frozen", "untrusted", "files", "signing", "hierarchy", "totals",
+    "equations", "solve", "table", "cube", "linking", "tabulate", "rules", "problem", "mechanism", "release",
+    "statuses", "posterior", "audit", "verify",
     "attack", "methods", "loss", "quality", "io", "report", "job", "pipeline", "web", "cli",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}

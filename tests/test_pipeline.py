@@ -20,11 +20,12 @@ from tablesafe.job.model import Dimension, Output, ProblemOptions, Response, Run
 from tablesafe.linking import RESPONSE
 from tablesafe.methods import METHODS, Pattern, PublishAll, Suppress, Withhold, protect
 from tablesafe.pipeline import Result, build_problem, build_table, run
-from tablesafe.pipeline.columns import contributors_needed, extra_columns
+from tablesafe.pipeline.columns import extra_columns
 from tablesafe.pipeline.outputs import together
 from tablesafe.release import Status
 from tablesafe.report.progress import Event
 from tablesafe.rules import AnyOf, Dominance, Levels, Manual, PPercent, Threshold
+from tablesafe.rules.needs import contributors_needed
 from tablesafe.verify import verify
 
 CELLS = """\
@@ -470,6 +471,58 @@ def test_statuses_of_the_source_and_of_an_apriori_file(folder: Path) -> None:
     informed = build_problem(replace(job, problem=ProblemOptions(apriori="known.hst", manual_range=50.0)))
     assert [informed.table.describe(int(i)) for i in informed.sensitive] == ["(region=S)"]
     assert informed.sensitivity.upper[informed.sensitive].tolist() == [20.0]
+
+
+SDMX = ["F", "F", "F", "F", "A", "F", "F", "F", "D"]
+
+
+def with_statuses(folder: Path, statuses: list[str], name: str = "what") -> None:
+    frame = pl.read_csv(folder / "cells.csv").with_columns(pl.Series(name, statuses))
+    frame.write_csv(folder / "cells.csv")
+
+
+def test_the_status_column_of_a_job_has_one_vocabulary(folder: Path) -> None:
+    with_statuses(folder, SDMX)
+    source = Source(file="cells.csv", kind="cells", status="what")
+    with pytest.raises(InvalidFile, match=r"(?s)'what' of cells.csv can be read in more than one.*scheme = in a job"):
+        build_problem(job_in(folder, source=source, rules=()))
+    problem = build_problem(job_in(folder, source=replace(source, scheme="sdmx-conf"), rules=()))
+    assert np.flatnonzero(problem.sensitivity.mask).tolist() == [4]
+    assert np.flatnonzero(problem.suppressed).tolist() == [8]
+    with_statuses(folder, SDMX, "CONF_STATUS")
+    named = build_problem(job_in(folder, source=replace(source, status="CONF_STATUS"), rules=()))
+    assert (named.sensitivity.mask == problem.sensitivity.mask).all()
+
+
+def test_a_status_takes_away_nothing_that_a_rule_found(folder: Path) -> None:
+    """Cells of two contributors that somebody calls free stay sensitive; who wants to publish them says so."""
+    with_statuses(folder, ["F"] * 9)
+    source = Source(file="cells.csv", kind="cells", count="n", status="what", scheme="sdmx-conf")
+    problem = build_problem(job_in(folder, source=source))
+    assert np.flatnonzero(problem.sensitivity.mask).tolist() == [4, 8]
+    waived = ProblemOptions(waived=({"region": "N", "size": "small"}, {"region": "S", "size": "large"}))
+    assert not build_problem(job_in(folder, source=source, problem=waived)).sensitivity.mask.any()
+
+
+def test_statuses_that_call_nothing_sensitive_prove_nothing(folder: Path) -> None:
+    """A pattern of other people's, with no rule beside it: there is nothing to protect, and it would be called safe."""
+    with_statuses(folder, ["published"] * 4 + ["confidential"] + ["published"] * 4)
+    source = Source(file="cells.csv", kind="cells", status="what")
+    with pytest.raises(InvalidProblem, match=r"(?s)call none sensitive.*add \[\[rules\]\]"):
+        build_problem(job_in(folder, source=source, rules=()))
+    assert build_problem(job_in(folder, source=replace(source, count="n"))).sensitivity.mask.any()
+
+
+def test_a_pattern_of_a_job_has_one_vocabulary(folder: Path) -> None:
+    cells = pl.read_csv(folder / "cells.csv").select("region", "size").with_columns(status=pl.Series(SDMX))
+    cells.write_csv(folder / "pattern.csv")
+    with pytest.raises(InvalidFile, match="more than one way"):
+        run(job_in(folder, method=Pattern(file="pattern.csv")))
+    result = run(job_in(folder, method=Pattern(file="pattern.csv", scheme="sdmx-conf")))
+    assert np.flatnonzero(result.release.suppressed).tolist() == [4, 8]
+    assert not result.safe
+    result = run(job_in(folder, method=Suppress(keep="pattern.csv", scheme="sdmx-conf", time_limit_s=2)))
+    assert result.safe
 
 
 def test_columns_and_contributors_that_rules_need() -> None:

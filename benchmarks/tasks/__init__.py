@@ -9,7 +9,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "flag": ("flag",),
     "audit": ("audit",),
     "suppress": ("suppress",),
-    "adjust": ("adjust", "adjust reference", "adjust paper"),
+    "adjust": ("adjust", "adjust reference", "adjust percent", "adjust paper"),
     "statistics": ("adjust statistics", "tabu steps"),
     "round": ("round",),
     "small_counts": ("small counts",),

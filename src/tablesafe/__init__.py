@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from tablesafe.methods.microdata.measures import chances, distances
     from tablesafe.methods.redesign import Proposals, Step, redesign
     from tablesafe.methods.suppress.stability import stability
-    from tablesafe.methods.views import SuppressViews, ViewBounds, view_bounds, views
+    from tablesafe.methods.views import SuppressViews, ViewBounds, view_big_m, view_bounds, views
     from tablesafe.pipeline import run
     from tablesafe.pipeline.export import export_tauargus
     from tablesafe.posterior import Posterior, posterior
@@ -145,7 +145,7 @@ _HOMES = {
     "tablesafe.methods.microdata.measures": ("chances", "distances"),
     "tablesafe.methods.redesign": ("Proposals", "Step", "redesign"),
     "tablesafe.methods.suppress.stability": ("stability",),
-    "tablesafe.methods.views": ("SuppressViews", "ViewBounds", "view_bounds", "views"),
+    "tablesafe.methods.views": ("SuppressViews", "ViewBounds", "view_big_m", "view_bounds", "views"),
     "tablesafe.methods.adjust.measures": ("statistics",),
     "tablesafe.methods.adjust.publish": ("guessed",),
     "tablesafe.methods.adjust.relaxed": ("Relaxed",),
@@ -279,6 +279,7 @@ __all__ = [
     "trial_p",
     "trial_p_by_method",
     "verify",
+    "view_big_m",
     "view_bounds",
     "views",
     "waive",

@@ -13,8 +13,9 @@ import itertools
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.display import shown
-from tablesafe.errors import InvalidHierarchy
+from tablesafe.errors import InvalidHierarchy, InvalidOption
 from tablesafe.files import Source, did_you_mean, read_source, read_text, write_text
 
 TOTAL = "Total"
@@ -510,6 +511,20 @@ class Hierarchy:
         name = self.name if self.name == other.name else f"{self.name} and {other.name}"
         return Hierarchy._build(codes, equations, labels={**other.labels, **self.labels}, name=name)
 
+    def with_part(self, code: str) -> Hierarchy:
+        """The hierarchy with one more leaf, right below the grand total."""
+        if self.total is None:
+            raise InvalidHierarchy(
+                f"{self.name} has no single total that {code!r} could be a part of.\n\nHint: add {code!r} to it."
+            )
+        equations = [
+            replace(e, parts=(*e.parts, code), signs=(*e.signs, 1)) if e.total == self.total else e
+            for e in self.as_equations()
+        ]
+        equations += [Equation(known, (alias,), (1,), self.name) for alias, known in self.aliases.items()]
+        codes = [*self.codes, *self.aliases, code]
+        return Hierarchy._build(codes, equations, labels=self.labels, name=self.name)
+
     def keep(self, codes: Iterable[str], *, name: str | None = None) -> Hierarchy:
         """The hierarchy cut down to some codes: equations all of whose members remain."""
         wanted = {self.codes[self.position(code)] for code in codes}
@@ -566,6 +581,23 @@ def _hrc_lines(path: Path, indent: str) -> list[tuple[int, int, str]]:
         if code.strip():
             lines.append((line, depth, code))
     return lines
+
+
+def require_hierarchies(dimensions: Any) -> None:
+    """Refuse what is no hierarchy where one belongs, and say how to make one of it."""
+    if isinstance(dimensions, str):
+        raise InvalidOption(f"dimensions must name columns, got {dimensions!r}.\n\nHint: dimensions=[{dimensions!r}]")
+    for name, given in dimensions.items() if isinstance(dimensions, Mapping) else ():
+        if given is None or isinstance(given, Hierarchy):
+            continue
+        how = "Hierarchy.flat(codes, total='Total'), or None for one total over all codes"
+        if isinstance(given, Mapping):
+            how = "Hierarchy.from_equations(…) of a mapping from totals to their parts, or Hierarchy.from_pairs(…)"
+        elif isinstance(given, str | PathLike):
+            how = f"Hierarchy.from_hrc({str(given)!r}), or Hierarchy.from_levels(…) and from_pairs(…) for a table"
+        raise InvalidOption(
+            f"The hierarchy of {name!r} must be a Hierarchy or None, got a {type(given).__name__}.\n\nHint: {how}"
+        )
 
 
 def parse_equations(equations: str | Iterable[str] | Mapping[str, Sequence[str]], name: str) -> list[Equation]:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import combinations
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tablesafe.cube import RESPONSE, TIE, tied
 from tablesafe.equations import Integers, Mask, ProductEquations, cell_keys, distinct_rows, product_equations
 from tablesafe.errors import InvalidTable
 from tablesafe.hierarchy import Hierarchy, parse_equations
 from tablesafe.table import Contributors, Table
+from tablesafe.totals import CERTAIN
 
-RESPONSE = "response"
-"""The dimension that tells several response variables of one table apart."""
+__all__ = ["RESPONSE", "joined_as_they_are", "link"]
+
+MOST_RESPONSES = 8
+"""Response variables among which sums that nobody told of are looked for."""
 
 
 def link(
-    tables: Sequence[Table], *, equations: str | Iterable[str] | Mapping[str, Sequence[str]] | None = None
+    tables: Sequence[Table],
+    *,
+    equations: str | Iterable[str] | Mapping[str, Sequence[str]] | None = None,
+    cube: Literal["tie", "ignore"] = "tie",
 ) -> Table:
     """Join tables into one: cells that several of them show are one cell.
 
@@ -28,11 +37,22 @@ def link(
     variables get a further dimension, `response`; `equations` such as `"total = domestic + export"` tie them together.
     Equations that only the joined hierarchies imply (a region of one table as the sum of districts of another) hold
     for an attacker too, so they are added.
+
+    Tables of the same records are margins of one cross-classification. Where its cells matter although no table shows
+    them, they are added as unseen cells (see `Table.unseen`); with `cube="ignore"` they are not, and the audit says so.
     """
     if not tables:
         raise InvalidTable("There is no table to link.")
     if all(table.names is not None for table in tables):
         return _link_named(tables)
+    joined = joined_as_they_are([_shown(table) for table in tables] if cube == TIE else tables, equations)
+    return tied(joined, cube=cube)
+
+
+def joined_as_they_are(
+    tables: Sequence[Table], equations: str | Iterable[str] | Mapping[str, Sequence[str]] | None = None
+) -> Table:
+    """Join tables into one with the unseen cells that they have, and no others."""
     if any(table.names is not None for table in tables):
         raise InvalidTable("Tables with dimensions and tables with named cells cannot be linked.")
     dimensions = _joint_dimensions(tables, equations)
@@ -45,6 +65,7 @@ def link(
     rank[order] = np.arange(len(order))
     cell_of = rank[inverse]
     where = first[order]
+    unseen, where, cell_of = _unseen_last(tables, where, cell_of)
     integers = np.concatenate([_scaled(table, decimals) for table in tables])
     joined = Table(
         integers[where],
@@ -64,6 +85,10 @@ def link(
             if (column := _joint_column([table.columns.get(name) for table in tables], where)) is not None
         },
         exact=all(table.exact for table in tables),
+        signed=_joint_signs(tables, cell_of, len(where)),
+        unseen=unseen,
+        judged=unseen is not None and all(table.judged for table in tables if table.unseen is not None),
+        apart=tuple(dict.fromkeys(each for table in tables for each in table.apart)),
     )
     _refuse_disagreement(joined, integers, cell_of, tables)
     own, own_totals = _stacked_equations(tables, cell_of, len(where))
@@ -75,7 +100,41 @@ def link(
     table = replace(joined, equations=matrix[keep], totals=totals[keep])
     if equations is not None:
         _require_response_equations(table, dimensions, holds, implied)
+    elif RESPONSE in dimensions:
+        _tell_of_sums_between_responses(table)
     return table._balanced(0.0, "the linked tables")
+
+
+def _shown(table: Table) -> Table:
+    """The table without unseen cells: which ones matter depends on all linked tables."""
+    if table.unseen is None:
+        return replace(table, apart=())
+    n = table.seen
+    inner = np.diff(table.equations.tocsc()[:, n:].tocsr().indptr) > 0
+    kept = table.contributors
+    return replace(
+        table, integers=table.integers[:n], codes=table.codes[:n], equations=table.equations[~inner][:, :n],
+        totals=table.totals[~inner], count=None if table.count is None else table.count[:n],
+        holdings=None if table.holdings is None else table.holdings[:n],
+        contributors=None if kept is None else kept.take(np.arange(n)),
+        structural_zero=None if table.structural_zero is None else table.structural_zero[:n],
+        columns={name: column[:n] for name, column in table.columns.items()}, unseen=None, judged=False, apart=(),
+    )  # fmt: skip
+
+
+def _unseen_last(
+    tables: Sequence[Table], where: NDArray[np.intp], cell_of: Integers
+) -> tuple[Mask | None, NDArray[np.intp], Integers]:
+    """Which joint cells no table shows, and the joint cells renumbered so that these come last."""
+    if all(table.unseen is None for table in tables):
+        return None, where, cell_of
+    each = [np.zeros(len(table), np.bool_) if table.unseen is None else table.unseen for table in tables]
+    unseen = np.ones(len(where), dtype=np.bool_)
+    unseen[cell_of[~np.concatenate(each)]] = False
+    order = np.argsort(unseen, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return unseen[order], where[order], rank[cell_of]
 
 
 def _joint_dimensions(
@@ -127,6 +186,22 @@ def _joint_column(columns: Sequence[NDArray[Any] | None], where: NDArray[np.intp
     if any(column is None for column in columns):
         return None
     return np.concatenate([column for column in columns if column is not None])[where]
+
+
+def _joint_signs(tables: Sequence[Table], cell_of: Integers, n: int) -> Mask | None:
+    """Cells whose contributions may be negative in one of the tables; None where none says more than its own values.
+
+    Tables of one variable tell about each other: what has negative contributions in one has them in all.
+    """
+    responses = np.repeat([table.response for table in tables], [len(table) for table in tables])
+    seen = np.concatenate([table.may_be_negative for table in tables])
+    said = {t.response for t in tables if t.signed is not None}
+    signed = np.zeros(n, dtype=np.bool_)
+    for response in np.unique(responses):
+        of = responses == response
+        signed[cell_of[of]] |= bool(seen[of].any())
+    several = len(np.unique(responses)) > 1
+    return signed if said or several or bool(seen.any()) else None
 
 
 def _joint_contributors(tables: Sequence[Table], where: NDArray[np.intp]) -> Contributors | None:
@@ -194,6 +269,31 @@ def _require_response_equations(
         raise InvalidTable(whole._not_additive(wrong, residual, "the linked tables"))
 
 
+def _tell_of_sums_between_responses(table: Table) -> None:
+    """Warn of a response that is the sum of others in every cell: readers see it, and the audit was not told."""
+    at = list(table.dimensions).index(RESPONSE)
+    responses = table.dimensions[RESPONSE].codes
+    if not 3 <= len(responses) <= MOST_RESPONSES:
+        return
+    rest = np.delete(table.codes, at, axis=1)
+    keys = cell_keys(rest, [len(tree) for name, tree in table.dimensions.items() if name != RESPONSE])
+    _, place = np.unique(keys, return_inverse=True)
+    values = np.zeros((len(responses), int(place.max(initial=-1)) + 1), dtype=np.int64)
+    values[table.codes[:, at], place] = table.integers
+    for total in range(len(responses)):
+        others = [i for i in range(len(responses)) if i != total and values[i].any()]
+        for parts in (p for size in range(2, len(others) + 1) for p in combinations(others, size)):
+            sure = np.log2(1.0 + np.abs(values[total])).sum() >= CERTAIN
+            if sure and bool((values[list(parts)].sum(axis=0) == values[total]).all()):
+                equation = f"{responses[total]} = {' + '.join(responses[part] for part in parts)}"
+                warnings.warn(
+                    f"In every cell {equation}, but no equation says so: whoever sees the tables can subtract, and the "
+                    f"audit does not.\n\nHint: equations=[{equation!r}]",
+                    stacklevel=3,
+                )
+                return
+
+
 def _link_named(tables: Sequence[Table]) -> Table:
     decimals = max(table.decimals for table in tables)
     names = np.concatenate([np.asarray(table.names, dtype=object) for table in tables])
@@ -208,6 +308,7 @@ def _link_named(tables: Sequence[Table]) -> Table:
         integers[where], decimals, own[keep], totals[keep], names=names[where],
         codes=np.zeros((len(position), 0), np.int32), response=tables[0].response,
         count=_joint_column([table.count for table in tables], where),
+        signed=_joint_signs(tables, cell_of, len(position)),
     )  # fmt: skip
     _refuse_disagreement(joined, integers, cell_of, tables)
     return joined._balanced(0.0, "the linked tables")

@@ -13,7 +13,7 @@ from tablesafe.display import shown
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidRelease
 from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
+from tablesafe.release import Release, Status, require_problem_and_release
 
 STEPS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Percent of change that the distribution is cut at."""
@@ -183,6 +183,7 @@ class Loss:
 
 def loss(problem: Problem, release: Release) -> Loss:
     """Say what the protection cost: cells and value withheld, cells and quantity changed, by level."""
+    require_problem_and_release("loss", problem, release)
     if len(release.values) != len(problem.table):
         raise InvalidRelease(f"The release has {len(release.values):,} cells, the table {len(problem.table):,}.")
     return Loss(problem, release)

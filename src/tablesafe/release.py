@@ -105,10 +105,10 @@ class Release:
         will say so.
         """
         table = problem.table
-        mask = np.asarray(mask)
+        mask = table.whole_mask(np.asarray(mask))
         if mask.shape != (len(table),) or mask.dtype != np.bool_:
             raise InvalidRelease(
-                f"A pattern is one boolean per cell ({len(table):,}); got {mask.dtype} of shape {mask.shape}."
+                f"A pattern is one boolean per cell ({table.seen:,}); got {mask.dtype} of shape {mask.shape}."
             )
         clash = np.flatnonzero(mask & problem.frozen)
         if clash.size:
@@ -151,9 +151,8 @@ class Release:
         word = np.where(self.suppressed, "confidential", "published")
         columns[self.status_heading] = pl.Series(word, dtype=pl.String)
         if intervals or self.intervals is not None:
-            shown = self.announced(intervals=intervals)
-            columns["from"] = self._shown(_rounded(np.where(shown, self.lower, np.nan)))
-            columns["to"] = self._shown(_rounded(np.where(shown, self.upper, np.nan)))
+            lower, upper = self.announced_bounds(intervals=intervals)
+            columns["from"], columns["to"] = self._shown(lower), self._shown(upper)
         return pl.DataFrame(columns).filter(pl.Series(self.status != Status.BY_DESIGN))
 
     def announced(self, *, intervals: bool) -> Mask:
@@ -167,6 +166,11 @@ class Release:
                 "Hint: publish without intervals, or give the problem one lower and one upper bound for all cells."
             )
         return ~self.suppressed & intervals
+
+    def announced_bounds(self, *, intervals: bool) -> tuple[Floats, Floats]:
+        """The ends of the intervals that readers are told, as they are written; NaN where they are told none."""
+        shown = self.announced(intervals=intervals)
+        return _rounded(np.where(shown, self.lower, np.nan)), _rounded(np.where(shown, self.upper, np.nan))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """What may be published, for whatever reads Arrow: `pd.DataFrame.from_arrow(release)`."""
@@ -186,3 +190,18 @@ def _rounded(bounds: Floats) -> Floats:
     scale = 10.0 ** (BOUND_DIGITS - np.ceil(np.log10(np.maximum(sizes, 1.0))))
     rough = np.isfinite(bounds) & (bounds != np.rint(bounds))
     return np.where(rough, np.rint(np.where(rough, bounds, 0.0) * scale) / scale, bounds)
+
+
+def require_problem_and_release(what: str, problem: object, release: object) -> None:
+    """Refuse arguments in the wrong order or of the wrong kind before anything is asked of them."""
+    if isinstance(problem, Release) and isinstance(release, Problem):
+        raise InvalidOption(f"{what} takes the problem first.\n\nHint: {what}(problem, release)")
+    for given, kind, hint in (
+        (problem, Problem, "ts.Problem(table, rules=[…])"),
+        (release, Release, "ts.protect(problem, method), or ts.Release.from_suppression(problem, mask)"),
+    ):
+        if not isinstance(given, kind):
+            raise InvalidOption(
+                f"{what} takes a problem and a release; got a {type(given).__name__} for the {kind.__name__.lower()}."
+                f"\n\nHint: {hint}"
+            )

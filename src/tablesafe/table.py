@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, get_args
 
 import numpy as np
 import polars as pl
@@ -20,9 +20,19 @@ from scipy import sparse
 
 from tablesafe.display import shown
 from tablesafe.equations import Floats, Integers, Mask, cell_keys, product_equations, roll_up, to_integers
-from tablesafe.errors import InvalidTable
+from tablesafe.errors import InvalidOption, InvalidTable
 from tablesafe.files import LARGEST_EXACT, Source, read_source
-from tablesafe.hierarchy import TOTAL, Hierarchy, parse_equations
+from tablesafe.hierarchy import TOTAL, Hierarchy, parse_equations, require_hierarchies
+from tablesafe.totals import Shown, flat_dimension
+
+MISSING_TOTALS = ("error", "compute", "none")
+SEVERAL_LEVELS = 1.2
+"""How many times a total its parts must be before they seem to be of several levels, and not just a little off."""
+SHOWN_ALONE = 5
+"""How many of the cells that are part of no sum are named."""
+
+Negative = Literal["auto", "possible", "never"]
+"""Whether contributions may be negative: as the data show, whatever they show, or by nature not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +66,22 @@ class Contributors:
             None if self.weighted is None else np.where(there, self.weighted[cells], 0.0),
             self.names,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Linked tables of the same records whose common unseen cells are not looked at, and why."""
+
+    tables: tuple[str, ...]
+    why: Literal["ignored", "size", "irregular"]
+
+    def __str__(self) -> str:
+        reason = {
+            "ignored": 'the user chose cube = "ignore"',
+            "size": "the cross-classification that joins them is too large",
+            "irregular": "they break their codes down in ways that do not fit together",
+        }[self.why]
+        return f"{', '.join(self.tables)}: each looked at by its own cells only, because {reason}."
 
 
 class Origin(Protocol):
@@ -104,8 +130,16 @@ class Table:
     """Further columns by name: shadow and cost variables, standard errors, request flags."""
     exact: bool = True
     """False when the values as given had too many decimals and were rounded to `decimals`."""
+    unseen: Mask | None = field(default=None, repr=False)
+    """Cells that no table shows, always the last ones: the cross-classification of which linked tables are margins."""
+    judged: bool = False
+    """Whether it is known who contributes to the unseen cells, so that rules can be applied to them."""
+    apart: tuple[Apart, ...] = ()
+    """Tables that were not examined together."""
     origin: Origin | None = field(default=None, repr=False)
     """How the table was made from records, when it was. It does not travel with a table to other processes."""
+    signed: Mask | None = field(default=None, repr=False)
+    """Cells whose contributions may be negative, where that is known: from the records, or because somebody said so."""
 
     # -- how to build one ------------------------------------------------------------------------------------------
 
@@ -122,27 +156,37 @@ class Table:
         identity: Sequence[str] = (),
         structural_zero: str | None = None,
         columns: Sequence[str] = (),
-        missing_totals: Literal["error", "compute", "ignore"] = "error",
-        total: str = TOTAL,
+        missing_totals: Literal["error", "compute", "none"] = "error",
+        total: str | Mapping[str, str] = TOTAL,
         tolerance: float = 0.0,
         response: str | None = None,
+        negative: Negative = "auto",
     ) -> Self:
         """Build a table from one row per cell: a CSV or Parquet file, or a pandas, polars or Arrow frame.
 
-        A dimension without a hierarchy is flat: all its codes add up to `total`. Rows that are absent are empty cells.
-        `missing_totals="compute"` adds totals that are absent; `"ignore"` leaves out equations without a total. Totals
-        off by no more than `tolerance` are replaced by the sum of their parts. `largest` names the columns with the
-        largest contributions, `identity` those with their contributors.
+        A dimension without a hierarchy is flat: all its codes add up to `total`, which may be given by dimension; one
+        that is called like a total, and is one everywhere, is found. Rows that are absent are empty cells. Totals that
+        are absent are an error; `missing_totals="compute"` adds them up, counts included (a respondent in two cells is
+        then counted twice); `"none"` says that no sum of these cells is published anywhere, and every verdict repeats
+        it. Totals off by no more than `tolerance` are replaced by the sum of their parts. `largest` names the columns
+        with the largest contributions, `identity` those with their contributors. `negative` says whether contributions
+        may be negative: `"auto"` goes by the values and contributions given, `"possible"` is for profits and balances
+        whatever these cells show, `"never"` refuses negative numbers.
         """
+        if missing_totals not in MISSING_TOTALS:
+            raise InvalidOption(
+                f"missing_totals must be one of {', '.join(map(repr, MISSING_TOTALS))}, got {missing_totals!r}."
+            )
+        require_negative(negative)
         read = read_source(source)
-        hierarchies = _flat_where_missing(read, dimensions, total, missing_totals)
+        counts = _whole(read, count)
+        held = _whole(read, holdings)
+        contributors = _read_contributors(read, largest, identity)
+        hierarchies = _flat_where_missing(read, dimensions, value, total, missing_totals)
         codes = np.column_stack([h.locate(read, d, dimension=d) for d, h in hierarchies.items()])
         values = read.numbers(value)
         keep, codes = _merge_aliases(read, codes, values, hierarchies, value)
         extra = {name: read.numbers(name, missing=0.0)[keep] for name in columns}
-        counts = _whole(read, count)
-        held = _whole(read, holdings)
-        contributors = _read_contributors(read, largest, identity)
         zero = None if structural_zero is None else read.numbers(structural_zero, missing=0.0) != 0
         given = cls._assemble(
             codes,
@@ -157,7 +201,11 @@ class Table:
         )
         if missing_totals == "compute":
             given = given._with_missing_totals()
-        return given._connected(tolerance=tolerance, ignore_missing=missing_totals == "ignore", source=read.name)
+        given = given._declared(negative, read.name)
+        table = given._connected(tolerance=tolerance, ignore_missing=missing_totals == "none", source=read.name)
+        if missing_totals != "none":
+            table._require_sums(read.name)
+        return table
 
     @classmethod
     def from_codes(
@@ -191,6 +239,26 @@ class Table:
             decimals=decimals,
         )
         return given._connected(tolerance=tolerance, ignore_missing=ignore_missing, source=source)
+
+    @classmethod
+    def loose(
+        cls,
+        codes: NDArray[np.int32],
+        values: Floats,
+        dimensions: Mapping[str, Hierarchy],
+        *,
+        count: Integers | None = None,
+        holdings: Integers | None = None,
+        contributors: Contributors | None = None,
+        columns: Mapping[str, NDArray[Any]] | None = None,
+        response: str = "value",
+        decimals: int | None = None,
+    ) -> Self:
+        """Cells without the equations between them."""
+        return cls._assemble(
+            codes, values, dimensions, count=count, holdings=holdings, contributors=contributors, structural_zero=None,
+            columns=columns or {}, response=response, decimals=decimals,
+        )  # fmt: skip
 
     @classmethod
     def from_equations(
@@ -253,6 +321,20 @@ class Table:
             response, count, holdings, contributors, structural_zero, dict(columns), exact,
         )  # fmt: skip
 
+    def _declared(self, negative: Negative, source: str) -> Self:
+        """With what was said about negative contributions; "never" is refused where one is seen."""
+        if negative == "auto":
+            return self
+        seen = np.flatnonzero(self._seen_negative)
+        if negative == "never" and seen.size:
+            cell = int(seen[0])
+            what = "is" if self.integers[cell] < 0 else "has a contribution that is"
+            raise InvalidTable(
+                f"Cell {self.describe(cell)} of {source} {what} negative, but negative='never' says that no "
+                f"contribution is.\n\nHint: correct the value, or leave negative='never' out."
+            )
+        return replace(self, signed=np.full(len(self), negative == "possible"))
+
     def _connected(self, *, tolerance: float, ignore_missing: bool, source: str) -> Self:
         """Add the equations that the hierarchies imply, and check them."""
         keys = cell_keys(self.codes, self._sizes())
@@ -270,7 +352,8 @@ class Table:
             raise InvalidTable(
                 f"Cell {self.describe(product.orphan_cell)} is part of {product.orphan_total!r} of {dimension!r}, "
                 f"but {source} has no row for that total.\n\n"
-                f"Hint: add the row, or pass missing_totals='compute' to add up what is missing."
+                f"Hint: add the row, pass missing_totals='compute' to add up what is missing, or "
+                f"missing_totals='none' if that total is published nowhere."
             )
         table = replace(self, equations=product.equations, totals=product.totals)
         return table._balanced(tolerance, source)
@@ -352,6 +435,7 @@ class Table:
             structural_zero=None
             if self.structural_zero is None
             else np.concatenate([self.structural_zero, np.zeros(int(new.sum()), np.bool_)]),
+            signed=None if self.signed is None else np.full(len(self) + int(new.sum()), self.signed.any()),
             columns={name: extended(column, f"column {name}") for name, column in self.columns.items()},
         )
 
@@ -370,9 +454,23 @@ class Table:
     def __len__(self) -> int:
         return len(self.integers)
 
+    @cached_property
+    def seen(self) -> int:
+        """How many cells some table shows: the first ones."""
+        return len(self) if self.unseen is None else int((~self.unseen).sum())
+
+    def whole_mask(self, mask: NDArray[Any]) -> NDArray[Any]:
+        """An entry per cell, from entries of all cells or of the shown ones; unseen cells get a zero."""
+        if self.unseen is None or mask.shape != (self.seen,):
+            return mask
+        return np.concatenate([mask, np.zeros(len(self) - self.seen, dtype=mask.dtype)])
+
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {len(tree):,} codes" for name, tree in self.dimensions.items())
-        return f"Table({len(self):,} cells, {self.equations.shape[0]:,} equations{', ' + sizes if sizes else ''})"
+        hidden = "" if self.unseen is None else f" and {len(self) - self.seen:,} unseen ones"
+        return (
+            f"Table({self.seen:,} cells{hidden}, {self.equations.shape[0]:,} equations{', ' + sizes if sizes else ''})"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "origin": None}
@@ -381,6 +479,27 @@ class Table:
     def value(self) -> Floats:
         """The value of each cell."""
         return self.integers / 10.0**self.decimals
+
+    @property
+    def _seen_negative(self) -> Mask:
+        """Cells that are negative, or list a contribution to them that is; a shadow variable's is none."""
+        seen = self.integers < 0
+        if self.contributors is not None and (self.response == "shadow" or "shadow" not in self.columns):
+            kept = self.contributors
+            seen = seen | ((kept.amount if kept.weighted is None else kept.weighted) < 0).any(axis=1)
+        return np.asarray(seen)
+
+    @cached_property
+    def may_be_negative(self) -> Mask:
+        """Cells to which, for all an attacker knows, some contribution is negative.
+
+        That is no matter of single cells, for nobody sees the signs of what others reported: the variable has negative
+        contributions or it has none. It has when a record, a value or a listed contribution is negative, or when
+        somebody said so. Only linked tables of several variables hold cells of both kinds.
+        """
+        if self.signed is not None:
+            return self.signed
+        return np.full(len(self), bool(self._seen_negative.any()))
 
     def residual(self) -> Integers:
         """By how much each equation fails, in units of `10**-decimals`; zero in every finished table."""
@@ -393,6 +512,13 @@ class Table:
     def _contributions(self, k: int) -> Contributors:
         if self.contributors is None or self.contributors.depth < k:
             have = 0 if self.contributors is None else self.contributors.depth
+            counted = None if self.origin is None else self.origin.options.get("frequency")
+            if counted is not None:
+                raise InvalidTable(
+                    f"This needs the {k} largest contributors of each cell, but with frequency={counted!r} a row "
+                    f"stands for several respondents, and nobody knows how much each of them reported.\n\n"
+                    f"Hint: judge such cells by a threshold, or tabulate one record per respondent."
+                )
             raise InvalidTable(
                 f"This needs the {k} largest contributors of each cell, but the table keeps {have}.\n\n"
                 f"Hint: tabulate with largest={k}, or name the columns that hold them."
@@ -435,7 +561,7 @@ class Table:
         return int(found[0])
 
     def cells(self) -> pl.DataFrame:
-        """One row per cell: its codes, value, count and further columns. Confidential."""
+        """One row per cell that is shown: its codes, value, count and further columns. Confidential."""
         data: dict[str, Any] = dict(self.code_columns())
         data[self.response if self.response not in data else "value"] = self.value
         if self.count is not None:
@@ -444,7 +570,7 @@ class Table:
             data["holdings"] = self.holdings
         for name, column in self.columns.items():
             data.setdefault(name, column)
-        return pl.DataFrame(data)
+        return pl.DataFrame(data).head(self.seen)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The cells, for whatever reads Arrow: `pd.DataFrame.from_arrow(table)`, `pa.table(table)`. Confidential."""
@@ -466,6 +592,57 @@ class Table:
         mask[self.totals] = True
         return mask
 
+    @cached_property
+    def alone(self) -> Mask:
+        """Which cells are in no equation: whatever else is published, nothing is known to be subtracted from them."""
+        return np.bincount(self.equations.indices, minlength=len(self)) == 0
+
+    @property
+    def without_sums(self) -> str:
+        """What adds up to nothing in this table, in words; empty where every cell is part of a sum in each dimension.
+
+        A proof says nothing about sums that the table does not know, so every verdict repeats this.
+        """
+        alone = np.flatnonzero(self.alone)
+        if len(alone) == len(self):
+            all_of_them = "the one cell" if len(self) == 1 else f"all {len(self):,} cells"
+            return (
+                f"No sums: {all_of_them} of the table are taken to be published alone, so nothing is proved against "
+                f"readers who know a total of them."
+            )
+        told = []
+        if alone.size:
+            some = ", ".join(self.describe(int(cell)) for cell in alone[:SHOWN_ALONE])
+            more = f" and {alone.size - SHOWN_ALONE:,} more" if alone.size > SHOWN_ALONE else ""
+            told.append(
+                f"{alone.size:,} of {len(self):,} cells are part of no sum and are taken to be published alone: "
+                f"{some}{more}."
+            )
+        for name, tree in self.dimensions.items():
+            loose = [
+                tree.codes[at]
+                for at in np.flatnonzero(np.bincount(tree.equations.indices, minlength=len(tree)) == 0).tolist()
+            ]
+            if len(loose) == len(tree) > 1:
+                told.append(f"No sum across {name!r} is taken to be published.")
+            elif len(tree) > 1 and loose:
+                some = ", ".join(map(repr, loose[:SHOWN_ALONE])) + (" …" if len(loose) > SHOWN_ALONE else "")
+                told.append(f"No sum with {some} of {name!r} is taken to be published.")
+        return " ".join(told)
+
+    def _require_sums(self, source: str) -> None:
+        """Refuse cells that no equation holds: an audit would prove nothing about them, and call it safe."""
+        alone = np.flatnonzero(self.alone)
+        if len(self) <= 1 or not alone.size:
+            return
+        raise InvalidTable(
+            f"Cell {self.describe(int(alone[0]))} of {source} is part of no sum"
+            + (f", as are {alone.size - 1:,} more" if alone.size > 1 else "")
+            + ": nothing would be proved about it.\n\n"
+            "Hint: give hierarchies with a total, or, if no sum of these cells is published anywhere, say so "
+            "(missing_totals='none')."
+        )
+
     def _not_additive(self, wrong: NDArray[Any], residual: Integers, source: str) -> str:
         lines = []
         for row in wrong[:3].tolist():
@@ -476,6 +653,9 @@ class Table:
                 f"{self._show(value + difference)} (difference {self._show(abs(difference))})."
             )
         more = f"\nand {wrong.size - 3:,} more equations of {source}." if wrong.size > 3 else ""
+        levels = self._levels_added_up(wrong, residual)
+        if levels:
+            return "\n".join(lines) + more + f"\n\n{levels}"
         largest = int(np.abs(residual[wrong]).max())
         return (
             "\n".join(lines)
@@ -484,36 +664,59 @@ class Table:
             " to accept such differences and recompute the totals."
         )
 
+    def _levels_added_up(self, wrong: NDArray[Any], residual: Integers) -> str:
+        """Say which dimension seems to hold codes of several levels, though all were taken for parts of its total.
+
+        Parts of every level add up to a total as often as there are levels; where some branches are deeper than others
+        they add up to much more than the total throughout.
+        """
+        coo = self.equations[wrong].tocoo()
+        for d, (name, tree) in enumerate(self.dimensions.items()):
+            across = np.zeros(wrong.size, dtype=np.bool_)
+            across[coo.row[self.codes[coo.col, d] != self.codes[self.totals[wrong[coo.row]], d]]] = True
+            if len(tree.totals) != 1 or not across.any():
+                continue
+            total = self.integers[self.totals[wrong[across]]]
+            parts = total + residual[wrong[across]]
+            if not bool((total > 0).all() and (parts >= SEVERAL_LEVELS * total).all()):
+                continue
+            times = np.unique(parts / total)
+            much = f"exactly {int(times[0])} times" if times.size == 1 and times[0].is_integer() else "more than"
+            return (
+                f"The codes of {name!r} add up to {much} their total: codes of several levels seem to stand side by "
+                f"side.\n\nHint: give {name!r} a hierarchy that says which codes are parts of which."
+            )
+        return ""
+
     def _show(self, integer: int) -> str:
         return f"{integer / 10**self.decimals:,.{self.decimals}f}" if self.decimals else f"{integer:,}"
+
+
+def require_negative(negative: str) -> None:
+    """Refuse what is no answer to whether contributions may be negative."""
+    if negative not in get_args(Negative):
+        raise InvalidOption(f"negative must be 'auto', 'possible' or 'never', got {negative!r}.")
 
 
 def _flat_where_missing(
     source: Source,
     dimensions: Mapping[str, Hierarchy | None] | Sequence[str],
-    total: str,
+    value: str,
+    total: str | Mapping[str, str],
     missing_totals: str,
 ) -> dict[str, Hierarchy]:
+    require_hierarchies(dimensions)
     if not isinstance(dimensions, Mapping):
         dimensions = dict.fromkeys(dimensions)
     if not dimensions:
         raise InvalidTable("A table needs at least one dimension.\n\nHint: dimensions={'region': None}")
+    source.require(*dimensions)
     out: dict[str, Hierarchy] = {}
     for name, hierarchy in dimensions.items():
-        source.require(name)
         if hierarchy is None:
-            text = source.text(name)
-            codes = text.drop_nulls().unique(maintain_order=True).to_list()
-            if "" in codes and total:
-                raise InvalidTable(
-                    f"The code of {name!r} is missing at {source.where(int((text == '').arg_max() or 0))}.\n\n"
-                    f"Hint: fill it in; the total is written {total!r}."
-                )
-            has_total = total in codes or missing_totals == "compute"
-            parts = [code for code in codes if code != total]
-            hierarchy = Hierarchy.flat(
-                parts or codes, total=total if has_total and parts else None, name=f"dimension {name!r}"
-            )
+            top = total if isinstance(total, str) else total.get(name, TOTAL)
+            others = tuple(other for other in dimensions if other != name)
+            hierarchy = flat_dimension(name, [Shown(source, others, (value,))], total=top, missing=missing_totals)
         out[name] = hierarchy
     return out
 

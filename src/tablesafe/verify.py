@@ -1,13 +1,20 @@
 """Recheck a certificate with addition only: `python -m tablesafe.verify certificate.json`.
 
 This file stands alone. It uses the standard library and nothing else, no solver, no floating point, and no code of the
-audit that made the certificate, so that it can be read from top to bottom and believed.
+audit that made the certificate, so that it can be read from top to bottom and believed. Two things are beyond the
+standard library and are loaded when they are asked for: Ed25519 signatures (`cryptography`) and Parquet (`pyarrow`).
 
 A certificate lists the cells of a table, what the release shows of each, the equations between them, and the bounds
 that an attacker knows beforehand. A *witness* is a complete table: the true one with some unknown cells changed. For
 every sensitive cell that it calls protected, the certificate names two witnesses. If both satisfy every equation and
 every bound, and agree with every published value, then no attacker can rule out either, and the cell is hidden at
 least as far as the two are apart. All numbers are whole numbers, or fractions written "p/q", of `10**-decimals`.
+
+The checksum shows damage, not forgery: whoever edits a certificate can compute it again. A signature covers everything
+in the file but itself and the checksum, with it the digest of the release; only the holder of the private key can make
+it. A published file (CSV, or the .xlsx and .parquet that tablesafe writes) agrees with the certificate when every
+column and every entry in it is known: the codes and their labels, the values, whether a cell is published, and the
+intervals that the release announces.
 """
 
 from __future__ import annotations
@@ -21,14 +28,16 @@ import os
 import re
 import stat
 import sys
+import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
-from tablesafe.errors import InvalidCertificate
+from tablesafe.errors import InvalidCertificate, MissingExtra
 
 FORMAT = "tablesafe certificate"
 VERSION = 1
@@ -37,7 +46,14 @@ PLAIN = re.compile(r"[+-]?[0-9]*[.,]?[0-9]*(?:[eE][+-]?[0-9]{1,3})?")
 """A number as published files write it; an exponent of more digits would fill the memory."""
 DELIMITERS = ",;\t|"
 REPEAT = "\n\nHint: repeat the audit; a certificate is never edited."
-GIVE = "\n\nHint: give the CSV file of the release, as it was written."
+GIVE = "\n\nHint: give the file of the release (.csv, .xlsx, .parquet) as it was written."
+SIGNED = b"tablesafe certificate signature 1\n"
+"""What a signed text begins with, so that no other signature of the same key can pass for one."""
+MARKS = ("", "c", "x", "s", "-", "–", ".", "..", "...", "…", ":", "*", "n.a.", "na", "confidential", "suppressed")
+"""What stands in the place of a withheld value; anything else might be one."""
+WITHHELD = ("confidential", "c", "x", "suppressed", "withheld", "")
+SHOWN = ("published", "")
+"""What the column of statuses says of a cell."""
 LIMIT_VARIABLE = "TABLESAFE_READ_LIMIT"
 MOST_DECIMALS = 400
 """More than any number of a table has; ten to the power of a stranger's number would never end."""
@@ -70,6 +86,10 @@ class Verification:
     """Unknown cells of which the release shows a changed value (adjusted, rounded) or an interval."""
     release_checked: bool
     """Whether a published file was compared as well."""
+    signer: str | None = None
+    """Fingerprint of the key that the certificate says it was signed with."""
+    signature_checked: bool = False
+    """Whether the signature was checked, with a key that was given."""
 
     @property
     def safe(self) -> bool:
@@ -85,6 +105,12 @@ class Verification:
             if self.release_checked
             else "No published file was compared.",
         ]
+        if self.signature_checked:
+            lines.append(f"The signature is that of the key given ({self.signer}).")
+        elif self.signer is not None:
+            lines.append(f"It is signed with the key {self.signer}, which was not checked: that takes the public key.")
+        else:
+            lines.append("It is not signed: it proves itself, but not who made it.")
         if self.changed:
             lines.append(f"{self.changed:,} of the unknown cells are published with changed values.")
         if self.open:
@@ -123,28 +149,36 @@ class _Content:
     """A sensitive cell, and the witnesses that show it low and high enough; witness 0 is the truth."""
     chains: list[dict[str, Any]]
     """Witnesses, numbered from 1 through all chains, each as its changes against the one before it."""
+    captions: dict[str, dict[str, str]]
+    """Labels of codes by dimension; a code without one is its own label."""
+    announced: dict[int, tuple[Number | None, Number | None]]
+    """Intervals that the release may tell its readers, of unknown cells."""
 
     def describe(self, cell: int) -> str:
         codes = [f"{d}={self.labels[i][self.codes[i][cell]]}" for i, d in enumerate(self.dimensions)]
         return f"({', '.join(codes)})"
 
 
-def verify(path: str | Path, *, release: str | Path | None = None) -> Verification:
+def verify(path: str | Path, *, release: str | Path | None = None, key: str | Path | None = None) -> Verification:
     """Recheck every claim of a certificate, and compare it with the published file if one is given.
 
-    Raises InvalidCertificate, with the reason, for a certificate that is damaged, edited, cut short, made for another
-    release, or that claims more than its witnesses show.
+    With `key`, a file with a public key that `tablesafe key` made, the certificate must be signed by that key. Raises
+    InvalidCertificate, with the reason, for a certificate that is damaged, edited, cut short, not signed where it must
+    be, made for another release, or that claims more than its witnesses show.
     """
     path = Path(path)
     try:
-        document = _read(path)
+        document, signature = _read(path)
+        signer = _signer(signature)
+        if key is not None:
+            _check_signature(document, signature, Path(key), path.name)
         content = _content(document)
         _check_release_hash(content, document["release"])
         rows = _equations_of_unknown(content)
         _check_truth(content)
         proved, witnesses = _check_proofs(content, rows)
         _check_complete(content, proved)
-        found = _found(content, document, proved, witnesses)
+        found = replace(_found(content, document, proved, witnesses), signer=signer, signature_checked=key is not None)
     except _Unreadable:
         raise
     except InvalidCertificate as error:
@@ -178,8 +212,8 @@ def _found(content: _Content, document: dict[str, Any], proved: set[int], witnes
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """The document, if it is one of ours, whole, and as it was written."""
+def _read(path: Path) -> tuple[dict[str, Any], Any]:
+    """The document, if it is one of ours, whole, and as it was written; and its signature, if there is one."""
     try:
         data = _bytes_of(path)
         document = json.loads(data.decode("utf-8"), parse_float=_refuse_float, parse_constant=_refuse_float)
@@ -199,14 +233,19 @@ def _read(path: Path) -> dict[str, Any]:
             f"{path.name} has version {document.get('version')!r} of the format; this program reads version {VERSION}."
             f"\n\nHint: verify it with the release of tablesafe that made it."
         )
-    claimed = document.pop("sha256", None)
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    if hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest() != claimed:
+    claimed, signature = document.pop("sha256", None), document.pop("signature", None)
+    if hashlib.sha256(_canonical(document)).hexdigest() != claimed:
         raise _Unreadable(
             f"{path.name} was changed after it was made: its content does not match its own checksum.\n\n"
             f"Hint: repeat the audit; a certificate is never edited."
         )
-    return document
+    return document, signature
+
+
+def _canonical(document: dict[str, Any]) -> bytes:
+    """The one way to write a document, over which checksum and signature are made."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", errors="surrogatepass")
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -267,6 +306,8 @@ def _content(document: dict[str, Any]) -> _Content:
         open=_cells(document["open"], n),
         proofs=document["proofs"],
         chains=document["chains"],
+        captions=_captions(document.get("captions", {}), dimensions),
+        announced=_announced(document.get("announced", {"cells": [], "from": [], "to": []}), set(unknown), n),
     )
     if content.decimals > MOST_DECIMALS:
         raise InvalidCertificate(f"it says that values have {content.decimals} decimals.")
@@ -275,6 +316,22 @@ def _content(document: dict[str, Any]) -> _Content:
     if set(_cells(document["changed"], n)) != {cell for cell in unknown if published[cell] is not None}:
         raise InvalidCertificate("it takes a published cell as unknown, but does not list it as changed.")
     return content
+
+
+def _captions(captions: Any, dimensions: list[str]) -> dict[str, dict[str, str]]:
+    if not set(captions) <= set(dimensions):
+        raise InvalidCertificate("it has labels for a dimension that the table does not have.")
+    if any(not isinstance(label, str) for labels in captions.values() for label in labels.values()):
+        raise InvalidCertificate("its labels are damaged.")
+    return dict(captions)
+
+
+def _announced(intervals: Any, unknown: set[int], n: int) -> dict[int, tuple[Number | None, Number | None]]:
+    cells = _cells(intervals["cells"], n)
+    if not set(cells) <= unknown:
+        raise InvalidCertificate("it announces an interval for a cell that is known.")
+    ends = zip(map(_bound, intervals["from"]), map(_bound, intervals["to"]), strict=True)
+    return dict(zip(cells, ends, strict=True))
 
 
 def _levels(sensitive: dict[str, Any], n: int) -> dict[int, tuple[Number, Number, Number]]:
@@ -465,6 +522,71 @@ def _check_complete(content: _Content, proved: set[int]) -> None:
         raise InvalidCertificate("it lists a cell as open that is not sensitive.")
 
 
+# -- the signature -------------------------------------------------------------------------------------------------
+
+
+def _signer(signature: Any) -> str | None:
+    """The fingerprint of the key that a signature names; it is looked at only for its form."""
+    if signature is None:
+        return None
+    if not isinstance(signature, dict) or set(signature) != {"algorithm", "public_key", "value"}:
+        raise InvalidCertificate("its signature is damaged.")
+    if signature["algorithm"] != "Ed25519":
+        raise InvalidCertificate(f"it is signed by {signature['algorithm']!r}, and only Ed25519 is known.")
+    public, value = bytes.fromhex(signature["public_key"]), bytes.fromhex(signature["value"])
+    if len(public) != 32 or len(value) != 64:
+        raise InvalidCertificate("its signature is damaged.")
+    return fingerprint(public)
+
+
+def fingerprint(public: bytes) -> str:
+    """A short name of a public key, to compare by eye."""
+    digest = hashlib.sha256(public).hexdigest()[:32]
+    return ":".join(digest[i : i + 4] for i in range(0, 32, 4))
+
+
+def _check_signature(document: dict[str, Any], signature: Any, key: Path, name: str) -> None:
+    """The document was signed by the holder of the private key that belongs to the public one given."""
+    given, bad = _public_key(key)
+    again = f"\n\nHint: ask whoever made {name}; do not trust it as it is."
+    if signature is None:
+        raise _Unreadable(f"{name} is not signed, but a signature of {key.name} is asked for.{again}")
+    if bytes.fromhex(signature["public_key"]) != given.public_bytes_raw():
+        raise _Unreadable(
+            f"{name} is signed with another key: {_signer(signature)}, not {fingerprint(given.public_bytes_raw())} of "
+            f"{key.name}.{again}"
+        )
+    try:
+        given.verify(bytes.fromhex(signature["value"]), SIGNED + _canonical(document))
+    except bad:
+        raise _Unreadable(f"{name} was changed after it was signed: its signature does not fit.{again}") from None
+
+
+def _public_key(path: Path) -> tuple[Any, type[Exception]]:
+    """An Ed25519 public key from a PEM file, and what it raises for a signature that does not fit."""
+    try:
+        from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    except ImportError:
+        raise MissingExtra("Checking a signature", "sign") from None
+    hint = "\n\nHint: give the file that ends in .pub, as 'tablesafe key' made it."
+    try:
+        data = _bytes_of(path)
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise _Unreadable(f"The key {str(path)!r} cannot be read: {why}.{hint}") from error
+    if b"PRIVATE KEY" in data:
+        raise _Unreadable(f"{path.name} holds a private key, which nobody needs to check a signature.{hint}")
+    try:
+        key = load_pem_public_key(data)
+    except (ValueError, UnsupportedAlgorithm):
+        raise _Unreadable(f"{path.name} holds no public key.{hint}") from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise _Unreadable(f"{path.name} holds a key of another kind than Ed25519.{hint}")
+    return key, InvalidSignature
+
+
 # -- the release ---------------------------------------------------------------------------------------------------
 
 
@@ -482,8 +604,14 @@ def _check_release_hash(content: _Content, claimed: Any) -> None:
 
 
 def _check_published_file(content: _Content, release: Path, name: str) -> None:
-    """The published file shows exactly what the certificate says it shows, cell by cell."""
-    rows = _published_rows(content, release)
+    """The published file shows exactly what the certificate says it shows, cell by cell, and nothing besides."""
+    needed = [*content.dimensions, content.response]
+    header, lines = _table_of(release, len(content.published), needed)
+    try:
+        columns = _columns_of(content, header)
+        rows = _rows_of(content, columns, lines, release.name)
+    except _Foreign as error:
+        raise InvalidCertificate(_foreign(name, release, str(error))) from None
     keys = zip(
         *([names[at] for at in positions] for names, positions in zip(content.labels, content.codes, strict=True)),
         strict=True,
@@ -494,19 +622,59 @@ def _check_published_file(content: _Content, release: Path, name: str) -> None:
             if content.published[cell] is not None:
                 raise InvalidCertificate(_foreign(name, release, f"cell {content.describe(cell)} is not in the file"))
             continue
-        line, value, low, high = row
-        if value != content.published[cell]:
-            what = "is withheld there" if value is None else "is published there with another value"
-            if content.published[cell] is None:
-                what = "is published there, but the certificate takes it as withheld"
-            where = f"line {line}: cell {content.describe(cell)} {what}"
-            raise InvalidCertificate(_foreign(name, release, where))
-        if cell in content.truth and not _announces_no_more(content, cell, low, high):
-            where = f"line {line}: the interval of cell {content.describe(cell)} says more than the certificate assumes"
-            raise InvalidCertificate(_foreign(name, release, where))
+        why = _disagreement(content, cell, row)
+        if why:
+            raise InvalidCertificate(_foreign(name, release, f"line {row.line}: {why}"))
     if rows:
-        key, (line, *_) = next(iter(rows.items()))
-        raise InvalidCertificate(_foreign(name, release, f"line {line}: the table has no cell ({', '.join(key)})"))
+        key, stranger = next(iter(rows.items()))
+        where = f"line {stranger.line}: the table has no cell ({', '.join(key)})"
+        raise InvalidCertificate(_foreign(name, release, where))
+
+
+class _Foreign(Exception):
+    """Why a published file is not the one of the certificate."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of a published file, in units of the certificate."""
+
+    line: int
+    value: Number | None
+    low: Number | None
+    high: Number | None
+
+
+def _disagreement(content: _Content, cell: int, row: _Row) -> str:
+    """In what a row says something else of its cell than the certificate; nothing when it agrees."""
+    shown, named = content.published[cell], f"cell {content.describe(cell)}"
+    if shown is None and row.value is not None:
+        return f"{named} is published there, but the certificate takes it as withheld"
+    if shown is not None and row.value is None:
+        return f"{named} is withheld there"
+    if not _same(row.value, shown):
+        return f"{named} is published there with another value"
+    if row.low is None and row.high is None:
+        return ""
+    if cell not in content.truth:
+        exact = _same(row.low, shown) and _same(row.high, shown)
+        return "" if exact else f"{named} is published with its value, and its interval says something else"
+    if not _announces_no_more(content, cell, row.low, row.high):
+        return f"the interval of {named} says more than the certificate assumes"
+    low, high = content.announced.get(cell, (None, None))
+    if not (_same(row.low, low) and _same(row.high, high)):
+        return f"the interval of {named} is not the one that the release announces"
+    return ""
+
+
+def _same(one: Number | None, other: Number | None) -> bool:
+    """Whether two numbers are equal, but for what fifteen digits of a file do not hold."""
+    if one is None or other is None or one == other:
+        return one == other
+    try:
+        return f"{float(one):.15g}" == f"{float(other):.15g}"
+    except OverflowError:
+        return False
 
 
 def _announces_no_more(content: _Content, cell: int, low: Number | None, high: Number | None) -> bool:
@@ -523,43 +691,144 @@ def _foreign(name: str, release: Path, why: str) -> str:
     )
 
 
-def _published_rows(
-    content: _Content, release: Path
-) -> dict[tuple[str, ...], tuple[int, Number | None, Number | None, Number | None]]:
-    """The rows of the published file by their codes: line, value, and the interval announced, if any."""
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Where in a published file each thing stands; every column is one of these."""
+
+    count: int
+    codes: list[int]
+    captions: list[tuple[int, int, dict[str, str]]]
+    """Of each column of labels: where it is, where its code is, and the labels."""
+    value: int
+    status: int | None
+    low: int | None
+    high: int | None
+
+
+def _columns_of(content: _Content, header: list[str]) -> _Columns:
+    """Every column of the file, known by its name; one that is not known may hold anything."""
+    twice = [name for name in header if header.count(name) > 1]
+    if twice:
+        raise _Foreign(f"it has two columns {twice[0]!r}")
+    needed = [*content.dimensions, content.response]
+    if not set(needed) <= set(header):
+        raise InvalidCertificate(
+            f"The published file does not have the columns {', '.join(map(repr, needed))} of the certificate.{GIVE}"
+        )
+    status = "cell status" if "status" in content.dimensions else "status"
+    labels = {f"{name} label": name for name in content.captions if f"{name} label" not in needed}
+    further = [name for name in (status, "from", "to") if name not in needed]
+    for name in header:
+        if name not in {*needed, *labels, *further}:
+            known = ", ".join(map(repr, [*needed, *labels, *further]))
+            raise _Foreign(f"its column {name!r} is not part of the release, which has {known}")
+    at = {name: header.index(name) for name in header}
+    interval = [at.get(name) if name in further else None for name in ("from", "to")]
+    if (interval[0] is None) != (interval[1] is None):
+        raise _Foreign("it has only one of the columns 'from' and 'to'")
+    return _Columns(
+        len(header),
+        [at[name] for name in content.dimensions],
+        [(at[label], at[name], content.captions[name]) for label, name in labels.items() if label in at],
+        at[content.response],
+        at.get(status) if status in further else None,
+        *interval,
+    )
+
+
+def _rows_of(
+    content: _Content, columns: _Columns, lines: Iterable[tuple[int, list[str], str]], name: str
+) -> dict[tuple[str, ...], _Row]:
+    """The rows of the published file by their codes; each line comes with its number and how it looks."""
+    rows: dict[tuple[str, ...], _Row] = {}
+    looks: dict[bool, tuple[str, ...]] = {}
+    scale = 10**content.decimals
+    for line, row, style in lines:
+        where = f"{name}, line {line}"
+        if len(row) < columns.count:
+            raise InvalidCertificate(f"{where} is cut short.{GIVE}")
+        if len(row) > columns.count:
+            raise _Foreign(f"line {line} has more entries than the first line has names")
+        key = tuple(row[i] for i in columns.codes)
+        if key in rows:
+            raise InvalidCertificate(f"{where} repeats cell ({', '.join(key)}).{GIVE}")
+        for i, code, labels in columns.captions:
+            if row[i] != labels.get(row[code], row[code]):
+                raise _Foreign(f"line {line}: {row[i]!r} is not the label of {row[code]!r}")
+        value = _published_number(row[columns.value], scale, where)
+        status = "" if columns.status is None else row[columns.status]
+        if status.strip().lower() not in (WITHHELD if value is None else SHOWN):
+            raise _Foreign(f"line {line}: {status!r} is not what a release says of a cell")
+        look = (status, style, row[columns.value].strip() if value is None else "")
+        if looks.setdefault(value is None, look) != look:
+            what = "withheld" if value is None else "published"
+            raise _Foreign(f"line {line} is marked otherwise than the {what} cells before it, which tells them apart")
+        low, high = (
+            None if i is None else _published_number(row[i], scale, where, ends=True)
+            for i in (columns.low, columns.high)
+        )
+        rows[key] = _Row(line, value, low, high)
+    return rows
+
+
+def _published_number(text: str, scale: int, where: str, *, ends: bool = False) -> Number | None:
+    """A published value in units; a mark is a withheld one, and of the ends of intervals inf is none."""
+    text = text.strip()
+    if text.lower() in (("", "inf", "-inf") if ends else MARKS):
+        return None
     try:
-        return _rows_of(content, release.name, _decode(_bytes_of(release)))
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        known = PLAIN.fullmatch(text) and any(character.isdigit() for character in text)
+        value = Fraction(text.replace(",", ".")) * scale if known else None
+    except (ValueError, ZeroDivisionError):
+        value = None
+    if value is None:
+        raise InvalidCertificate(f"{where}: {text!r} is neither a number nor a mark for a withheld cell.{GIVE}")
+    return value.numerator if value.denominator == 1 else value
+
+
+# -- the published file, whatever its kind -------------------------------------------------------------------------
+
+
+def _table_of(
+    release: Path, cells: int, needed: Sequence[str]
+) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:
+    """The names of the columns, and the rows with their number and how they look; the content tells the kind."""
+    try:
+        data = _bytes_of(release)
+        if data.startswith(b"PAR1"):
+            return _parquet_table(release, cells)
+        if data.startswith(b"PK"):
+            return _workbook_table(data)
+        return _text_table(_decode(data), needed)
+    except _Foreign as error:
+        raise InvalidCertificate(
+            f"{release.name} holds more than a release: {error}.\n\nHint: publish the file as tablesafe wrote it."
+        ) from None
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, ValueError, LookupError) as error:
         why = getattr(error, "strerror", None) or error
         raise InvalidCertificate(f"{release.name} cannot be read: {why}.{GIVE}") from error
 
 
-def _rows_of(
-    content: _Content, name: str, text: str
-) -> dict[tuple[str, ...], tuple[int, Number | None, Number | None, Number | None]]:
-    delimiter, header = _header(text, [*content.dimensions, content.response], name)
-    at = [header.index(dimension) for dimension in content.dimensions]
-    value_at = header.index(content.response)
-    from_at = header.index("from") if {"from", "to"} <= set(header) else None
-    to_at = None if from_at is None else header.index("to")
-    rows: dict[tuple[str, ...], tuple[int, Number | None, Number | None, Number | None]] = {}
+def _text_table(text: str, needed: Sequence[str]) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:
+    """A CSV file; the delimiter is the one that makes the columns needed of its first line."""
+    first, header, delimiter = io.StringIO(text).readline(), [""], DELIMITERS[0]
+    for mark in DELIMITERS:
+        named = [_unguarded(column.strip()) for column in next(csv.reader([first], delimiter=mark), [])]
+        if set(needed) <= set(named):
+            header, delimiter = named, mark
+            break
     reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    next(reader)
-    scale = 10**content.decimals
-    for row in reader:
-        if not row:
-            continue
-        where = f"{name}, line {reader.line_num}"
-        if len(row) < len(header):
-            raise InvalidCertificate(f"{where} is cut short.{GIVE}")
-        key = tuple(_unguarded(row[i]) for i in at)
-        if key in rows:
-            raise InvalidCertificate(f"{where} repeats cell ({', '.join(key)}).{GIVE}")
-        value, low, high = (
-            None if i is None else _published_number(row[i], scale, where) for i in (value_at, from_at, to_at)
-        )
-        rows[key] = (reader.line_num, value, low, high)
-    return rows
+    next(reader, [])
+
+    def rows() -> Iterator[tuple[int, list[str], str]]:
+        try:
+            for row in reader:
+                if row:
+                    yield reader.line_num, [_unguarded(entry) for entry in row], ""
+        except csv.Error as error:
+            raise InvalidCertificate(f"line {reader.line_num} cannot be read: {error}.{GIVE}") from error
+
+    return header, rows()
 
 
 def _unguarded(code: str) -> str:
@@ -567,28 +836,163 @@ def _unguarded(code: str) -> str:
     return code[1:] if re.match(r"'[=+\-@\t\r]", code) else code
 
 
-def _header(text: str, needed: Sequence[str], name: str) -> tuple[str, list[str]]:
-    first = io.StringIO(text).readline()
-    for delimiter in DELIMITERS:
-        header = [_unguarded(column.strip()) for column in next(csv.reader([first], delimiter=delimiter), [])]
-        if set(needed) <= set(header):
-            return delimiter, header
-    wanted = ", ".join(map(repr, needed))
-    raise InvalidCertificate(f"{name} does not have the columns {wanted} of the certificate.{GIVE}")
-
-
-def _published_number(text: str, scale: int, where: str) -> Number | None:
-    """A published value in units; text without any digit (empty, "c", "...") is a withheld one."""
-    text = text.strip()
-    if not any(character.isdigit() for character in text):
-        return None
+def _parquet_table(release: Path, cells: int) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:
+    """A Parquet file with columns of text and numbers, and with no metadata but the kinds of its columns."""
     try:
-        value = Fraction(text.replace(",", ".")) * scale if PLAIN.fullmatch(text) else None
-    except (ValueError, ZeroDivisionError):
-        value = None
-    if value is None:
-        raise InvalidCertificate(f"{where}: {text!r} is neither a number nor a mark for a withheld cell.{GIVE}")
-    return value.numerator if value.denominator == 1 else value
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise InvalidCertificate("Reading Parquet needs pyarrow.\n\nHint: install it, or give the CSV.") from None
+    try:
+        file = parquet.ParquetFile(release)
+        about, schema = file.metadata, file.schema_arrow
+        if about.num_rows > cells:
+            raise _Foreign(f"it has {about.num_rows:,} rows, but the table has {cells:,} cells")
+        if sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups)) > _read_limit():
+            raise OSError(0, f"it unpacks to more than {_read_limit():,} bytes")
+        notes = {*(about.metadata or {}), *(schema.metadata or {})} - {b"ARROW:schema"}
+        notes |= {note for each in schema for note in each.metadata or {}} - {b"PARQUET:field_id"}
+        if notes:
+            names = ", ".join(repr(note.decode("utf-8", "replace")) for note in sorted(notes))
+            raise _Foreign(f"it has metadata of its own ({names})")
+        for each in schema:
+            if str(each.type) not in {"string", "large_string", "string_view", "int64", "double"}:
+                raise _Foreign(f"its column {each.name!r} holds {each.type}, neither text nor numbers")
+        columns = [column.to_pylist() for column in file.read().columns]
+    except pyarrow.ArrowException as error:
+        raise OSError(0, "it is damaged") from error
+    lines = (
+        (line, ["" if entry is None else str(entry) for entry in row], "")
+        for line, row in enumerate(zip(*columns, strict=True), start=2)
+    )
+    return list(schema.names), lines
+
+
+WORKBOOK_PARTS = (
+    "[Content_Types].xml", "_rels/.rels", "docProps/app.xml", "docProps/core.xml", "xl/_rels/workbook.xml.rels",
+    "xl/sharedStrings.xml", "xl/styles.xml", "xl/theme/theme1.xml", "xl/workbook.xml", "xl/worksheets/sheet1.xml",
+)  # fmt: skip
+SHEET: dict[str, str] = {
+    "worksheet": "", "dimension": "ref", "sheetViews": "", "sheetView": "tabSelected workbookViewId",
+    "pane": "ySplit topLeftCell activePane state", "selection": "pane activeCell sqref",
+    "sheetFormatPr": "defaultRowHeight", "cols": "", "col": "min max width customWidth", "sheetData": "",
+    "row": "r spans", "c": "r s t", "v": "", "pageMargins": "left right top bottom header footer",
+}  # fmt: skip
+"""What a sheet consists of, and with which attributes: nothing is hidden, computed, commented or linked."""
+WORKBOOK: dict[str, str] = {
+    "workbook": "", "fileVersion": "appName lastEdited lowestEdited rupBuild", "workbookPr": "defaultThemeVersion",
+    "bookViews": "", "workbookView": "xWindow yWindow windowWidth windowHeight", "sheets": "",
+    "sheet": "name sheetId id", "calcPr": "calcId fullCalcOnLoad",
+}  # fmt: skip
+INSIDE = {"sheetData": "worksheet", "row": "sheetData", "c": "row", "v": "c", "si": "sst", "t": "si"}
+"""Where the elements that hold text stand."""
+STRINGS: dict[str, str] = {"sst": "count uniqueCount", "si": "", "t": "space"}
+PROPERTIES = re.compile(r"(?:Microsoft Excel|0|1|false|Worksheets|cells|1[0-9]\.[0-9]{4}|2000-01-01T00:00:00Z)?")
+"""All that the properties of a workbook say."""
+
+
+def _workbook_table(data: bytes) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:
+    """A workbook of one sheet, as tablesafe writes it: each part of it is known, and nothing stands between them."""
+    try:
+        parts = _unpacked(data)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise OSError(0, f"it is damaged ({error})") from error
+    trees = {name: _parsed(name, part) for name, part in parts.items()}
+    sheets = [each.get("name") for each in _known(trees["xl/workbook.xml"], WORKBOOK, "xl/workbook.xml", "sheet")]
+    if sheets != ["cells"]:
+        raise _Foreign(f"its sheets are {', '.join(map(repr, sheets))}, and a release has one, 'cells'")
+    for name in WORKBOOK_PARTS:
+        if name.startswith("docProps"):
+            texts = [text for each in trees[name].iter() for text in (each.text, each.tail) if text]
+            if not all(PROPERTIES.fullmatch(text.strip()) for text in texts):
+                raise _Foreign(f"its properties ({name}) say something")
+        elif name not in {"xl/sharedStrings.xml", "xl/worksheets/sheet1.xml"}:
+            if any((each.text or "").strip() or (each.tail or "").strip() for each in trees[name].iter()):
+                raise _Foreign(f"{name} holds text")
+            if any(_tag(each) == "numFmt" or each.get("TargetMode") for each in trees[name].iter()):
+                raise _Foreign(f"{name} holds formats or links of its own")
+    strings = ["".join(each.itertext()) for each in _known(trees["xl/sharedStrings.xml"], STRINGS, "its texts", "si")]
+    strings = [re.sub("_x([0-9A-Fa-f]{4})_", lambda found: chr(int(found[1], 16)), text) for text in strings]
+    lines = _sheet_rows(_known(trees["xl/worksheets/sheet1.xml"], SHEET, "its sheet", "row"), strings)
+    if not lines:
+        raise OSError(0, "its sheet is empty")
+    (_, header, _), *rows = lines
+    return header, iter([(line, row + [""] * (len(header) - len(row)), style) for line, row, style in rows])
+
+
+def _unpacked(data: bytes) -> dict[str, bytes]:
+    """The parts of a workbook, all of them known, with nothing before, between or after them."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        infos = archive.infolist()
+        strange = sorted({info.filename for info in infos} - set(WORKBOOK_PARTS))
+        if strange:
+            raise _Foreign(f"it has a part {strange[0]!r}")
+        if sorted(info.filename for info in infos) != sorted(WORKBOOK_PARTS):
+            raise OSError(0, "it lacks a part of a workbook, or has one twice")
+        if archive.comment or any(info.comment or info.extra for info in infos):
+            raise _Foreign("its archive holds comments")
+        if sum(info.file_size for info in infos) > _read_limit():
+            raise OSError(0, f"it unpacks to more than {_read_limit():,} bytes; {LIMIT_VARIABLE}=16GB raises the limit")
+        size = sum(76 + 2 * len(info.filename.encode()) + info.compress_size for info in infos) + 22
+        if size != len(data):
+            raise _Foreign("its archive holds more than its parts")
+        return {info.filename: archive.read(info) for info in infos}
+
+
+def _parsed(name: str, part: bytes) -> ElementTree.Element:
+    """A part as a tree; what a tree would not show (comments, declarations) is not there."""
+    if b"<!" in part or part.count(b"<?") > 1 or not part.startswith(b'<?xml version="1.0" encoding="UTF-8"'):
+        raise _Foreign(f"{name} holds comments")
+    try:
+        return ElementTree.fromstring(part)  # without declarations there are no entities to expand
+    except ElementTree.ParseError as error:
+        raise OSError(0, f"{name} is damaged ({error})") from error
+
+
+def _tag(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _known(root: ElementTree.Element, known: dict[str, str], what: str, wanted: str) -> list[ElementTree.Element]:
+    """The elements of one kind in a tree of which every element and attribute is known, and text is where it should."""
+    places = {(_tag(outer), _tag(inner)) for outer in root.iter() for inner in outer}
+    for each in root.iter():
+        tag = _tag(each)
+        if tag not in known or any(inner == tag and outer != INSIDE.get(tag, outer) for outer, inner in places):
+            raise _Foreign(f"{what} holds a {tag!r} where none should be")
+        strange = {name.rpartition("}")[2] for name in each.attrib} - set(known[tag].split())
+        if strange:
+            raise _Foreign(f"{what} holds a {tag!r} that is {sorted(strange)[0]!r}")
+        if (tag not in {"v", "t"} and (each.text or "").strip()) or (each.tail or "").strip():
+            raise _Foreign(f"{what} holds text beside its cells")
+    return [each for each in root.iter() if _tag(each) == wanted]
+
+
+def _sheet_rows(rows: list[ElementTree.Element], strings: list[str]) -> list[tuple[int, list[str], str]]:
+    """The rows of a sheet as text, with their number and the format of their cells; every text of the file is used."""
+    found, used = [], set()
+    for line, row in enumerate(rows, start=1):
+        entries: list[str] = []
+        for cell in row:
+            place = re.fullmatch(r"([A-Z]{1,3})([0-9]+)", cell.get("r", ""))
+            if place is None or int(place[2]) != line or row.get("r") != str(line):
+                raise OSError(0, f"row {line} of its sheet is damaged")
+            at = 0
+            for letter in place[1]:
+                at = 26 * at + ord(letter) - 64
+            if at <= len(entries):
+                raise OSError(0, f"row {line} of its sheet is damaged")
+            text = "".join(cell.itertext())
+            if cell.get("t") == "s":
+                used.add(int(text))
+                text = strings[int(text)]
+            elif cell.get("t") is not None:
+                raise _Foreign(f"row {line} of its sheet holds what is neither text nor a number")
+            entries += [""] * (at - 1 - len(entries)) + [text]
+        found.append((line, entries, ",".join(sorted({cell.get("s", "") for cell in row}))))
+    if used != set(range(len(strings))):
+        raise _Foreign("it holds texts that no cell shows")
+    return found
 
 
 def _decode(data: bytes) -> str:
@@ -603,12 +1007,17 @@ def _decode(data: bytes) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Verify from the command line: 0 when all is protected, 1 when cells are open, 2 when the certificate is wrong."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if len(given) not in {1, 2} or given[0] in {"-h", "--help"}:
-        print("usage: python -m tablesafe.verify CERTIFICATE [PUBLISHED.csv]")
+    key = None
+    if "--key" in given[:-1]:
+        at = given.index("--key")
+        key = given[at + 1]
+        del given[at : at + 2]
+    if len(given) not in {1, 2} or given[0].startswith("-"):
+        print("usage: python -m tablesafe.verify CERTIFICATE [PUBLISHED] [--key OFFICE.pub]")
         return 0 if given[:1] in (["-h"], ["--help"]) else 2
     try:
-        found = verify(given[0], release=given[1] if len(given) == 2 else None)
-    except InvalidCertificate as error:
+        found = verify(given[0], release=given[1] if len(given) == 2 else None, key=key)
+    except (InvalidCertificate, MissingExtra) as error:
         print(error, file=sys.stderr)
         return 2
     print(found)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 import tablesafe as ts
 from oracle.twoway import inner, possible, square
@@ -184,6 +185,103 @@ def test_trial_protection_by_the_offices_own_method_brackets_p() -> None:
     assert found.lower == pytest.approx(12, abs=2e-3)
     assert found.upper == pytest.approx(30, abs=2e-3)
     assert 20 in found
+
+
+SIX = [
+    [200, 36, 120, 90, 150, 80], [44, 60, 70, 30, 25, 90], [130, 55, 120, 75, 60, 45],
+    [95, 40, 65, 85, 50, 35], [110, 75, 30, 45, 140, 60], [70, 20, 95, 55, 40, 100],
+]  # fmt: skip
+
+
+def cheapest_rectangle(grid: np.ndarray[Any, Any], need: float) -> tuple[float, float, np.ndarray[Any, Any]]:
+    """The cheapest rectangle in which the first cell can move by `need` either way: cost, how far it can, cells."""
+    best: tuple[float, float, np.ndarray[Any, Any]] | None = None
+    for i, j in product(range(1, grid.shape[0] - 1), range(1, grid.shape[1] - 1)):
+        room = min(grid[0, 0], grid[0, j], grid[i, 0], grid[i, j])
+        price = grid[0, 0] + grid[0, j] + grid[i, 0] + grid[i, j]
+        if room >= need - 1e-9 and (best is None or price < best[0]):
+            mask = np.zeros(grid.shape, np.bool_)
+            mask[np.ix_([0, i], [0, j])] = True
+            best = price, room, mask.ravel()
+    assert best is not None
+    return best
+
+
+def test_a_cycle_of_four_cells_tells_p_from_below_by_itself_and_through_the_method() -> None:
+    """Whichever of four cells is published gives all away: only what is cheaper tells that p is not small."""
+    table = square(SIX)
+    grid, p, one = table.value.reshape(7, 7), 20.0, primary_at(table, [0])
+    paid, room, pattern = cheapest_rectangle(grid, p / 100 * grid[0, 0])
+    release = ts.Release.from_suppression(ts.Problem(table), pattern)
+    rooms = sorted({float(x) for x in grid[:-1, :-1].ravel()})
+    cheaper = max(100 * r / grid[0, 0] for r in rooms if cheapest_rectangle(grid, min(r, room))[0] < paid)
+    assert 5 < cheaper < p
+
+    found = ts.trial_p(release, one)
+    assert found.lower[0] == 0.0  # nothing is withheld in vain
+    assert found.cheaper[0] == pytest.approx(cheaper)
+    assert found.range.lower == pytest.approx(cheaper)
+    assert found.range.upper == pytest.approx(100 * room / grid[0, 0])
+    assert p in found.range
+    assert ts.trial_p(release, one, cost=None).range.lower == 0.0
+
+    def protect(problem: ts.Problem) -> ts.Release:
+        values = problem.table.value.reshape(7, 7)
+        return ts.Release.from_suppression(problem, cheapest_rectangle(values, problem.sensitivity.upper[0])[2])
+
+    for known in (p, None):
+        office = ts.known_office(ts.Problem(table), one, known, protect)
+        told = ts.trial_p_by_method(release, office, table, cost=table.value)
+        assert told.lower == pytest.approx(cheaper, abs=2e-3)
+        assert p in told
+        if known is not None:  # the same office matches patterns
+            assert ts.match_pattern(release, office, tables=table.value[None, :]).share == 1.0
+
+
+def furthest(grid: np.ndarray[Any, Any], pattern: np.ndarray[Any, Any]) -> float:
+    """Up to which p a pattern of inner cells protects the first one, by two linear programs."""
+    size = grid.shape[0]
+    lines = [np.eye(size)[:, i : i + 1] * np.ones((1, size)) for i in range(size)]
+    equations = np.array([line.ravel() for line in [*lines, *(line.T for line in lines)]])[:, pattern]
+    known = equations @ grid.ravel()[pattern]
+    first = np.zeros(int(pattern.sum()))
+    first[0] = 1
+    low, high = (
+        sign * linprog(sign * first, A_eq=equations, b_eq=known, bounds=(0, None), method="highs").fun
+        for sign in (1, -1)
+    )
+    return float(100 * min(grid[0, 0] - low, high - grid[0, 0]) / grid[0, 0])
+
+
+@settings(max_examples=5)
+@given(st.lists(st.integers(10, 300), min_size=9, max_size=9), st.sampled_from([10.0, 20.0, 30.0]))
+def test_the_bound_by_cheaper_patterns_holds_for_an_office_that_takes_the_cheapest(cells: list[int], p: float) -> None:
+    """All 256 patterns of the other eight inner cells, by brute force: the office takes the cheapest that protects."""
+    grid = np.array(cells, dtype=float).reshape(3, 3)
+    patterns = np.array([(True, *rest) for rest in product([False, True], repeat=8)])
+    reached = np.array([furthest(grid, pattern) for pattern in patterns])
+    price = patterns @ grid.ravel()
+    assume(bool((reached >= p).any()))
+    chosen = int(np.flatnonzero(reached >= p)[np.argmin(price[reached >= p])])
+    best = reached[price < price[chosen] - 1e-9].max(initial=0.0)
+    table = square(grid)
+    mask = np.zeros((4, 4), np.bool_)
+    mask[:3, :3] = patterns[chosen].reshape(3, 3)
+    found = ts.trial_p(ts.Release.from_suppression(ts.Problem(table), mask.ravel()), primary_at(table, [0]))
+    assert found.cheaper[0] <= best + 1e-6
+    assert best < p
+    assert p in found.range
+
+
+def test_an_office_that_takes_no_p_is_refused_in_words() -> None:
+    table = square([[10, 5], [7, 8]])
+    release = ts.Release.from_suppression(ts.Problem(table), inner(table))
+    with pytest.raises(InvalidOption, match="takes a table only"):
+        ts.trial_p_by_method(release, lambda given: inner(given), table)  # type: ignore[call-arg, arg-type]
+    with pytest.raises(InvalidOption, match="has no p of its own"):
+        ts.known_office(ts.Problem(table), primary_at(table, [0]), None, lambda problem: release)(table)
+    with pytest.raises(InvalidOption, match="'value', 'unit'"):
+        ts.trial_p(release, primary_at(table, [0]), cost="nonsense")  # type: ignore[arg-type]
 
 
 def test_the_middles_of_shrunk_intervals_are_one_of_the_attacks_on_a_release() -> None:

@@ -14,9 +14,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.audit.differencing_cells import part_intervals
 from tablesafe.audit.differencing_codes import from_correspondence
+from tablesafe.audit.differencing_linked import Linked
 from tablesafe.audit.disclosures import Differences, Disclosure, Kind
+from tablesafe.audit.merging import counts_add_up
 from tablesafe.cli.app import call
 from tablesafe.errors import InvalidHierarchy, InvalidOption, InvalidTable
 
@@ -97,6 +98,157 @@ def test_one_firm_in_many_parts_is_one_firm() -> None:
     found = ts.difference(frame, tables, rules=[ts.Threshold(n=3)], value="value", respondent="firm")
     (one,) = [each for each in found.found if each.kind is Kind.DIFFERENCE]
     assert (one.lower, one.count) == (30, 1)
+
+
+# -- patterns of one table ------------------------------------------------------------------------------------------
+
+
+def nine_cells() -> pl.DataFrame:
+    """Six firms a cell, but in (z, r) one alone, which also reports in (x, r)."""
+    rows = [(a, b, f"{a}{b}{i}", 10 + i) for a, b in product("xyz", "pqr") if (a, b) != ("z", "r") for i in range(6)]
+    return pl.DataFrame([*rows, ("z", "r", "xr0", 77)], schema=["a", "b", "firm", "v"], orient="row")
+
+
+HIDDEN = {"A": ["zr", "zq", "yr", "yq"], "B": ["zr", "zp", "xr", "xp"]}
+
+
+def released(table: ts.Table, cells: list[str], rules: Any = ()) -> ts.Release:
+    mask = np.zeros(len(table), dtype=np.bool_)
+    mask[[table.index(a=cell[0], b=cell[1]) for cell in cells]] = True
+    return ts.Release.from_suppression(ts.Problem(table, rules), mask)
+
+
+def nine(frame: pl.DataFrame) -> ts.Table:
+    return ts.tabulate(frame, dimensions=["a", "b"], value="v", respondent="firm")
+
+
+def anonymous(table: ts.Table) -> ts.Table:
+    """The same as a file would hold it: numbers of contributors, but not who they are."""
+    return ts.Table.from_cells(
+        table.cells().select("a", "b", "v", "count"), dimensions=["a", "b"], value="v", count="count"
+    )
+
+
+@pytest.mark.parametrize("how", ["records", "releases", "without contributors", "file"])
+def test_two_patterns_of_one_table_give_one_firm_away(how: str) -> None:
+    """B(Total, r) − A(x, r) − B(y, r) is one firm, though the numbers of firms are 12 − 6 − 6 = 0."""
+    frame, rules = nine_cells(), [ts.Threshold(n=3)]
+    table = nine(frame)
+    releases = {name: released(table, cells, rules) for name, cells in HIDDEN.items()}
+    assert all(ts.audit(ts.Problem(table, rules), each).safe for each in releases.values())
+    if how == "records":
+        tables = [ts.Published(name=name, dimensions=["a", "b"], withheld=each) for name, each in releases.items()]
+        found = ts.difference(frame, tables, rules=rules, value="v", respondent="firm")
+    elif how == "releases":
+        found = ts.difference(releases, rules=rules)
+    elif how == "without contributors":
+        bare = {name: replace(each, table=replace(table, origin=None)) for name, each in releases.items()}
+        found = ts.difference(bare, rules=rules)
+    else:
+        found = ts.difference({name: released(anonymous(table), cells) for name, cells in HIDDEN.items()}, rules=rules)
+    (one,) = found.found
+    assert not found.safe
+    assert (one.lower, one.upper, one.count, one.certain) == (77, 77, 1, True)
+    assert one.what == "in A (a=z, b=r), in B (a=z, b=r)"
+    assert one.because == "B (a=Total, b=r) − A (a=x, b=r) − B (a=y, b=r)"
+
+
+def test_the_same_pattern_twice_gives_nothing_away() -> None:
+    frame = nine_cells()
+    releases = {name: released(nine(frame), HIDDEN["A"]) for name in "AB"}
+    assert ts.difference(releases, rules=[ts.Threshold(n=3)]).safe
+    bare = {name: released(anonymous(nine(frame)), HIDDEN["A"]) for name in "AB"}
+    assert ts.difference(bare, rules=[ts.Threshold(n=3)]).safe
+
+
+def test_three_patterns_give_away_what_no_two_of_them_do() -> None:
+    """Each table shows one part of the total of r: only all three together leave (z, r)."""
+    frame = nine_cells().with_columns(pl.col("b").replace({"p": "r", "q": "r"}))  # one column: x, y, z and their total
+    frame = pl.concat([frame, frame.filter(pl.col("a") != "z").with_columns(a=pl.lit("w"), firm="w" + pl.col("firm"))])
+    frame = frame.filter((pl.col("a") != "z") | (pl.col("v") == 77))
+    table = ts.tabulate(frame, dimensions=["a"], value="v", respondent="firm")
+    shown = {"A": ["Total", "w"], "B": ["x"], "C": ["y"]}
+    codes = table.code_columns()["a"].to_list()
+    releases = {
+        name: ts.Release.from_suppression(ts.Problem(table), np.array([code not in cells for code in codes]))
+        for name, cells in shown.items()
+    }
+    rules = [ts.Threshold(n=3)]
+    for pair in (("A", "B"), ("A", "C"), ("B", "C")):
+        assert ts.difference({name: releases[name] for name in pair}, rules=rules).safe
+    found = ts.difference(releases, rules=rules)
+    assert [(each.lower, each.count) for each in found.found] == [(77, 1)]
+
+
+def test_contributors_of_tables_that_know_their_records_are_judged_by_every_rule() -> None:
+    releases = {name: released(nine(nine_cells()), cells) for name, cells in HIDDEN.items()}
+    found = ts.difference(releases, rules=[ts.PPercent(p=10)])
+    assert [(each.lower, each.rules) for each in found.found] == [(77, ("p%",))]
+
+
+def test_a_release_that_is_rounded_leaves_its_windows() -> None:
+    """A difference of rounded cells is an interval, not the number that it would be of exact ones."""
+    plain = ts.difference(PEOPLE, [FROM_16, FROM_18], rules=[ts.Threshold(n=3)])
+    table = ts.tabulate(PEOPLE, dimensions=["region"], where="age >= 18")
+    rounded = ts.protect(ts.Problem(table, [ts.Threshold(n=3)]), ts.Round(base=5))
+    found = ts.difference(PEOPLE, [FROM_16, replace(FROM_18, withheld=rounded)], rules=[ts.Threshold(n=3)])
+    exact = [each for each in plain.found if each.kind is Kind.DIFFERENCE]
+    assert exact
+    assert not any(each.kind is Kind.DIFFERENCE and "from 18 (region=S)" in each.because for each in found.found)
+
+
+def test_a_withheld_cell_of_several_parts_is_not_forgotten() -> None:
+    """(z) is withheld in both tables and cut into two parts by the filter; all equations leave it one value."""
+    frame = pl.DataFrame(
+        {
+            "a": ["x"] * 8 + ["y"] * 8 + ["z"] * 2, "firm": [f"f{i}" for i in range(16)] + ["f0", "f1"],
+            "v": [*range(10, 26), 500, 7], "c": [0, 1] * 9,
+        }
+    )  # fmt: skip
+    hidden = pl.DataFrame({"a": ["y", "z"]})
+    shown = pl.DataFrame({"a": ["x", "z", "Total"]})
+    tables = [
+        ts.Published(name="A", dimensions=["a"], withheld=hidden),
+        ts.Published(name="B", dimensions=["a"], withheld=shown),
+        ts.Published(name="C", dimensions=["a"], where="c = 1", withheld=pl.DataFrame({"a": ["x", "y", "z"]})),
+    ]
+    found = ts.difference(frame, tables, rules=[ts.Threshold(n=3)], value="v", respondent="firm")
+    assert any((each.lower, each.upper, each.count) == (507, 507, 2) for each in found.found)
+
+
+def test_numbers_of_contributors_add_up_only_below_one_total() -> None:
+    """Two columns without a common total: the firm of (x) may be one of (y)."""
+    table = ts.Table.from_cells(
+        pl.DataFrame({"a": ["x", "y"], "value": [5, 6], "n": [1, 2]}), dimensions={"a": ts.Hierarchy.flat(["x", "y"])},
+        count="n", missing_totals="ignore",
+    )  # fmt: skip
+    assert not counts_add_up(table)
+    assert counts_add_up(areas("a", {"x": 3, "y": 4}, "all"))
+
+
+@pytest.mark.parametrize(
+    ("withheld", "message"),
+    [
+        (lambda release: release.frame(), "'v', which is no dimension"),
+        (lambda release: release.frame().select("a", "b"), "Every cell of 'A' is listed"),
+        (lambda release: release.table, "does not say what it withholds"),
+        (lambda release: released(nine(nine_cells().with_columns(v=pl.col("v") + 1)), ["zr"]), "not made from these"),
+        (lambda release: ts.Release.from_suppression(ts.Problem(areas("a", {"x": 3, "y": 4}, "T")), np.arange(3) < 1),
+         "spanned by 'area'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_list_of_withheld_cells_is_refused(withheld: Any, message: str) -> None:
+    frame = nine_cells()
+    given = withheld(released(nine(frame), HIDDEN["A"]))
+    tables = [ts.Published(name=name, dimensions=["a", "b"], withheld=given) for name in "AB"]
+    with pytest.raises(InvalidOption, match=message):
+        ts.difference(frame, tables, rules=[ts.Threshold(n=3)], value="v", respondent="firm")
+
+
+def test_one_release_is_no_source() -> None:
+    release = released(nine(nine_cells()), HIDDEN["A"])
+    with pytest.raises(InvalidOption, match="the source is one release"):
+        ts.difference(release, [FROM_16, FROM_18], rules=[ts.Threshold(n=3)])
 
 
 # -- against brute force -------------------------------------------------------------------------------------------
@@ -208,9 +360,9 @@ def test_part_intervals_are_those_of_all_agreeing_tables(truth: list[int]) -> No
         t for t in product(range(sum(truth) + 1), repeat=4)
         if (members[:4] @ np.array(t) == totals[:4]).all() and lower[4] <= members[4] @ np.array(t) <= upper[4]
     ]  # fmt: skip
-    low, high = part_intervals(sparse.csr_array(members), lower, upper)
-    assert low.tolist() == [min(t[i] for t in tables) for i in range(4)]
-    assert high.tolist() == [max(t[i] for t in tables) for i in range(4)]
+    low, high = Linked.of(sparse.csr_array(members), lower, upper, 0, whole=True).intervals
+    assert low[:4].tolist() == [min(t[i] for t in tables) for i in range(4)]
+    assert high[:4].tolist() == [max(t[i] for t in tables) for i in range(4)]
 
 
 # -- finished tables -----------------------------------------------------------------------------------------------
@@ -370,7 +522,10 @@ def test_sums_are_judged_by_their_counts() -> None:
     }  # fmt: skip
     tree = {"age": ts.Hierarchy.from_equations('"16+" = "18+" + "16-17"')}
     found = ts.difference(tables, rules=[ts.Threshold(n=3)], dimensions=tree)
-    assert [(each.lower, each.count) for each in found.found] == [(5.0, 1)]
+    assert [(each.lower, each.count, each.certain) for each in found.found] == [(5.0, 1, False)]
+    assert found.possibly == found.found
+    assert "1 thing is possibly open" in str(found)
+    assert "The records settle it" in str(found)
     with pytest.raises(InvalidOption, match="rules can only count"):
         ts.difference(tables, rules=[ts.PPercent(p=10)], dimensions=tree)
 

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from oracle.attacker import exact, naive
 from oracle.tables import cube, filled, open_system, sums, system_of
+from seeds import fresh
 from tablesafe.audit import intervals as intervals_module
 from tablesafe.audit import pieces as pieces_module
 from tablesafe.audit.checkpoint import Checkpoint
@@ -115,7 +116,7 @@ def test_large_groups_of_components_give_the_same_intervals(monkeypatch: pytest.
     assert (together.upper == apart.upper).all()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", fresh(6, "without a simple null space the equations will do"))
 def test_without_a_simple_null_space_the_equations_will_do(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     system = _random_system(seed)
     expected = exact_intervals(system)
@@ -125,7 +126,7 @@ def test_without_a_simple_null_space_the_equations_will_do(seed: int, monkeypatc
     assert (found.upper == expected.upper).all()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", fresh(6, "highs alone finds the same as the search from the truth"))
 def test_highs_alone_finds_the_same_as_the_search_from_the_truth(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     system = _random_system(seed)
     expected = exact_intervals(system)
@@ -161,7 +162,7 @@ def _wide_table(seed: int) -> tuple[Table, np.ndarray]:
     return Table.from_equations(sparse.csr_array(matrix), cents / 100.0), unknown
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", fresh(12, "ten orders of magnitude come out exact"))
 def test_ten_orders_of_magnitude_come_out_exact(seed: int) -> None:
     table, unknown = _wide_table(seed)
     assert table.integers[:9].max() / max(1, table.integers[:9].min()) > 1e6

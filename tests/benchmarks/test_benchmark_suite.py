@@ -147,9 +147,9 @@ def test_a_worker_that_hangs_or_dies_is_a_row(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr(runner, "WORKER", ("-c", "import time; time.sleep(60)"))
     assert runner.started(asked, 0.5)[0]["status"] == "out of time"
     monkeypatch.setattr(runner, "WORKER", ("-c", "import os; os.kill(os.getpid(), 11)"))
-    assert runner.started(asked, 30)[0] == {"status": "failed", "reason": "ended by signal 11"}
+    assert runner.started(asked, 600)[0] == {"status": "failed", "reason": "ended by signal 11"}
     monkeypatch.setattr(runner, "WORKER", ("-c", "raise SystemExit('no memory')"))
-    assert runner.started(asked, 30)[0] == {"status": "failed", "reason": "no memory"}
+    assert runner.started(asked, 600)[0] == {"status": "failed", "reason": "no memory"}
 
 
 def test_printed_seconds_are_not_compared() -> None:

@@ -187,7 +187,7 @@ def test_two_signals_one_after_the_other(job: Path, number: signal.Signals, plac
     seen.unlink()
     os.kill(process.pid, number)
     os.kill(process.pid, number)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate()
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert not complete_or_none(job.parent)

@@ -41,7 +41,7 @@ def command(folder: Path, *words: str, memory: int = 4 * GIB) -> tuple[int, str]
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
     found = subprocess.run(
-        [sys.executable, "-m", "tablesafe", *words], cwd=folder, capture_output=True, text=True, timeout=60,
+        [sys.executable, "-m", "tablesafe", *words], cwd=folder, capture_output=True, text=True, timeout=600,
         preexec_fn=bounded, check=False,
     )  # fmt: skip
     return found.returncode, found.stdout + found.stderr

@@ -109,7 +109,7 @@ def test_a_name_that_no_terminal_can_show(tmp_path: Path) -> None:
     for words in (["audit", odd], ["audit", odd, b"--json"]):
         found = subprocess.run(
             [sys.executable.encode(), b"-m", b"tablesafe", *(w if isinstance(w, bytes) else w.encode() for w in words)],
-            capture_output=True, env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin:/bin"}, timeout=60, check=False,
+            capture_output=True, env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin:/bin"}, timeout=600, check=False,
         )  # fmt: skip
         assert found.returncode == 2, found
         assert b"Traceback" not in found.stderr

@@ -13,6 +13,7 @@ from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.apriori import apply_cells, apply_hst, write_hst
 from tablesafe.problem import Problem
 from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.statuses import Scheme
 from tablesafe.table import Table
 
 
@@ -213,7 +214,7 @@ def test_information_from_frames(tmp_path: Path, form: str) -> None:
     if form == "parquet":
         frame.write_parquet(tmp_path / "f.parquet")
         source = tmp_path / "f.parquet"
-    problem = apply_cells(bare(), source, scheme="argus" if form == "argus" else None)
+    problem = apply_cells(bare(), source, scheme="tauargus" if form == "argus" else None)
     assert problem.sensitive.tolist() == [cell("N", "a")]
     assert problem.suppressed[cell("S", "b")]
     assert (problem.cost[cell("N", "a")], problem.cost[cell("S", "b")]) == (40, 9)
@@ -238,6 +239,19 @@ def test_mistakes_in_a_table_are_named(tmp_path: Path, text: str, error: type[Ex
     path.write_text(text)
     with pytest.raises(error, match=message):
         apply_cells(bare(), path)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "entry", "waived"),
+    [("tauargus", "s", True), ("sdmx-conf", "F", True), ("obs-status", "A", False), ("0/1", "0", False)],
+)
+def test_only_a_decision_takes_away_what_a_rule_found(scheme: Scheme, entry: str, waived: bool) -> None:
+    """A normal value (OBS_STATUS) or one that is not withheld (0/1) was not found to be safe by anyone."""
+    at = cell("N", "a")
+    problem = bare().replace(sensitivity=Sensitivity.of(np.arange(15) == at, 1.0))
+    given = {"region": ["N"], "size": ["a"], "status": [entry]}
+    assert apply_cells(problem, given, scheme=scheme).sensitivity.mask[at] == (not waived)
+    assert apply_cells(problem, given, scheme=scheme, waive=False).sensitivity.mask[at]
 
 
 def test_one_level_is_both(tmp_path: Path) -> None:

@@ -12,7 +12,16 @@ import polars as pl
 import pytest
 
 from tablesafe.errors import InvalidFile, InvalidInput, InvalidOption, MissingExtra
-from tablesafe.io.frames import guarded, office_view, read_excel, read_frame, write_cells, write_frame, write_release
+from tablesafe.io.frames import (
+    guarded,
+    office_view,
+    read_excel,
+    read_frame,
+    unguarded,
+    write_cells,
+    write_frame,
+    write_release,
+)
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.rules.sensitivity import Sensitivity
@@ -96,12 +105,13 @@ def test_a_workbook_has_no_formulas_and_a_colour_per_status(tmp_path: Path) -> N
     assert b"FFBBD3F2" in content
 
 
-def test_formulas_in_a_csv_are_guarded_when_asked(tmp_path: Path) -> None:
+def test_formulas_in_a_csv_are_guarded_unless_told_otherwise(tmp_path: Path) -> None:
     _, release = problem_and_release()
-    write_release(release, tmp_path / "guarded.csv", guard_formulas=True)
+    write_release(release, tmp_path / "guarded.csv")
     codes = read_frame(tmp_path / "guarded.csv").frame["code"].to_list()
     assert codes == ["Total", "'=cmd()", "'-5", "'@at", "plain"]
-    write_release(release, tmp_path / "plain.csv")
+    assert unguarded(read_frame(tmp_path / "guarded.csv").frame)["code"].to_list() == release.frame()["code"].to_list()
+    write_release(release, tmp_path / "plain.csv", guard_formulas=False)
     assert read_frame(tmp_path / "plain.csv").frame["code"].to_list()[1] == "=cmd()"
     assert guarded(pl.DataFrame({"n": [-1.0], "t": ["+1"]})).rows() == [(-1.0, "'+1")]
 

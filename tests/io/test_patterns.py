@@ -33,7 +33,7 @@ FORMS = {
     "flags": "Region,suppressed\nTotal,0\n1,1\n2,1\n10,0\n",
     "words": "Region;status\nTotal;published\n1;sensitive\n2;complementary\n10;frozen\n",
     "letters": "region,sdcStatus\nTotal,s\n1,u\n2,x\n10,z\n",
-    "SBS": "Region,Status\nTotal,V\n1,B\n2,D\n10,V\n",
+    "SBS": "Region,Status\nTotal,V\n1,C\n2,D\n10,V\n",
     "τ-ARGUS with names": "Region,value,Status\nTotal,60,1\n1,10,3\n2,20,11\n10,30,2\n",
     "τ-ARGUS without": '"Total",60.00,1\n" 1",10.00,3\n" 2",20.00,11\n"10",30.00,1\n',
     "unordered": "Region,suppressed\n10,no\n2,yes\nTotal,no\n1,yes\n",
@@ -146,4 +146,41 @@ def test_cells_of_a_table_without_dimensions_go_by_their_names() -> None:
     mask = read_pattern({"cell": ["a", "b", "t"], "status": ["u", "m", "s"]}, Problem(table))
     assert mask.tolist() == [False, True, True]
     with pytest.raises(InvalidTable, match="names cell 'c', which the table does not have"):
-        read_pattern({"cell": ["c"], "status": ["u"]}, Problem(table))
+        read_pattern({"cell": ["c"], "status": ["sensitive"]}, Problem(table))
+
+
+SDMX = "Region,status\nTotal,F\n1,A\n2,F\n10,D\n"
+"""A small count that is withheld, with one secondary cell: SBS would take all of it for withheld."""
+
+
+def test_a_pattern_with_the_letters_of_sdmx_is_not_read_as_that_of_sbs(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(SDMX)
+    with pytest.raises(InvalidFile, match=r"(?s)F \(2 cells\): sbs withheld, sensitive; sdmx-conf published"):
+        read_pattern(path, problem())
+    assert read_pattern(path, problem(), scheme="sdmx-conf").tolist() == [False, True, False, True]
+    assert read_pattern(path, problem(), scheme="sbs").tolist() == [True] * 4
+    path.write_text(SDMX.replace("status", "CONF_STATUS"))
+    assert read_pattern(path, problem()).tolist() == [False, True, False, True]
+
+
+def test_secondary_in_sdmx_is_safe_in_tau_argus(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("Region,status\nTotal,S\n1,M\n2,S\n10,E\n")
+    with pytest.raises(InvalidFile, match=r"(?s)S \(2 cells\): tauargus published; sdmx-conf withheld"):
+        read_pattern(path, problem())
+
+
+def test_two_columns_of_statuses_are_not_chosen_between(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("Region,OBS_STATUS,CONF_STATUS\nTotal,A,F\n1,Q,A\n2,A,F\n10,A,D\n")
+    with pytest.raises(InvalidInput, match=r"(?s)several columns.*'CONF_STATUS', 'OBS_STATUS'.*column='CONF_STATUS'"):
+        read_pattern(path, problem())
+    assert read_pattern(path, problem(), column="CONF_STATUS").tolist() == [False, True, False, True]
+    assert read_pattern(path, problem(), column="OBS_STATUS").tolist() == [False, True, False, False]
+
+
+def test_a_column_called_published_is_not_read_as_withheld() -> None:
+    for yes in ([1, 0, 0, 1], [True, False, False, True]):
+        with pytest.raises(InvalidFile, match="says yes for what is published"):
+            read_pattern({"Region": CODES, "published": yes}, problem(), column="published")

@@ -128,6 +128,11 @@ def test_a_table_of_counts_alone_is_its_own_response(tmp_path: Path) -> None:
 MISTAKES = {
     "empty": ("", META, "t.tab is empty"),
     "status": (DATA.replace(";S;", ";Q;"), META, "t.tab, line 1 has the status 'Q'"),
+    "unsafe and safe alike": (
+        DATA,
+        META.replace('";"\n', '";"\n<UNSAFE> "S"\n', 1),
+        "one letter to two statuses: S safe, S",
+    ),
     "empty with a value": (DATA.replace(";P;", ";E;"), META, "line 3 is marked as empty, but has a value"),
     "unsafe without a value": (DATA.replace("W;0;", "W;-;"), META, "line 4 is unsafe, but has no value"),
     "text in a number": (DATA.replace("40;", "forty;"), META, "'value' should hold numbers.*line 3 has 'forty'"),

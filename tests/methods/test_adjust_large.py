@@ -152,6 +152,7 @@ class Patient:
     def __init__(self, while_running: Callable[[], None]) -> None:
         self.cbMipInterrupt: Any = Event()
         self.cbSimplexInterrupt: Any = Event()
+        self.cbIpmInterrupt: Any = Event()
         self._while_running, self.told = while_running, False
 
     def interrupt(self) -> None:

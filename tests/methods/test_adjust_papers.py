@@ -35,7 +35,7 @@ def test_alternating_is_as_good_as_the_printed_table(dandekar: Problem) -> None:
 
 @pytest.mark.parametrize("cost", list(MEASURES))
 def test_the_optimum_is_proved_for_each_cost(dandekar: Problem, cost: str) -> None:
-    release = Adjust(cost=cost, directions="optimal", time_limit_s=120).protect(dandekar)
+    release = Adjust(cost=cost, directions="optimal", time_limit_s=3600).protect(dandekar)
     assert release.solution is not None
     assert release.solution.status == "optimal"
     assert release.solution.gap <= 1e-6
@@ -81,7 +81,7 @@ def proved(instance: Instance, prices: Floats, least: Floats, most: Floats) -> f
 @pytest.mark.parametrize("name", ["targus", "table7", "table8"])
 def test_either_direction_is_no_dearer_than_the_reference(instances: Path, name: str) -> None:
     problem = read_jj(instances / "jj" / f"{name}.jj")
-    method = Adjust(cost=one_over_value(problem), zeros=True, decimals=2, time_limit_s=120)
+    method = Adjust(cost=one_over_value(problem), zeros=True, decimals=2, time_limit_s=3600)
     solution = method.protect(problem).solution
     assert solution is not None
     assert solution.status == "optimal"

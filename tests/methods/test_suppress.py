@@ -71,7 +71,7 @@ def test_known_optima_are_reached_and_proved(instances: Path, name: str, cost: s
     lines = (instances / "jj" / "suppression_optima.jsonl").read_text().splitlines()
     wanted = {(row["inst"], row["cost"]): row["opt"] for row in map(json.loads, lines)}
     problem = read_jj(instances / "jj" / f"{name}.jj")
-    release = Suppress(algorithm="optimal", cost=cost, time_limit_s=120).protect(problem)
+    release = Suppress(algorithm="optimal", cost=cost, time_limit_s=3600).protect(problem)
     assert release.solution is not None
     assert release.solution.status is SolveStatus.OPTIMAL
     assert release.solution.objective == pytest.approx(wanted[(f"{name}.jj", "value" if cost == "problem" else "unit")])
@@ -117,7 +117,7 @@ def test_the_optimum_is_one(seed: int) -> None:
     mask = np.zeros(len(table), dtype=np.bool_)
     mask[table.index(r="a", c="x")] = True
     problem = Problem(table, sensitivity=Sensitivity.of(mask, np.minimum(table.value, 2.0)))
-    release = Suppress(algorithm="optimal", time_limit_s=30).protect(problem)
+    release = Suppress(algorithm="optimal", time_limit_s=3600).protect(problem)
     assert release.solution is not None
     assert release.solution.status is SolveStatus.OPTIMAL
     others = np.flatnonzero(~mask)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from oracle.counts import tree
+from seeds import fresh
 from tablesafe.audit.audit import audit
 from tablesafe.equations import Mask, roll_up
 from tablesafe.errors import InvalidProblem, SolverFailure
@@ -72,7 +73,7 @@ def test_a_level_may_reach_to_the_prior_bounds(seed: int, share: float) -> None:
     assert audit(problem, ts.Suppress(time_limit_s=1).protect(problem)).safe
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", fresh(6, "a rough answer proves nothing"))
 def test_a_rough_answer_proves_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The solver may stop far from the optimum while answers are cut off, not when one is to be the proof."""
     random = np.random.default_rng(seed)
@@ -90,7 +91,7 @@ def test_a_rough_answer_proves_nothing(seed: int, monkeypatch: pytest.MonkeyPatc
     assert max(rough.bound, exact.bound) <= min(rough.objective, exact.objective) + 1e-6
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", fresh(6, "cells that must only not be known need no whole unit of room"))
 def test_cells_that_must_only_not_be_known_need_no_whole_unit_of_room(seed: int) -> None:
     random = np.random.default_rng(seed)
     table = flat(random, (4, 4), 20)
@@ -166,21 +167,21 @@ def test_an_interrupt_after_the_repair_keeps_the_safe_pattern(monkeypatch: pytes
     everything = np.arange(len(table)) > 0
     monkeypatch.setattr(method, "repaired", lambda *_, **__: everything)
     with pytest.warns(UserWarning, match="safe pattern so far is kept"):
-        release = ts.Suppress(time_limit_s=1).protect(problem)
+        release = ts.Suppress(time_limit_s=600).protect(problem)  # it ends by itself; a busy machine must get as far
     assert len(asked) == 3
     assert audit(problem, release).safe
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", fresh(4, "tiny costs are told apart"))
 def test_tiny_costs_are_told_apart(seed: int) -> None:
     """A pattern that costs less than any tolerance is no cheaper than another; so 1/value of large values."""
     random = np.random.default_rng(seed)
     table = flat(random, (5, 4), 1000)
     problem = ts.Problem(table, sensitivity=Sensitivity.of(some(random, table, 4), np.ceil(0.3 * table.value)))
-    usual = ts.Suppress(cost=table.value, time_limit_s=5).protect(problem).solution
+    usual = ts.Suppress(cost=table.value, time_limit_s=600).protect(problem).solution
     told: list[tuple[float, float]] = []
     tiny = ts.Suppress(
-        cost=table.value * 1e-14, time_limit_s=5, progress=lambda cost, bound: told.append((cost, bound))
+        cost=table.value * 1e-14, time_limit_s=600, progress=lambda cost, bound: told.append((cost, bound))
     ).protect(problem).solution  # fmt: skip
     assert usual is not None
     assert tiny is not None
@@ -190,7 +191,7 @@ def test_tiny_costs_are_told_apart(seed: int) -> None:
     assert told[-1] == pytest.approx((tiny.objective, tiny.bound))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", fresh(4, "cells that cost nothing are told at no cost"))
 def test_cells_that_cost_nothing_are_told_at_no_cost(seed: int) -> None:
     """They are not withheld in vain all the same; and nothing is called the best that is not."""
     random = np.random.default_rng(seed)
@@ -205,7 +206,7 @@ def test_cells_that_cost_nothing_are_told_at_no_cost(seed: int) -> None:
     assert release.solution.bound <= release.solution.objective + 1e-9
     others = np.flatnonzero(cost * (~mask) > 0)
     best = release.solution.objective
-    for _ in range(300):
+    for _ in range(100):
         pattern = (cost == 0) | mask
         pattern[random.choice(others, int(random.integers(0, 7)), replace=False)] = True
         if (

@@ -6,7 +6,7 @@ from time import monotonic
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
@@ -41,8 +41,13 @@ def a_search(seed: int, *, unit: bool = False) -> Search:
     )
 
 
-def least_cost(instance: Instance) -> float:
-    """The optimum of the model written out: for every target a deviation, and no cell moves that is not withheld."""
+def best_pattern(instance: Instance) -> Mask:
+    """A pattern of the model written out: for every target a deviation, and no cell moves that is not withheld.
+
+    It is no word of a solver that counts: presolve cuts good patterns off (HiGHS 1.12 calls 10 the optimum where a
+    pattern of 9 is safe), and a binary of 1e-7 lets a cell move. So there is no presolve, and a pattern that one linear
+    program a target finds open is excluded, and the next one asked for.
+    """
     n, targets = len(instance), len(instance.level)
     moves = sparse.kron(sparse.eye_array(targets), instance.rows)
     link = sparse.vstack([sparse.eye_array(n)] * targets)
@@ -62,9 +67,16 @@ def least_cost(instance: Instance) -> float:
     )
     cost = np.concatenate([instance.cost, np.zeros(targets * n)])
     whole = np.concatenate([np.ones(n), np.zeros(targets * n)])
-    answer = optimize.milp(cost, constraints=constraints, bounds=bounds, integrality=whole)
-    assert answer.status == 0
-    return float(answer.fun)
+    while True:
+        answer = optimize.milp(
+            cost, constraints=constraints, bounds=bounds, integrality=whole, options={"presolve": False}
+        )
+        assert answer.status == 0
+        pattern = answer.x[:n] > 0.5
+        if protects(instance, pattern):
+            return np.asarray(pattern)
+        others = np.concatenate([~pattern, np.zeros(targets * n)])
+        constraints.append(optimize.LinearConstraint(others[None, :], 1, np.inf))
 
 
 def protects(instance: Instance, pattern: Mask) -> bool:
@@ -81,6 +93,7 @@ def protects(instance: Instance, pattern: Mask) -> bool:
 
 
 @settings(max_examples=5, deadline=None)
+@example(3628799, True, False, (0.6, 0.75))
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.sampled_from([(0.6, 0.75), (0.99, 0.99)]))
 def test_the_optimum_is_that_of_the_model_written_out(
     seed: int, unit: bool, soon: bool, fewer: tuple[float, float]
@@ -95,8 +108,9 @@ def test_the_optimum_is_that_of_the_model_written_out(
     assert search.closed()
     assert search.best is not None
     assert search.best_cost == pytest.approx(search.instance.pattern_cost(search.best))
-    assert search.best_cost == pytest.approx(least_cost(search.instance))
     assert protects(search.instance, search.best)
+    least = search.instance.pattern_cost(best_pattern(search.instance))
+    assert search.best_cost <= least * (1 + 1e-9)  # less would be the model's fault: both patterns are safe
 
 
 def test_a_better_pattern_of_a_part_is_one_of_the_table() -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import tablesafe as ts
+from seeds import fresh
 from tablesafe.audit.audit import audit
 from tablesafe.audit.knowledge import Lists
 from tablesafe.equations import Mask
@@ -38,7 +39,7 @@ def firms(seed: int) -> Problem:
     return ts.Problem(table, rules=[ts.Threshold(n=3), ts.PPercent(p=20)])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", fresh(6, "a pattern that thinks of outsiders only becomes safe from insiders"))
 def test_a_pattern_that_thinks_of_outsiders_only_becomes_safe_from_insiders(seed: int) -> None:
     problem = firms(seed)
     found = ts.Suppress(time_limit_s=2, insiders=False, unions=False).protect(problem).suppressed
@@ -62,7 +63,7 @@ def test_the_number_of_an_insider_is_told_to_nobody() -> None:
     assert "members" not in findings.to_json()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", fresh(3, "looking again at what was open says what the whole audit says"))
 def test_looking_again_at_what_was_open_says_what_the_whole_audit_says(seed: int) -> None:
     problem = firms(seed)
     found = ts.Suppress(time_limit_s=1, insiders=False, unions=False).protect(problem).suppressed
@@ -76,7 +77,7 @@ def test_looking_again_at_what_was_open_says_what_the_whole_audit_says(seed: int
         assert {opening.cell for opening in again.open} == {opening.cell for opening in whole.open}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", fresh(4, "what was open to everyone is asked again of insiders too"))
 def test_what_was_open_to_everyone_is_asked_again_of_insiders_too(seed: int) -> None:
     """A cell that nobody had to be an insider for was not looked at before: now it is, by whoever knows something."""
     problem = firms(seed)
@@ -107,7 +108,7 @@ def open_to_insiders(seed: int) -> tuple[Problem, Mask, Instance]:
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", fresh(6, "large tables are repaired in parts and safe"))
 def test_large_tables_are_repaired_in_parts_and_safe(seed: int) -> None:
     problem, found, instance = open_to_insiders(seed)
     assert len(instance) > parts.SIZES[-1]
@@ -117,7 +118,7 @@ def test_large_tables_are_repaired_in_parts_and_safe(seed: int) -> None:
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", fresh(6, "whoever a part was found for learns too much no longer"))
 def test_whoever_a_part_was_found_for_learns_too_much_no_longer(seed: int) -> None:
     problem, found, instance = open_to_insiders(seed)
     before = audit(problem, Release.from_suppression(problem, found), exact=False, certify=False).insiders

@@ -404,7 +404,7 @@ def test_wrong_columns_and_tables_are_refused() -> None:
     ):
         with pytest.raises(InvalidOption, match=words):
             ts.Swap(**options, rate=0.3).edit(records)
-    table = ts.Table.from_cells(pl.DataFrame({"a": ["x", "y"], "value": [1, 2]}), dimensions=["a"])
+    table = ts.Table.from_cells(pl.DataFrame({"a": ["x", "y", "Total"], "value": [1, 2, 3]}), dimensions=["a"])
     with pytest.raises(InvalidOption, match="read as cells"):
         ts.protect(ts.Problem(table), ts.Swap(geography=("a",)))
     found = problem(records)

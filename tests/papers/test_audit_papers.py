@@ -220,7 +220,7 @@ def banking(paper_data: Path) -> tuple[Problem, pl.DataFrame]:
         name: Hierarchy.flat(list(codes), total="Total")
         for name, codes in (("bank", BANKS), ("loan", LOANS), ("status", STATUSES))
     }
-    table = Table.from_cells(frame, dimensions=dimensions, missing_totals="ignore")
+    table = Table.from_cells(frame, dimensions=dimensions, missing_totals="none")
     secret = ((frame["loan"] == "Total") & (frame["bank"] != "Total")).to_numpy()
     design = ~((frame["bank"] == "Total") | (frame["status"] == "Total")).to_numpy()
     low = np.array([tolerable.get((b, s), (v, v))[0] for b, _, s, v in rows])

@@ -19,6 +19,7 @@ from tablesafe.audit.audit import audit
 from tablesafe.methods.views import SuppressViews, view_bounds, views
 from tablesafe.methods.views.fitting import fitted, view_costs
 from tablesafe.methods.views.program import refined_big_m, suppression_program
+from tablesafe.methods.views.refined import view_big_m
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.solve.views import solve_mixed
@@ -120,6 +121,10 @@ def test_the_refined_big_m_is_the_printed_one(banking: Problem, expected: dict[s
     refined = refined_big_m(fit.views)
     assert dict(zip(LOANS, refined.lower.tolist(), strict=True)) == expected["big_m_lower_by_loan"]
     assert refined.upper.tolist() == [1.0] * 4  # Iron City's non-accruals lack 37 − 36
+    told = view_big_m(banking)
+    assert told.columns == ["loan", "lower", "upper"]
+    assert dict(zip(told["loan"], told["lower"], strict=True)) == expected["big_m_lower_by_loan"]
+    assert told["upper"].to_list() == [1.0] * 4
 
 
 @pytest.mark.parametrize("big_m", [None, 2000.0])

@@ -412,7 +412,7 @@ def damaged(draw: st.DrawFn, text: str) -> bytes:
 
 
 @pytest.mark.parametrize("reader", READERS)
-@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused(reader: str, data: st.DataObject) -> None:
     files, target, read = READERS[reader]

@@ -7,6 +7,7 @@ verifier can tell.
 from __future__ import annotations
 
 import copy
+import gzip
 import hashlib
 import json
 from collections.abc import Callable
@@ -304,7 +305,8 @@ def test_damage_anywhere_in_the_file_is_noticed(cases: list[Case], tmp_path: Pat
                 verify(damaged)
             except InvalidCertificate:
                 continue
-            assert json.loads(broken) == json.loads(data), "damage that changes the content must be noticed"
+            plain = gzip.decompress if name.endswith(".gz") else bytes  # the last bits of a packed block mean nothing
+            assert json.loads(plain(broken)) == json.loads(plain(data)), "damage of the content must be noticed"
 
 
 # -- changes of a release --------------------------------------------------------------------------------------------

@@ -136,8 +136,8 @@ def _empty() -> Problem:
 
 MADE: dict[str, Callable[[], tuple[Problem, Release]]] = {
     "suppress": lambda: _by(ts.Suppress(), guarded(magnitude())),
-    "suppress from records": lambda: _by(ts.Suppress(time_limit_s=5), _income()),
-    "adjust": lambda: _by(ts.Adjust(time_limit_s=5), guarded(magnitude())),
+    "suppress from records": lambda: _by(ts.Suppress(time_limit_s=1), _income()),
+    "adjust": lambda: _by(ts.Adjust(time_limit_s=1), guarded(magnitude())),
     "round": lambda: _by(ts.Round(base=7), Problem(counted(), rules=[ts.Threshold(n=4)])),
     "small counts": lambda: _by(ts.SmallCounts(limit=3), Problem(counted())),
     "cell key": lambda: _by(ts.CellKey(identifier="person", seed=77_001_133, variance=2.0), Problem(counted())),
@@ -147,8 +147,8 @@ MADE: dict[str, Callable[[], tuple[Problem, Release]]] = {
         Problem(counted()),
     ),
     "intervals": lambda: _by(ts.PublishIntervals(kind="asymmetric", seed=77_001_133), guarded(magnitude())),
-    "views": lambda: _by(ts.SuppressViews(), _cube()),
-    "linked": lambda: _by(ts.Suppress(time_limit_s=5), _linked()),
+    "views": lambda: _by(ts.SuppressViews(time_limit_s=1), _cube()),
+    "linked": lambda: _by(ts.Suppress(time_limit_s=1), _linked()),
     "open": _open,
     "all withheld": lambda: _all(guarded(magnitude())),
     "no rules": lambda: _by(ts.PublishAll(), Problem(magnitude())),

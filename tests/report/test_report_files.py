@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def test_several_names_are_written_by_their_ending(tmp_path: Path) -> None:
     public = tmp_path / "public"
     told = json.loads((public / "r.json").read_text(encoding="utf-8"))
     assert told["title"] == "Income by municipality"
-    assert told["input"]["source"] == "people.csv"
+    assert told["input"]["source"] == ""
     assert told["reproduce"]["command"] == "tablesafe run job.toml"
     assert not told["reproduce"]["job"]
     assert (public / "r.xlsx").read_bytes().startswith(b"PK")
@@ -62,9 +63,24 @@ def test_several_names_are_written_by_their_ending(tmp_path: Path) -> None:
     office = json.loads((tmp_path / "internal" / "report.json").read_text(encoding="utf-8"))
     assert "17.3" in office["reproduce"]["job"]
     assert office["input"]["files"].keys() == {"people.csv"}
+    assert office["input"]["source"] == "people.csv"
     assert office["method"]["seconds"].keys() >= {"table", "protect", "audit"}
     assert office["attacks"]["attacks"]
     assert all(path.exists() for path in result.files)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_public_report_names_the_source_only_if_asked(tmp_path: Path, asked: bool) -> None:
+    names = '["public/r.html", "public/r.json", "public/r.xlsx"]'
+    ts.run(job(tmp_path, f"report = {names}\nname_source = {str(asked).lower()}"))
+    for name in ("r.html", "r.json"):
+        assert ("people.csv" in (tmp_path / "public" / name).read_text(encoding="utf-8")) == asked
+    for path in (tmp_path / "public").iterdir():
+        data = path.read_bytes()
+        if path.suffix == ".xlsx":
+            with zipfile.ZipFile(path) as parts:
+                data = b"".join(parts.read(part) for part in parts.namelist())
+        assert asked or b"people" not in data, path.name
 
 
 @pytest.mark.parametrize("name", ["public/r.pdf", "public/r", "public/table.csv", "internal/report.json", "people.csv"])

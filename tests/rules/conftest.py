@@ -45,6 +45,7 @@ def make() -> MakeTable:
             largest=[f"max{j}" for j in range(depth)],
             identity=[f"who{j}" for j in range(depth)] if names is not None else (),
             columns=[name for name in columns if name not in given],
+            missing_totals="none",
             **given,
         )
 

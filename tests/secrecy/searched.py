@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import io
+import math
 import re
 import zipfile
 from collections.abc import Iterator
@@ -84,7 +85,7 @@ class Secrets:
             frozenset({value[:PREFIX] for value in hidden if len(value) >= PREFIX} - starts
                       | {value[:PREFIX] for value in parameters}),
             frozenset([*frame["firm"].to_list(), *frame["group"].to_list(),
-                       *(f"{value:.{n}f}" for value in PARAMETERS.values() for n in (3, 4))]),
+                       *(shown for value in PARAMETERS.values() for shown in rounded(value))]),
         )  # fmt: skip
 
     def found_in(self, text: str) -> set[str]:
@@ -94,6 +95,12 @@ class Secrets:
             if number in self.exact or (len(number) >= PREFIX and number[:PREFIX] in self.prefixes):
                 found.add(number)
         return found
+
+
+def rounded(value: float) -> tuple[str, str]:
+    """A parameter as a page would show it: five digits and more, for 0.041 is also how long something took."""
+    decimals = max(3, 4 - math.floor(math.log10(value)))
+    return f"{value:.{decimals}f}", f"{value:.{decimals + 1}f}"
 
 
 def digits(value: float) -> str:

@@ -61,7 +61,7 @@ def test_the_box_is_the_cheapest_of_all(data: st.DataObject, seed: int) -> None:
     up, down = random.integers(0, 9, n).astype(float), random.integers(0, 9, n).astype(float)
     price = np.where(random.random(n) < 0.2, np.inf, random.integers(0, 50, n).astype(float))
     system = System.of(sparse.csr_array(table.equations.astype(np.float64)), up, down)
-    space, work = Space.over(system), Work()
+    space, work, boxes = Space.over(system), Work(), 0
     for cell, sign in product(random.integers(0, n, 3).tolist(), (1, -1)):
         level = float(random.integers(1, 4))
         least = cheapest_of_all(table, up, down, cell, sign, level, price)
@@ -69,6 +69,7 @@ def test_the_box_is_the_cheapest_of_all(data: st.DataObject, seed: int) -> None:
         if found is None:
             assert least == np.inf
             continue
+        boxes += 1
         cells, amount = found
         move = np.zeros(n)
         move[cells] = amount
@@ -78,7 +79,7 @@ def test_the_box_is_the_cheapest_of_all(data: st.DataObject, seed: int) -> None:
         assert (move <= up).all()
         assert (move >= -down).all()
         assert price[cells[cells != cell]].sum() == pytest.approx(least)
-    assert work.spent > 0
+    assert boxes == 0 or work.spent > 0  # what has no room, or no partner to move, is told without a search
 
 
 def test_the_totals_of_a_hierarchy_have_no_box_and_its_leaves_do() -> None:

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linprog
 
+from seeds import fresh
 from tablesafe.errors import OutOfTime
 from tablesafe.solve.clock import Clock
 from tablesafe.solve.corners import Corners
@@ -26,7 +27,7 @@ def polytope(seed: int) -> tuple[sparse.csr_array, np.ndarray, np.ndarray, np.nd
     return sparse.csr_array(matrix.astype(float)), matrix @ inside, lower, upper
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", fresh(25, "the least is the least"))
 def test_the_least_is_the_least(seed: int) -> None:
     matrix, rhs, lower, upper = polytope(seed)
     cost = np.random.default_rng(seed + 1000).standard_normal(matrix.shape[1])
@@ -39,7 +40,7 @@ def test_the_least_is_the_least(seed: int) -> None:
     assert ((x >= lower - 1e-6) & (x <= upper + 1e-6)).all()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", fresh(10, "corners and nearest points"))
 def test_corners_and_nearest_points(seed: int) -> None:
     matrix, rhs, lower, upper = polytope(seed)
     n = matrix.shape[1]

@@ -77,9 +77,9 @@ CODES: dict[str, tuple[str, dict[str, Any], str]] = {
         {},
         "'Total' of 'region' at r.csv, line 3 is a total of regions.hrc, not a",
     ),
-    "unknown for missing": (
+    "unknown for missing, with no total to put it under": (
         "region,v\nN,1\n,2\n",
-        {"missing": "X"},
+        {"missing": "X", "dimensions": {"region": Hierarchy.flat(["N", "S"], total=None, name="regions")}},
         "'X', given for records without a code of 'region'",
     ),
     "a total for missing": ("region,v\nN,1\n,2\n", {"missing": "Total"}, "'Total' of 'region' is a total"),
@@ -91,7 +91,18 @@ def test_codes_that_are_no_leaves(case: str, tmp_path: Path) -> None:
     content, options, message = CODES[case]
     (tmp_path / "r.csv").write_text(content)
     with pytest.raises(InvalidHierarchy, match=message):
-        tabulate(tmp_path / "r.csv", dimensions={"region": FLAT}, value="v", **options)
+        tabulate(tmp_path / "r.csv", **{"dimensions": {"region": FLAT}, "value": "v", **options})
+
+
+def test_a_code_for_missing_ones_becomes_a_part_of_the_total(tmp_path: Path) -> None:
+    """Also in a hierarchy with levels, and where a group has a single part (its other name)."""
+    (tmp_path / "r.csv").write_text("region,v\nN1,1\nS1,4\n,2\n")
+    regions = Hierarchy.from_pairs([("N", "N1"), ("N", "N2"), ("S", "S1")], total="Total", name="regions")
+    found = tabulate(tmp_path / "r.csv", dimensions={"region": regions}, value="v", missing="X")
+    assert found.value[found.index(region="X")] == 2
+    assert found.value[found.index()] == 7
+    assert found.value[found.index(region="N")] == 1
+    assert not found.residual().any()
 
 
 def test_numbers_compared_with_text(tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import random
 import re
+import time
+import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ from urllib.parse import urlsplit
 
 from serving import Served
 
-PATIENCE_MS = 90_000
+PATIENCE_MS = 600_000
 """How long to wait for something to appear; on a busy machine a worker takes its time to start."""
 
 
@@ -70,11 +73,19 @@ class Visitor:
         self.page.get_by_label(label, exact=True).first.click()
         self.page.get_by_role("option", name=option, exact=True).click()
 
-    def write(self, label: str, text: str) -> None:
-        """Write into a field."""
+    def write(self, label: str, text: str, *, noted: bool = True) -> None:
+        """Write into the field of an option, and wait until the job has it."""
         box = self.page.get_by_label(label, exact=True).and_(self.page.locator("input:not([type=range])")).first
         box.fill(text)
-        self.page.wait_for_timeout(500)
+        if noted:
+            self.until_job(lambda job: text in (str(value).removesuffix(".0") for value in values_of(label, job)))
+
+    def until_job(self, holds: Callable[[Any], bool]) -> None:
+        """Wait until something holds of the job that is being made."""
+        end = time.monotonic() + PATIENCE_MS / 1000
+        while not holds(tomllib.loads(self.page.context.request.get(f"{self.app.home}/job.toml").text())):
+            assert time.monotonic() < end, "the job did not become so"
+            self.page.wait_for_timeout(50)
 
     def job(self) -> str:
         """The job file as the app shows it."""
@@ -116,6 +127,14 @@ class Visitor:
                 ])"""
             )
         )
+
+
+def values_of(key: str, part: Any) -> Iterator[Any]:
+    """Whatever stands under a key in a job, however deep."""
+    for name, value in part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ():
+        if name == key:
+            yield value
+        yield from values_of(key, value)
 
 
 UNNAMED = """() => [...document.querySelectorAll(

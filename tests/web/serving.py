@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import resource
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import httpx
 
-START_S = 90.0
+START_S = 600.0
 """How long a server may take to start on a busy machine."""
 
 
@@ -53,14 +54,14 @@ class Served:
     @contextmanager
     def browser(self) -> Iterator[httpx.Client]:
         """A browser that has opened the address."""
-        with httpx.Client(base_url=self.home, timeout=60) as client:
+        with httpx.Client(base_url=self.home, timeout=START_S) as client:
             assert client.get(f"/?token={self.token}").status_code == 303
             yield client
 
     def stop(self, number: int = signal.SIGINT) -> int:
         """End the server as a user does; its exit code."""
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(START_S)
 
     def left(self) -> list[Path]:
         """What is left of its private folder."""
@@ -106,6 +107,14 @@ def _address(process: subprocess.Popen[bytes], out: Path, err: Path) -> str:
 def processes_of(group: int) -> list[int]:
     """The processes of a session of processes, by what the system tells of them."""
     return _living(3, group)
+
+
+async def gone(*groups: int) -> None:
+    """Wait until nothing is left of sessions of processes, however busy the machine is."""
+    end = time.monotonic() + START_S
+    while any(processes_of(group) for group in groups):
+        assert time.monotonic() < end, [processes_of(group) for group in groups]
+        await asyncio.sleep(0.02)
 
 
 def children_of(parent: int) -> list[int]:

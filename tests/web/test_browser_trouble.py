@@ -34,7 +34,7 @@ def test_bad_input_gets_the_message_of_the_command_line_beside_its_field(visitor
     assert said.removeprefix("✕ ") in str(error.value)
     assert "150" in said
     steps = visitor.page.get_by_role("navigation", name="Steps")
-    assert "has errors" in steps.get_by_role("link", name="Rules").inner_text()
+    steps.get_by_role("link", name="Rules has errors").wait_for()
     visitor.step("Method")
     visitor.page.get_by_role("button", name="Run the job").click()
     visitor.page.get_by_role("region", name="Run").get_by_text(said.removeprefix("✕ ")).wait_for()
@@ -128,7 +128,7 @@ def test_hostile_names_in_a_file_stay_text(visitor: Visitor, tmp_path: Path) -> 
     visitor.upload(path)
     for step in ("Dimensions", "Rules", "Method", "Data"):
         visitor.step(step)
-        visitor.page.wait_for_timeout(300)
+        visitor.page.wait_for_load_state("networkidle")
     assert visitor.page.evaluate("window.hacked") is None
     assert visitor.page.locator("img[src=x], td b").count() == 0
 

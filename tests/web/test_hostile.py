@@ -113,7 +113,8 @@ def test_a_page_that_lies_about_an_upload_reads_no_file(server: Served, tmp_path
             for event in element.get("events", []):
                 if event["type"] == "uploaded":
                     told = json.dumps(json.dumps({"files": [str(secret)]}))
-                    said = {"id": int(key), "client_id": number, "listener_id": event["listener_id"], "args": [told]}
+                    said = {"id": int(key), "client_id": number, "listener_id": event["listener_id"],
+                            "args": [json.dumps("x.csv"), told]}  # fmt: skip
                     socket.say("event", said)
         while "no file of this workspace" not in socket.hear():
             pass

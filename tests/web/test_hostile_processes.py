@@ -26,7 +26,7 @@ print("ready", flush=True)
 os.read(int(sys.argv[2]), 1)
 """
 """A process with a watcher, and one that it has started: both wait for ever."""
-PATIENCE_S = 60.0
+PATIENCE_S = 600.0
 
 
 def gone(group: int) -> bool:

@@ -17,6 +17,7 @@ from tablesafe.pipeline import build_problem
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import suggest
 from tablesafe.web.pages.blame import culprit
+from tablesafe.web.pages.bringing import Arrivals
 from tablesafe.web.pages.columns import DIMENSION, NOTHING, VALUE, role_of, roles_of, set_role
 from tablesafe.web.pages.curve import HIGH, WIDE, curve
 from tablesafe.web.pages.looking import regions, sensitive, tree
@@ -49,6 +50,19 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
 @pytest.fixture(scope="module")
 def view() -> dict[str, Any]:
     return {"of": {"job": JOB}}
+
+
+# -- uploads -----------------------------------------------------------------------------------------------------
+
+
+@given(st.permutations(["firms.csv", "list.csv", "nace.hrc", "large.csv"]))
+def test_files_chosen_together_are_taken_in_that_order_however_they_come_in(order: list[str]) -> None:
+    coming = Arrivals()
+    coming.chosen(["firms.csv", "list.csv", "large.csv", "nace.hrc"])
+    taken = [coming.ended(name, [] if name == "large.csv" else [name]) for name in order]
+    assert taken == [[], [], [], ["firms.csv", "list.csv", "nace.hrc"]]
+    coming.chosen(["later.csv"])
+    assert coming.ended("later.csv", ["later (2).csv"]) == ["later (2).csv"]
 
 
 # -- columns -----------------------------------------------------------------------------------------------------

@@ -9,14 +9,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from running import give, hard, in_session, until
-from serving import processes_of
+from serving import gone, processes_of
 
 from tablesafe.web.runs import State
 from tablesafe.web.sessions import Session, Sessions
@@ -87,8 +86,7 @@ def test_a_killed_run_leaves_no_process_and_frees_its_place(tmp_path: Path) -> N
         first.kill()
         await first.finished()
         assert first.state is State.STOPPED
-        await asyncio.sleep(0.3)
-        assert not processes_of(group)
+        await gone(group)
         assert session.runs.queue.free == 1
         await session.runs.remove(first.id)
         assert not first.path.exists()
@@ -140,10 +138,7 @@ def test_nothing_runs_on_when_the_server_is_killed(tmp_path: Path) -> None:
             still(group)
         server.send_signal(signal.SIGKILL)
     try:
-        end = time.monotonic() + 20
-        while any(processes_of(group) for group in groups) and time.monotonic() < end:
-            time.sleep(0.05)
-        assert [processes_of(group) for group in groups] == [[], []]
+        asyncio.run(gone(*groups))
     finally:
         for group in groups:
             with suppress(ProcessLookupError):

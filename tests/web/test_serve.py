@@ -59,7 +59,7 @@ def browser(server: Served) -> Iterator[httpx.Client]:
 
 def raw(server: Served, cookie: str, *paths: str) -> Iterator[tuple[str, int, bytes]]:
     """The answers to paths exactly as they are, which a browser would tidy up first."""
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)) as connection:
         for path in paths:
             connection.putrequest("GET", path, skip_accept_encoding=True)
             connection.putheader("cookie", cookie)
@@ -156,7 +156,7 @@ def open_socket(
         where += "&next_message_id=0&implicit_handshake=true&tab_id=t&document_id=d"
     if host:
         headers["host"] = host
-    return connect(where, additional_headers=headers, origin=origin, open_timeout=30, legacy=True)  # type: ignore[arg-type]
+    return connect(where, additional_headers=headers, origin=origin, open_timeout=600, legacy=True)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def test_the_number_of_sessions_is_limited_and_the_idle_make_room(tmp_path: Path
         last.sockets = 1
         with pytest.raises(Full, match="2 sessions"):
             sessions.create()
-        await asyncio.sleep(0.05)
+        while len(list(tmp_path.iterdir())) > 2:
+            await asyncio.sleep(0.01)
         assert len(list(tmp_path.iterdir())) == 2
         await sessions.close()
 

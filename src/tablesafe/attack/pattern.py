@@ -20,14 +20,14 @@ from tablesafe.attack.estimate import Estimate
 from tablesafe.attack.reconstruction import seen
 from tablesafe.attack.trial import whole_tables
 from tablesafe.equations import Floats, Mask
-from tablesafe.errors import TablesafeError
+from tablesafe.errors import InvalidOption, TablesafeError
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.table import Table
 
 Office = Callable[[Table], Mask]
-"""What the office would withhold of a table: its rule and its method in one function."""
+"""What the office would withhold of a table: its rule, its p and its method in one function."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,18 +102,38 @@ def match_pattern(
     return Match(release, integers / 10.0**table.decimals, same[back.reshape(-1)] if len(same) else same)
 
 
-def known_office(problem: Problem, primary: NDArray[Any], p: float, protect: Callable[[Problem], Release]) -> Office:
+@dataclass(frozen=True, eq=False)
+class KnownOffice:
+    """An office whose method is known: it says what it would withhold of a table, with its own p or with another."""
+
+    problem: Problem = field(repr=False)
+    primary: Mask = field(repr=False)
+    p: float | None
+    protect: Callable[[Problem], Release] = field(repr=False)
+
+    def __call__(self, table: Table, p: float | None = None) -> Mask:
+        """What would be withheld of a table; `p` in percent, unless it is the office's own."""
+        percent = self.p if p is None else p
+        if percent is None:
+            raise InvalidOption("This office has no p of its own.\n\nHint: ts.known_office(..., p=20, ...).")
+        level = np.where(self.primary, percent / 100 * np.abs(table.value), 0.0)
+        sensitivity = Sensitivity.of(self.primary, level)
+        tried = self.problem.replace(table=table, sensitivity=sensitivity, cost=np.abs(table.value))
+        return self.protect(tried).suppressed
+
+
+def known_office(
+    problem: Problem, primary: NDArray[Any], p: float | None, protect: Callable[[Problem], Release]
+) -> KnownOffice:
     """An office that protects known sensitive cells by p percent of their value, at a cost of each cell's value.
 
-    What stays secret are only the values: bounds, frozen cells and the method are known. `problem` gives those.
+    What stays secret are only the values: bounds, frozen cells and the method are known. `problem` gives those. For
+    `match_pattern` it protects by its own p; `trial_p_by_method` asks for one p after another, so that p may be None.
     """
-
-    def withheld(table: Table) -> Mask:
-        level = np.where(primary, p / 100 * np.abs(table.value), 0.0)
-        tried = problem.replace(table=table, sensitivity=Sensitivity.of(primary, level), cost=np.abs(table.value))
-        return protect(tried).suppressed
-
-    return withheld
+    mask = np.asarray(primary)
+    if mask.shape != (len(problem.table),) or mask.dtype != np.bool_:
+        raise InvalidOption(f"Sensitive cells are marked by {len(problem.table):,} booleans, one per cell.")
+    return KnownOffice(problem, mask, p, protect)
 
 
 def _leads_to(office: Office, table: Table, pattern: Mask) -> bool:

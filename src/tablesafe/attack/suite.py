@@ -13,7 +13,7 @@ from tablesafe.attack.registry import ATTACKS
 from tablesafe.attack.view import View
 from tablesafe.errors import InvalidOption, OutOfTime, SolverFailure
 from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.release import Release, require_problem_and_release
 from tablesafe.solve.clock import Clock
 
 
@@ -44,6 +44,7 @@ def attack(
             )
     if time_limit_s is not None and not time_limit_s > 0:
         raise InvalidOption(f"'time_limit_s' must be above 0, got {time_limit_s}.")
+    require_problem_and_release("attack", problem, release)
     view = View.of(problem, release)
     chosen = attacks or tuple(kind() for kind in ATTACKS.values())
     estimates = tuple(estimate_by(each, problem, view, time_limit_s) for each in chosen)

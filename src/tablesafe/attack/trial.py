@@ -2,26 +2,30 @@
 
 A withheld cell that is not sensitive itself is there because without it some sensitive cell would not be protected. An
 intruder publishes each of them in turn, in a table that it thinks possible, and sees up to which p the rest would still
-protect everybody: the office's p is larger than that, or the cell would not have been withheld. With the p up to which
-the whole pattern protects, this brackets p, and refutes tables for which the bracket is empty.
+protect everybody: the office's p is larger than that, or the cell would not have been withheld. Where every withheld
+cell is needed for any protection at all, as in a cycle, that says nothing; then patterns do that cost less and protect
+by a smaller p: an office that spares cost would have taken them. With the p up to which the whole pattern protects,
+this brackets p, and refutes tables for which the bracket is empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from inspect import signature
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tablesafe.attack.cheaper import Cheaper
 from tablesafe.attack.parameters import PRange
 from tablesafe.attack.reconstruction import Derived, seen
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.sums import components
-from tablesafe.audit.system import System
+from tablesafe.audit.system import System, snapped
 from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidOption
+from tablesafe.errors import InvalidOption, TablesafeError
 from tablesafe.release import Release
 from tablesafe.table import Table
 
@@ -29,6 +33,9 @@ FINEST = 1e-3
 """Percentage points to which p is found by halving."""
 SAME = 1e-9
 """Relative difference below which two costs are the same."""
+PROGRAMS = 20_000
+"""Linear programs in search of cheaper patterns, for all tables together."""
+Cost = Literal["value", "unit"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +49,17 @@ class Trials:
     """Per table, in percent: the pattern protects up to this."""
     lower_cell: NDArray[np.intp] = field(repr=False)
     upper_cell: NDArray[np.intp] = field(repr=False)
+    cheaper: Floats = field(repr=False)
+    """Per table, in percent: a cheaper pattern protects up to this; 0 where none was found."""
+
+    @property
+    def bound(self) -> Floats:
+        """Per table the better of the two lower ends.
+
+        A cheaper pattern that protects as far as the one in the release shows only that the office does not spare this
+        cost, and tells nothing about p.
+        """
+        return np.maximum(self.lower, np.where(self.cheaper < self.upper, self.cheaper, 0.0))
 
     @property
     def possible(self) -> Mask:
@@ -54,10 +72,11 @@ class Trials:
         at = np.flatnonzero(self.possible)
         if not at.size:
             return PRange(0.0, 100.0, self.table)
-        low, high = int(at[np.argmin(self.lower[at])]), int(at[np.argmax(self.upper[at])])
-        cells = [int(self.lower_cell[low]), int(self.upper_cell[high])]
+        low, high = int(at[np.argmin(self.bound[at])]), int(at[np.argmax(self.upper[at])])
+        own = int(self.lower_cell[low]) if self.bound[low] == self.lower[low] else -1
+        cells = [own, int(self.upper_cell[high])]
         lower_cell, upper_cell = (cell if cell >= 0 else None for cell in cells)
-        return PRange(float(self.lower[low]), float(self.upper[high]), self.table, lower_cell, upper_cell)
+        return PRange(float(self.bound[low]), float(self.upper[high]), self.table, lower_cell, upper_cell)
 
 
 def trial_p(
@@ -65,6 +84,7 @@ def trial_p(
     primary: NDArray[Any],
     tables: NDArray[Any] | None = None,
     *,
+    cost: Cost | Floats | None = "value",
     most: int = 200,
     seed: int = 0,
 ) -> Trials:
@@ -74,6 +94,10 @@ def trial_p(
     one value per cell of the table, additive and in agreement with the release; without any, the true table is tried:
     the strongest intruder there is. At most `most` complementary cells are tried, drawn by `seed`: fewer give a weaker
     lower bound, never a wrong one.
+
+    `cost` is what the office spares (`"value"`, `"unit"`, or a number per cell): then cheaper patterns are looked for
+    too that protect by a smaller p. That holds for an office that finds the cheapest pattern, or nearly; of one that
+    does not, `trial_p_by_method` tells more. With None the intruder knows only that nothing is withheld in vain.
     """
     table = release.table
     given = np.asarray(primary)
@@ -85,7 +109,37 @@ def trial_p(
     candidates = table.integers[None, :] if tables is None else whole_tables(table, derived.system, np.asarray(tables))
     found = [_bracket(setting, chosen, row[derived.cells]) for row in candidates]
     columns = [np.array(column) for column in zip(*found, strict=True)]
-    return Trials(table, columns[0], columns[1], columns[2].astype(np.intp), columns[3].astype(np.intp))
+    cheaper = np.zeros(len(candidates))
+    if cost is not None:
+        for i, row in enumerate(candidates):
+            search = _search(release, given, row, costs_for(cost, table, row), PROGRAMS // len(candidates), seed)
+            cheaper[i] = 0.0 if search is None else search.largest_p(columns[1][i])
+    return Trials(table, columns[0], columns[1], columns[2].astype(np.intp), columns[3].astype(np.intp), cheaper)
+
+
+def _search(
+    release: Release, primary: Mask, values: Integers, cost: Floats, programs: int, seed: int
+) -> Cheaper | None:
+    """The search for cheaper patterns of one table; none where nothing sensitive is withheld, or not all of it."""
+    pattern, unit = release.suppressed, 10.0**release.table.decimals
+    if not primary.any() or bool((primary & ~pattern).any()):
+        return None
+    low = np.where(pattern, snapped(release.lower * unit), np.minimum(values, 0)).astype(np.float64)
+    high = np.where(pattern, snapped(release.upper * unit), np.inf)
+    table = replace(release.table, integers=values)
+    return Cheaper(table, np.flatnonzero(primary), pattern, cost, low, high, programs, seed)
+
+
+def costs_for(cost: Cost | Floats, table: Table, values: Integers) -> Floats:
+    """What withholding each cell costs, in a table with these values."""
+    if isinstance(cost, str):
+        if cost not in get_args(Cost):
+            raise InvalidOption(f"The office spares 'value', 'unit', or a number per cell, got {cost!r}.")
+        return np.abs(values).astype(np.float64) if cost == "value" else np.ones(len(table))
+    given = np.asarray(cost, dtype=np.float64)
+    if given.shape != (len(table),) or not bool((given >= 0).all()):
+        raise InvalidOption(f"Costs are {len(table):,} numbers of 0 or more, one per cell.")
+    return given
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +168,7 @@ class _Setting:
         """Up to which p the intervals of some sensitive cells protect them, in percent, and which cell ends it."""
         own = value[at]
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(own > 0, np.minimum(own - lower, upper - own) / own, np.inf)
+            share = np.where(own != 0, np.minimum(own - lower, upper - own) / np.abs(own), np.inf)
         if not share.size:
             return np.inf, -1
         worst = int(np.argmin(share))
@@ -179,25 +233,49 @@ def whole_tables(table: Table, system: System, tables: NDArray[Any]) -> Integers
     return integers
 
 
-Office = Callable[[Table, float], Mask]
-"""What an office would withhold: from a table and a p, in percent."""
+OfficeByP = Callable[[Table, float], Mask]
+"""What an office would withhold of a table with a p, in percent. `known_office` makes one."""
 
 
-def trial_p_by_method(release: Release, office: Office, table: Table, *, cost: Floats, highest: float = 50.0) -> PRange:
+def trial_p_by_method(
+    release: Release, office: OfficeByP, table: Table, *, cost: Cost | Floats = "value", highest: float = 50.0
+) -> PRange:
     """Bracket p by protecting a table on trial with the office's own method, which is known, for one p after another.
 
     A larger p costs more. The office's p is at least the largest for which the method finds a cheaper pattern than the
     one in the release, and at most the largest for which it finds none that is dearer. `table` is what the intruder
-    takes for the truth: the nearer it is, the better the bracket.
+    takes for the truth: the nearer it is, the better the bracket. `cost` is what the office spares: `"value"`,
+    `"unit"`, or a number per cell.
     """
-    paid = float(cost[seen(release).cells].sum())
+    _require_p(office)
+    costs = costs_for(cost, table, table.integers)
+    paid = float(costs[seen(release).cells].sum())
+    prices: dict[float, float] = {}
 
     def price(p: float) -> float:
-        return float(cost[np.asarray(office(table, p))].sum())
+        if p not in prices:
+            try:
+                prices[p] = float(costs[np.asarray(office(table, p))].sum())
+            except TablesafeError:  # nothing protects so far
+                prices[p] = np.inf
+        return prices[p]
 
     lower = _turn(lambda p: price(p) < paid * (1 - SAME), highest)
     upper = _turn(lambda p: price(p) <= paid * (1 + SAME), highest)
     return PRange(lower[0], upper[1], table)
+
+
+def _require_p(office: OfficeByP) -> None:
+    """An office that knows its p alone cannot be asked what it would do with another."""
+    try:
+        signature(office).bind(None, 10.0)
+    except TypeError as error:
+        raise InvalidOption(
+            "trial_p_by_method asks an office what it would withhold with one p after another, but this one takes a "
+            "table only.\n\nHint: give a function of a table and a p in percent, or one of ts.known_office."
+        ) from error
+    except ValueError:  # no signature to look at
+        return
 
 
 def _turn(holds: Callable[[float], bool], highest: float) -> tuple[float, float]:

@@ -10,8 +10,10 @@ from time import perf_counter
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tablesafe.audit.certificate import Certificate, exact_limits
+from tablesafe.audit.cubes import boxed, is_large, narrowed, over_all, without_unseen
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.hypercubes import by_hypercubes
 from tablesafe.audit.insiders import insiders as find_insiders
@@ -23,16 +25,18 @@ from tablesafe.audit.question import Question
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import unions as find_unions
+from tablesafe.equations import Floats
 from tablesafe.errors import InvalidOption, InvalidRelease
 from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
+from tablesafe.release import Release, Status, require_problem_and_release
 from tablesafe.table import Table
 
 Progress = Callable[[float], None]
 
 MANY = 2_000
 MANY_WHOLE = 200
-"""Unknown cells from which on a release with changed values gets the quick answer only; and of whole numbers."""
+"""Unknown cells from which on a release with changed values gets the quick answer only, and unseen cells from which on
+every release does; and of whole numbers."""
 LEAST_WIDTH = 1e-6
 """Units that count as different where a cell must only not be known."""
 
@@ -58,9 +62,10 @@ def audit(
 
     A cell is protected when its interval reaches down to value − lower level and up to value + upper level and is as
     wide as the sliding level; without levels, when it is not known exactly. With `exact` the intervals are exact;
-    without, they are only as wide as the answer needs, which is much faster. Large releases with changed values are
-    always answered so: hardly a cell is known, and one system ties them all together. `certify` proves every protected
-    cell by two exact tables; without it only those are whose interval ends where it must, so that no tolerance decides.
+    without, they are only as wide as the answer needs, which is much faster. Large releases with changed values, and
+    linked tables with many unseen cells, are always answered so: one system ties all their cells together. `certify`
+    proves every protected cell by two exact tables; without it only those are whose interval ends where it must, so
+    that no tolerance decides.
     `insiders` asks what respondents, or coalitions of up to `coalition`, learn about each other, and tells them by
     their role unless `names` are wanted; `unions` judges the sums of withheld cells that can be derived. With
     `integers` the attacker knows that values are whole numbers, as those of counts are (by default it does when the
@@ -71,6 +76,7 @@ def audit(
     """
     if cells not in {"sensitive", "all"}:
         raise InvalidOption(f"audit's cells must be 'sensitive' or 'all', got {cells!r}.")
+    require_problem_and_release("audit", problem, release)
     _refuse_foreign(problem, release)
     judged = release.as_judged
     system = System.of(problem, judged)
@@ -78,6 +84,7 @@ def audit(
     work = _Work(problem, judged, system, whole, certify, executor, progress, time_limit_s, checkpoint)
     question = Question.of(problem, system, everything=cells == "all")
     quick = len(system) > (MANY_WHOLE if whole else MANY) and bool((release.status == Status.CHANGED).any())
+    quick |= problem.table.unseen is not None and int(problem.table.unseen[system.cells].sum()) > MANY
     exact = exact and not quick
     if exact or (whole and not quick) or cells == "all":
         exact, question = work.intervals(question)
@@ -87,6 +94,11 @@ def audit(
         protected |= question.sure
     unit = 10.0**problem.table.decimals
     secret = question.at[protected & question.sensitive]
+    inside, shown = system, system
+    if is_large(system):
+        moved = [move.cells for group in groups for move in group.moves]
+        inside, keep = narrowed(system, np.unique(np.concatenate([secret, *moved])))
+        secret, shown = np.searchsorted(keep, secret), without_unseen(system)
     findings = Findings(
         problem,
         release,
@@ -96,14 +108,14 @@ def audit(
         question.upper / unit,
         protected,
         exact,
-        insiders=find_insiders(problem, system, secret, coalition=coalition, names=names) if insiders else None,
-        unions=find_unions(problem, system) if unions else None,
+        insiders=find_insiders(problem, inside, secret, coalition=coalition, names=names) if insiders else None,
+        unions=find_unions(problem, shown) if unions else None,
     )
     if not certify:
         return findings
-    others = tuple(str(opening) for opening in findings.beyond_outsiders)
+    others = (*(str(opening) for opening in findings.beyond_outsiders), *findings.not_proved)
     certificate = Certificate(
-        problem, judged, system, groups, question.cells[~protected], others, findings.attackers, whole
+        problem, judged, system, groups, question.cells[~protected], others, findings.attackers, whole, release
     )
     return replace(findings, certificate=certificate)
 
@@ -168,6 +180,8 @@ class _Work:
         lower, upper, sliding = question.needs.take(asked).floats()
         sliding = np.where((lower == 0) & (upper == 0) & (sliding == 0), LEAST_WIDTH, sliding)
         value = question.value[asked]
+        if is_large(self.system):
+            return self._in_large_cube(question, asked, value - lower, value + upper, sliding)
         seen = protection(
             self.system, question.at[asked], value - lower, value + upper, sliding,
             executor=self.executor, progress=self.progress,
@@ -187,6 +201,30 @@ class _Work:
             far = np.abs(group.moves[0].at(group.at)).astype(np.float64)
             question = question.answered(which, question.value[which] - far, question.value[which] + far)
         return question
+
+    def _in_large_cube(
+        self, question: Question, asked: NDArray[np.intp], below: Floats, above: Floats, sliding: Floats
+    ) -> tuple[Question, tuple[Group, ...]]:
+        """Prove by boxes what they prove, and the rest while most unseen cells stay where they are."""
+        place = Place(self.system.matrix.tocsc(), exact_limits(self.problem, self.release, self.system))
+        at, value = question.at[asked], question.value[asked]
+        bare = sliding == LEAST_WIDTH
+        up = np.maximum(np.where(bare, 1.0, above - value), sliding - (value - below))
+        needs = question.needs.take(asked)
+        first = prove(place, needs, tuple(boxed(self.system, at, value - below, up)), whole=self.whole)
+        left = np.flatnonzero(~np.isin(at, first.at))
+        question = question.answered(asked, np.where(bare, value, below), np.where(bare, value + 1, value + up))
+        question = question.forgotten(asked[left])
+        if not left.size:
+            return question, (first,)
+        narrow, keep = narrowed(self.system, at[left])
+        seen = protection(
+            narrow, np.searchsorted(keep, at[left]), below[left], above[left], sliding[left],
+            executor=self.executor, progress=self.progress,
+        )  # fmt: skip
+        question = question.answered(asked[left], seen.lower, seen.upper)
+        wanted = np.intersect1d(asked[left], question.undecided(exact=True, certify=self.prove_all))
+        return question, (first, *self._proofs(question.needs.take(wanted), over_all(seen, keep)))
 
     def _widened(self, question: Question) -> Question:
         """With exact intervals for cells that were seen on both sides, but not far enough apart."""
@@ -212,7 +250,7 @@ class _Work:
 
     def _second_try(self, place: Place, needs: Needs) -> Iterator[Group]:
         """Ask a solver for each cell whose interval reaches far enough, but for which no table was at hand."""
-        if not len(needs):
+        if not len(needs) or is_large(self.system):
             return
         label = components(self.system.matrix)
         for number in np.unique(label[needs.at]).tolist():

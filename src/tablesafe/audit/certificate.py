@@ -25,6 +25,7 @@ from tablesafe.equations import Floats
 from tablesafe.files import whole_file
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
+from tablesafe.signing import signature
 
 FORMAT, VERSION = "tablesafe certificate", 1
 NOTICE = (
@@ -32,6 +33,8 @@ NOTICE = (
     "levels. It proves that a release is safe; never publish it, and never keep it beside the release."
 )
 SEPARATOR = "\x1f"
+SIGNED = b"tablesafe certificate signature 1\n"
+"""What a signed text begins with, so that no other signature of the same key can pass for one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,8 @@ class Certificate:
     """Whom the audit looked at, in words."""
     whole: bool = False
     """Whether the attacker knows that values are whole numbers of the unit, so that all witnesses are."""
+    published: Release | None = field(default=None, repr=False)
+    """The release as it is published, where the audit took other bounds for it."""
 
     @property
     def witnesses(self) -> int:
@@ -83,6 +88,7 @@ class Certificate:
             "decimals": table.decimals,
             "whole": self.whole,
             **_codes(self.release),
+            "captions": _captions(self.release),
             "published": shown,
             "absent": np.flatnonzero(self.release.status == Status.BY_DESIGN).tolist(),
             "changed": [cell for cell in unknown if shown[cell] is not None],
@@ -92,6 +98,7 @@ class Certificate:
                 "lower": [*_numbers(lower), *fixed],
                 "upper": [*_numbers(upper), *fixed],
             },
+            "announced": self._announced(unknown),
             "equations": _equations(system),
             "sensitive": {
                 "cells": sensitive.tolist(),
@@ -106,8 +113,19 @@ class Certificate:
             "proofs": proofs,
             "chains": chains,
         }
-        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        return {**content, "sha256": _sha256(canonical)}
+        return {**content, "sha256": _sha256(_text(content))}
+
+    def _announced(self, unknown: list[int]) -> dict[str, list[Any]]:
+        """The intervals of unknown cells that the release may tell its readers, as it writes them."""
+        release = self.release if self.published is None else self.published
+        cells = np.array(unknown, dtype=np.intp)
+        if release.private_bounds and release.intervals is None:
+            cells = cells[:0]
+        else:
+            cells = cells[release.announced(intervals=True)[cells]]
+        ends = release.announced_bounds(intervals=True) if len(cells) else (np.zeros(0), np.zeros(0))
+        low, high = (_exact_ends(end[cells], release.table.decimals) for end in ends)
+        return {"cells": cells.tolist(), "from": low, "to": high}
 
     def _pinned(self, shown: list[int | str | None]) -> list[int]:
         """Cells that the attacker knows although the release does not show their value: the bounds leave no room."""
@@ -141,12 +159,16 @@ class Certificate:
             before = move
         return witnesses
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, key: str | Path | None = None) -> None:
         """Write the certificate, whole or not at all; a name that ends in .gz is compressed.
 
-        It holds true values: keep it in a folder of its own, away from the release.
+        It holds true values: keep it in a folder of its own, away from the release. `key` is a file with a private key
+        that `tablesafe key` made: it signs all that the certificate says.
         """
         document = self.document()
+        if key is not None:
+            content = {name: value for name, value in document.items() if name != "sha256"}
+            document["signature"] = signature(key, SIGNED + _text(content).encode("utf-8", "surrogatepass"))
         lines = [f"{_text(key)}: {_text(value)}" for key, value in document.items() if key != "chains"]
         chains = ",\n".join(_text(chain) for chain in document["chains"])
         data = ("{" + ",\n".join([*lines, f'"chains": [\n{chains}\n]']) + "}\n").encode("utf-8", "surrogatepass")
@@ -215,6 +237,27 @@ def release_hash(release: Release) -> str:
     )
     header = [*release.table.code_columns(), release.heading, str(release.table.decimals)]
     return _sha256("\n".join([SEPARATOR.join(header), *lines]))
+
+
+def _exact_ends(ends: Floats, decimals: int) -> list[int | str | None]:
+    """Ends of intervals in units; None for an end that is infinite."""
+    finite = np.isfinite(ends)
+    numbers: list[int | str | None] = [None] * len(ends)
+    for at, number in zip(
+        np.flatnonzero(finite).tolist(), exact_in_units(ends[finite], decimals).tolist(), strict=True
+    ):
+        numbers[at] = _number(number)
+    return numbers
+
+
+def _captions(release: Release) -> dict[str, dict[str, str]]:
+    """The labels that the release may write beside its codes, by dimension."""
+    trees = release.table.dimensions if release.table.names is None else {}
+    return {
+        name: {code: str(tree.labels[code]) for code in tree.codes if code in tree.labels}
+        for name, tree in trees.items()
+        if tree.labels
+    }
 
 
 def _codes(release: Release) -> dict[str, Any]:

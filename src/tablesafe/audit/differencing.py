@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tablesafe.audit.differencing_cells import from_tables
+from tablesafe.audit.differencing_origin import as_records
 from tablesafe.audit.differencing_records import from_records
 from tablesafe.audit.disclosures import Differences, Published
 from tablesafe.errors import InvalidOption
@@ -43,7 +44,9 @@ def difference(
     Without records, `source` holds the tables themselves: a mapping from names to tables or releases, all of the same
     response. `dimensions` gives hierarchies that hold the codes of all of them, with the parts that none shows, such as
     `16+ = 18+ + 16-17`; `correspondence` does so for overlapping areas: a frame with one row per smallest area and a
-    column for each way to divide the country. Then the rules can count only: nobody knows who the contributors are.
+    column for each way to divide the country. Tables that `tabulate` made from the same records are judged with their
+    contributors. Of others only the numbers of contributors are known, so the rules can count only, and these numbers
+    cannot be subtracted: what is derived and may have too few contributors is *possibly* open, and then not safe.
     With `integers` (by default for counts) the attacker knows that values are whole numbers.
     """
     if not rules:
@@ -51,7 +54,16 @@ def difference(
     if isinstance(source, Mapping) and source and all(isinstance(each, Table | Release) for each in source.values()):
         if tables is not None or value is not None or respondent is not None:
             raise InvalidOption("tables=, value= and respondent= go with records, but the source is finished tables.")
+        known = None if dimensions or correspondence or len(source) < 2 else as_records(source)
+        if known is not None:
+            records, published, added = known
+            return from_records(records, published, rules, added, integers)
         return from_tables(source, rules, dimensions or {}, correspondence or {}, integers)
+    if isinstance(source, Table | Release):
+        raise InvalidOption(
+            f"difference takes records, or several tables by name; the source is one {type(source).__name__.lower()}."
+            f"\n\nHint: ts.difference({{'first': one, 'second': other}}, rules=[...])"
+        )
     if not tables:
         raise InvalidOption(
             "Which tables are published of these records?\n\n"

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import pairwise
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from tablesafe.audit.differencing_codes import overlap_of
+from tablesafe.audit.differencing_counts import Contributing
+from tablesafe.audit.differencing_linked import Linked
+from tablesafe.audit.differencing_system import EXPLAIN_S, Sums, new_sets
 from tablesafe.audit.disclosures import Differences, Disclosure, Kind
-from tablesafe.audit.integers import integer_intervals
-from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.overlap import Overlap, hashes
 from tablesafe.audit.subtracting import Subtractions, subtractions
-from tablesafe.audit.system import System, snapped
+from tablesafe.audit.system import snapped
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import InvalidOption, InvalidTable
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.release import Release
 from tablesafe.rules.sensitivity import Rule, Sensitivity
-from tablesafe.solve.agreeing import whole_answer
 from tablesafe.table import Table
 from tablesafe.tabulate.origin import Origin
-
-SECONDS = 60.0
-"""Time for a first table of parts that agrees with all that is published."""
 
 
 def from_tables(
@@ -48,14 +46,18 @@ def from_tables(
     overlap = overlap_of(shown.tables, dimensions, correspondence)
     _refuse_unequal(overlap, shown)
     given = subtractions(overlap, shown.exact)
-    found = _judged(given, overlap, shown, rules)
-    if shown.counts:
-        found += _parts(overlap, shown, rules, given)
-    found += _published(overlap, shown, rules)
+    _refuse_contradiction(given, overlap, shown)
+    linked = Linked.of(overlap.members, shown.lower, shown.upper, shown.decimals, whole=shown.whole)
+    judge = _Judge(overlap, shown, rules, linked, Contributing.of(overlap, shown.count, additive=shown.counts))
+    found = judge.differences(given)
+    known = sparse.csr_array(sparse.vstack([given.sets, overlap.members[shown.exact]]))
+    found += judge.bounded(known)
+    sums = Sums.of(linked.system, overlap, linked.at, known, linked.intervals)
+    found += judge.sums(sums)
+    found += judge.published()
     searched = (
         f"{overlap.members.shape[0]:,} cells of {len(source)} tables are sums of {overlap.members.shape[1]:,} parts; "
-        f"{len(given):,} differences were judged"
-        + (", and the interval of every part." if shown.counts else "; parts were not, as the values are no counts.")
+        f"{len(given):,} differences were judged, the interval of every part and withheld cell, and {sums.words}."
     )
     return Differences(tuple(found), overlap, searched)
 
@@ -68,9 +70,11 @@ class _Shown:
     lower: Floats = field(repr=False)
     upper: Floats = field(repr=False)
     decimals: int
-    count: Integers | None = field(repr=False)
+    count: Integers = field(repr=False)
     counts: bool
     """Whether the values are the counts."""
+    whole: bool
+    """Whether attackers know that they are whole numbers."""
 
     @classmethod
     def of(cls, source: Mapping[str, Table | Release], integers: bool | None) -> _Shown:
@@ -80,20 +84,24 @@ class _Shown:
         unit = 10.0**decimals
         sides = []
         for side in ("lower", "upper"):
-            arrays = [getattr(each, side) if isinstance(each, Release) else each.value for each in source.values()]
+            arrays = [
+                getattr(each.as_judged, side) if isinstance(each, Release) else each.value for each in source.values()
+            ]
             sides.append(snapped(np.concatenate(arrays) * unit))
         own = [table.count for table in tables.values()]
         count = None if any(each is None for each in own) else np.concatenate([c for c in own if c is not None])
-        values = np.concatenate([table.integers for table in tables.values()])
+        values = np.concatenate([table.integers * 10 ** (decimals - table.decimals) for table in tables.values()])
         counts = decimals == 0 and (bool((count == values).all()) if count is not None else bool(integers))
         if count is None and not counts:
             raise InvalidTable(
                 "The tables do not say how many contributors each cell has.\n\n"
                 "Hint: if their values are counts, pass integers=True; otherwise give the column with count=."
             )
-        if counts and count is None:
-            count = values
-        return cls(tables, sides[0], sides[1], decimals, count, counts and integers is not False)
+        count = values if count is None else count
+        return cls(tables, sides[0], sides[1], decimals, count, counts, counts and integers is not False, values)
+
+    true: Integers = field(repr=False)
+    """The value of each cell in units, published or not: the office knows it."""
 
     @property
     def exact(self) -> Mask:
@@ -158,45 +166,8 @@ def _refuse_unequal(overlap: Overlap, shown: _Shown) -> None:
         )
 
 
-def _judged(given: Subtractions, overlap: Overlap, shown: _Shown, rules: Sequence[Rule]) -> list[Disclosure]:
-    """Differences of published cells, by their values and counts."""
-    assert shown.count is not None
-    terms = given.terms.astype(np.int64)
-    value = np.asarray(terms @ np.where(shown.exact, shown.lower, 0.0).astype(np.int64))
-    count = np.asarray(terms @ shown.count)
-    _refuse_contradiction(given, overlap, value)
-    judged = _found(rules, value, np.maximum(count, 0), shown)
-    out = []
-    for i in np.flatnonzero(judged.mask).tolist():
-        cells = given.terms.indices[given.terms.indptr[i] : given.terms.indptr[i + 1]]
-        names = tuple(overlap.names[j] for j in np.unique(overlap.owner[cells]))
-        amount = float(value[i]) / 10.0**shown.decimals
-        out.append(
-            Disclosure(
-                Kind.DIFFERENCE, given.what(i, overlap), given.text(i, overlap), amount, amount, int(count[i]),
-                judged.why(i), names, given.parts(i),
-            )
-        )  # fmt: skip
-    return out
-
-
-def _published(overlap: Overlap, shown: _Shown, rules: Sequence[Rule]) -> list[Disclosure]:
-    """Published cells that fail a rule themselves."""
-    assert shown.count is not None
-    value = np.where(shown.exact, shown.lower, 0.0)
-    judged = _found(rules, value.astype(np.int64), shown.count, shown)
-    out = []
-    for i in np.flatnonzero(judged.mask & shown.exact).tolist():
-        amount, own = float(value[i]) / 10.0**shown.decimals, (overlap.names[int(overlap.owner[i])],)
-        parts = tuple(overlap.members.indices[overlap.members.indptr[i] : overlap.members.indptr[i + 1]].tolist())
-        name, why = overlap.describe(i), judged.why(i)
-        out.append(
-            Disclosure(Kind.PUBLISHED, name, "it is published", amount, amount, int(shown.count[i]), why, own, parts)
-        )
-    return out
-
-
-def _refuse_contradiction(given: Subtractions, overlap: Overlap, value: Integers) -> None:
+def _refuse_contradiction(given: Subtractions, overlap: Overlap, shown: _Shown) -> None:
+    value = given.terms.astype(np.int64) @ np.where(shown.exact, shown.lower, 0.0).astype(np.int64)
     bad = np.flatnonzero(value < 0)
     if bad.size:
         raise InvalidTable(
@@ -215,59 +186,112 @@ def _found(rules: Sequence[Rule], value: Integers, count: Integers, shown: _Show
     return reduce(lambda one, other: one | other, [rule(table) for rule in rules], Sensitivity.none(len(value)))
 
 
-def _parts(overlap: Overlap, shown: _Shown, rules: Sequence[Rule], given: Subtractions) -> list[Disclosure]:
-    """Parts whose interval, from all equations together, is sensitive from end to end."""
-    lower, upper = part_intervals(overlap.members, shown.lower, shown.upper)
-    finite = np.where(np.isfinite(upper), upper, 0.0).astype(np.int64)
-    ends = [_found(rules, end, end, shown) for end in (lower.astype(np.int64), finite)]
-    open_ = ends[0].mask & ends[1].mask & np.isfinite(upper)
-    alone = np.flatnonzero(np.diff(given.sets.indptr) == 1)
-    known = set(given.sets.indices[given.sets.indptr[alone]].tolist())
-    single = np.flatnonzero(shown.exact & (overlap.size == 1))
-    known |= set(overlap.members.indices[overlap.members.indptr[single]].tolist())
-    return [
-        Disclosure(
-            Kind.PART, overlap.part(i), "all equations together", float(lower[i]), float(upper[i]),
-            int(lower[i]) if lower[i] == upper[i] else None, ends[1].why(i), overlap.names, (i,),
-        )
-        for i in np.flatnonzero(open_).tolist()
-        if i not in known
-    ]  # fmt: skip
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """The rules, applied to sets of parts of which at best the number of contributors is known."""
 
+    overlap: Overlap
+    shown: _Shown
+    rules: Sequence[Rule]
+    linked: Linked
+    people: Contributing
 
-def part_intervals(members: sparse.csr_array, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-    """The least and the most that each part can count, given the bounds of all published cells."""
-    start = _some_parts(members, lower, upper)
-    cells, parts = members.shape
-    matrix = sparse.csr_array(sparse.hstack([members, -sparse.eye_array(cells, dtype=np.int8)])).astype(np.int8)
-    values = np.concatenate([start, np.asarray(members.astype(np.int64) @ start)])
-    table = Table.from_equations(matrix, values.astype(np.float64), totals=np.arange(parts, parts + cells))
-    open_cells = np.flatnonzero(lower < upper)
-    unknown = np.concatenate([np.arange(parts), parts + open_cells])
-    system = System.over(
-        table, unknown, np.concatenate([np.zeros(parts), np.maximum(lower[open_cells], 0.0)]),
-        np.concatenate([np.full(parts, np.inf), upper[open_cells]]),
-    )  # fmt: skip
-    wanted = np.arange(parts)
-    found = exact_intervals(system, wanted)
-    whole = integer_intervals(system, wanted, start=(found.lower, found.upper), time_limit_s=SECONDS)
-    return whole.lower, whole.upper
+    def differences(self, given: Subtractions) -> list[Disclosure]:
+        """Differences of published cells."""
+        cells = [given.terms.indices[given.terms.indptr[i] : given.terms.indptr[i + 1]] for i in range(len(given))]
+        names = [tuple(self.overlap.names[j] for j in np.unique(self.overlap.owner[each])) for each in cells]
+        return self._known(Kind.DIFFERENCE, given, given.terms, lambda i: (given.text(i, self.overlap), names[i]))
 
+    def sums(self, sums: Sums) -> list[Disclosure]:
+        """Sums of parts that several equations give away."""
+        deadline = perf_counter() + EXPLAIN_S
+        return self._known(
+            Kind.SUM, sums.given, None,
+            lambda i: (sums.because(sums.given, i, self.overlap, deadline), self.overlap.names),
+        )  # fmt: skip
 
-def _some_parts(members: sparse.csr_array, lower: Floats, upper: Floats) -> Integers:
-    """Whole parts that agree with everything published; any will do, as intervals do not depend on it."""
-    cells, parts = members.shape
-    open_cells = np.flatnonzero(lower < upper)
-    slack = sparse.csr_array(
-        (-np.ones(len(open_cells), np.int8), (open_cells, np.arange(len(open_cells)))), shape=(cells, len(open_cells))
-    )
-    floor = np.maximum(np.where(np.isfinite(lower), np.ceil(lower), 0.0), 0.0)
-    most = np.concatenate([np.full(parts, np.inf), np.floor(upper[open_cells]) - floor[open_cells]])
-    matrix = sparse.csr_array(sparse.hstack([members, slack]))
-    answer = whole_answer(matrix, floor.astype(np.int64), most, SECONDS)
-    if answer is None:
-        raise InvalidTable(
-            "The tables contradict each other: no units can be counted as all of them say.\n\n"
-            "Hint: were they made from the same records, and does the correspondence hold?"
-        )
-    return answer[:parts]
+    def _known(
+        self,
+        kind: Kind,
+        given: Subtractions,
+        terms: sparse.csr_array | None,
+        told: Callable[[int], tuple[str, tuple[str, ...]]],
+    ) -> list[Disclosure]:
+        """Sets whose value is known exactly."""
+        value = np.asarray(given.sets.astype(np.int64) @ self.linked.parts)
+        fewest, most = self.people.bounds(given.sets, value, terms)
+        possible, certain = (_found(self.rules, value, count, self.shown) for count in (fewest, most))
+        out = []
+        for i in np.flatnonzero(possible.mask | certain.mask).tolist():
+            amount, (because, names) = float(value[i]) / 10.0**self.shown.decimals, told(i)
+            sure = bool(certain.mask[i])
+            out.append(
+                Disclosure(
+                    kind, given.what(i, self.overlap), because, amount, amount, int(fewest[i]),
+                    (certain if sure else possible).why(i), names, given.parts(i), sure,
+                )
+            )  # fmt: skip
+        return out
+
+    def bounded(self, known: sparse.csr_array) -> list[Disclosure]:
+        """Parts and withheld cells whose interval, from all equations together, is too narrow."""
+        parts, (lower, upper) = self.overlap.members.shape[1], self.linked.intervals
+        which = self.linked.system.cells
+        every = sparse.csr_array(sparse.vstack([sparse.eye_array(parts, dtype=np.int8), self.overlap.members]))
+        sets = sparse.csr_array(every[which])
+        value = self.linked.system.truth.copy()
+        value[which >= parts] = self.shown.true[which[which >= parts] - parts]
+        open_, certain, fewest, why = self._too_narrow(sets, value, lower, upper)
+        some = np.flatnonzero(open_)
+        some = some[new_sets(sets[some], known)]
+        unit = 10.0**self.shown.decimals
+        return [
+            Disclosure(
+                Kind.PART, self._name(int(which[i])), "all equations together", float(lower[i]) / unit,
+                float(upper[i]) / unit, int(fewest[i]) if lower[i] == upper[i] or not self.shown.counts else None,
+                why(i), self.overlap.names, tuple(sets.indices[sets.indptr[i] : sets.indptr[i + 1]].tolist()),
+                bool(certain[i]),
+            )
+            for i in some.tolist()
+        ]  # fmt: skip
+
+    def _name(self, number: int) -> str:
+        parts = self.overlap.members.shape[1]
+        return self.overlap.part(number) if number < parts else self.overlap.describe(number - parts)
+
+    def _too_narrow(
+        self, sets: sparse.csr_array, value: Integers, lower: Floats, upper: Floats
+    ) -> tuple[Mask, Mask, Integers, Callable[[int], tuple[str, ...]]]:
+        """Which intervals are; whether for certain; the fewest contributors; and the rules that say so."""
+        if self.shown.counts:  # sensitive from end to end
+            finite = np.where(np.isfinite(upper), np.floor(upper), 0.0).astype(np.int64)
+            least = np.ceil(lower).astype(np.int64)
+            ends = [_found(self.rules, end, end, self.shown) for end in (least, finite)]
+            both = ends[0].mask & ends[1].mask & np.isfinite(upper)
+            return both, both, least, ends[1].why
+        fewest, most = self.people.bounds(sets, value)
+        judged = [_found(self.rules, value, count, self.shown) for count in (fewest, most)]
+        narrow = []
+        for each in judged:
+            unit = 10.0**self.shown.decimals
+            down, up, wide = each.lower * unit, each.upper * unit, each.sliding * unit
+            fails = (upper - lower < np.maximum(wide, down + up)) | (lower > value - down) | (upper < value + up)
+            point = upper - lower <= 1e-9 * np.maximum(1.0, np.abs(lower))
+            narrow.append(each.mask & (point | fails))
+        return narrow[0] | narrow[1], narrow[1], fewest, judged[0].why
+
+    def published(self) -> list[Disclosure]:
+        """Published cells that fail a rule themselves."""
+        value = np.where(self.shown.exact, self.shown.lower, 0.0)
+        judged = _found(self.rules, value.astype(np.int64), self.shown.count, self.shown)
+        out, members = [], self.overlap.members
+        for i in np.flatnonzero(judged.mask & self.shown.exact).tolist():
+            amount, own = float(value[i]) / 10.0**self.shown.decimals, (self.overlap.names[int(self.overlap.owner[i])],)
+            parts = tuple(members.indices[members.indptr[i] : members.indptr[i + 1]].tolist())
+            out.append(
+                Disclosure(
+                    Kind.PUBLISHED, self.overlap.describe(i), "it is published", amount, amount,
+                    int(self.shown.count[i]), judged.why(i), own, parts,
+                )
+            )  # fmt: skip
+        return out

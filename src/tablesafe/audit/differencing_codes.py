@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.audit.overlap import Overlap, downwards, joined
-from tablesafe.equations import cell_keys
+from tablesafe.equations import Mask, cell_keys
 from tablesafe.errors import InvalidHierarchy, InvalidOption, InvalidTable
 from tablesafe.files import read_source
 from tablesafe.hierarchy import Equation, Hierarchy
@@ -43,7 +43,24 @@ def overlap_of(
             sparse.csr_array((np.ones(len(own), np.int8), (owner, own)), shape=(len(table), pieces), dtype=np.int8)
         )
         start += len(owner)
-    return joined(tables, members)[0]
+    kept = sparse.diags_array((~_empty(tables, members)).astype(np.int8), dtype=np.int8)
+    inside = [sparse.csr_array(each @ kept).astype(np.int8) for each in members]
+    for each in inside:
+        each.eliminate_zeros()
+    return joined(tables, inside)[0]
+
+
+def _empty(tables: Mapping[str, Table], members: Sequence[sparse.csr_array]) -> Mask:
+    """The pieces that some table says are empty: inside a total, but in none of the cells that it is the sum of."""
+    empty = np.zeros(members[0].shape[1], dtype=np.bool_)
+    for table, own in zip(tables.values(), members, strict=True):
+        left = sparse.csr_array(table.equations.astype(np.int32) @ own.astype(np.int32))
+        left.eliminate_zeros()
+        row = np.repeat(np.arange(left.shape[0]), np.diff(left.indptr))
+        odd = np.zeros(left.shape[0], dtype=np.bool_)
+        odd[row[left.data != -1]] = True  # no plain sum of parts
+        empty[left.indices[~odd[row]]] = True
+    return empty
 
 
 def _joint(

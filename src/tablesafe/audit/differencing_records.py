@@ -13,15 +13,16 @@ from scipy import sparse
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.differencing_judged import PART, count_of, judged_sets, sets_tabulated
-from tablesafe.audit.differencing_system import Sums, alone, open_parts
+from tablesafe.audit.differencing_patterns import Visible
+from tablesafe.audit.differencing_system import Sums, bounded
 from tablesafe.audit.disclosures import Differences, Disclosure, Kind, Published
 from tablesafe.audit.overlap import Overlap, joined, upwards
-from tablesafe.audit.subtracting import Subtractions, subtractions
+from tablesafe.audit.subtracting import subtractions
 from tablesafe.equations import Integers, Mask, cell_keys
 from tablesafe.errors import InvalidOption
 from tablesafe.files import read_source
 from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.release import Release, Status
 from tablesafe.rules.groups import GroupDisclosure
 from tablesafe.rules.sensitivity import Rule
 from tablesafe.table import Table
@@ -56,25 +57,24 @@ def from_records(
     leaves = [_leaves(records.height, made[each.name], each) for each in tables]
     overlap, part = _overlapping(made, leaves)
     inside = records.with_columns(pl.Series(PART, part)).filter(pl.col(PART) >= 0)
-    visible = np.concatenate([~_withheld(made[each.name], each) for each in tables])
-    problem, at = _problem(inside, overlap, visible, rules, options)
-    mask = np.zeros(len(problem.table), dtype=np.bool_)
-    mask[at[len(at) - len(visible) :][~visible]] = True
-    release = Release.from_suppression(problem, mask, method="several tables")
+    shown = [Visible.of(made[each.name], each) for each in tables]
+    visible = np.concatenate([each.exact for each in shown])
+    problem, at = _problem(inside, overlap, rules, options)
+    release = _release(problem, at[overlap.members.shape[1] :], shown)
     if integers is None and overlap.members.shape[1] > MOST_WHOLE:
         integers = False
     findings = audit(problem, release, insiders=False, unions=False, certify=False, integers=integers)
     given = subtractions(overlap, visible)
-    failed = judged_sets(inside, given, problem, at, options)
-    found = failed.told(overlap)
-    found += open_parts(overlap, findings, at, [*alone(given), *alone(Subtractions.of(overlap, visible))])
-    sums = Sums.of(findings, overlap, at, sparse.csr_array(sparse.vstack([given.sets, overlap.members[visible]])))
+    found = judged_sets(inside, given, problem, at, options).told(overlap)
+    known = sparse.csr_array(sparse.vstack([given.sets, overlap.members[visible]]))
+    found += bounded(overlap, findings, at, visible, known)
+    sums = Sums.of(findings.system, overlap, at, known)
     found += sums.told(overlap, judged_sets(inside, sums.given, problem, at, options))
     found += _published(overlap, visible, problem, at)
     whole = "" if integers is not False else " Nobody was assumed to know that values are whole numbers."
     searched = (
         f"{overlap.members.shape[0]:,} cells of {len(tables)} tables are sums of {overlap.members.shape[1]:,} parts; "
-        f"{len(given):,} differences were judged, and {len(sums.given):,} further sums.{whole}"
+        f"{len(given):,} differences were judged, and {sums.words}.{whole}"
     )
     return Differences(tuple(found), overlap, searched, findings)
 
@@ -151,19 +151,8 @@ def _overlapping(made: Mapping[str, Table], leaves: Sequence[NDArray[np.int32]])
     return overlap, part[piece.ravel()]
 
 
-def _withheld(table: Table, each: Published) -> Mask:
-    """The cells that a table does not show."""
-    mask = np.zeros(len(table), dtype=np.bool_)
-    if each.withheld is None:
-        return mask
-    source = read_source(each.withheld, name=f"the withheld cells of {each.name!r}")
-    wanted = np.column_stack([h.locate(source, name, dimension=name) for name, h in table.dimensions.items()])
-    sizes = [len(h) for h in table.dimensions.values()]
-    return np.asarray(np.isin(cell_keys(table.codes, sizes), cell_keys(wanted, sizes)))
-
-
 def _problem(
-    records: pl.DataFrame, overlap: Overlap, visible: Mask, rules: Sequence[Rule], options: Mapping[str, Any]
+    records: pl.DataFrame, overlap: Overlap, rules: Sequence[Rule], options: Mapping[str, Any]
 ) -> tuple[Problem, Integers]:
     """The linked system: parts are withheld by design, published cells are their sums."""
     table, at = sets_tabulated(records, overlap.members, options)
@@ -173,6 +162,21 @@ def _problem(
     names = np.array(table.dimensions[PART].codes, dtype=object)[table.codes[:, 0]]
     table = replace(table, dimensions={}, codes=np.zeros((len(table), 0), np.int32), names=names, origin=None)
     return Problem(table, rules, withheld=withheld), at
+
+
+def _release(problem: Problem, cells: Integers, shown: Sequence[Visible]) -> Release:
+    """What all tables together show of the linked system."""
+    lower, upper = (np.concatenate([getattr(each, side) for each in shown]) for side in ("lower", "upper"))
+    changed = np.concatenate([each.changed for each in shown])
+    mask = np.zeros(len(problem.table), dtype=np.bool_)
+    mask[cells[lower < upper]] = True
+    plain = Release.from_suppression(problem, mask, method="several tables")
+    low, high, status = plain.lower.copy(), plain.upper.copy(), plain.status.copy()
+    open_cells = lower < upper
+    at = cells[open_cells]
+    low[at], high[at] = np.maximum(low[at], lower[open_cells]), np.minimum(high[at], upper[open_cells])
+    status[cells[changed]] = Status.CHANGED
+    return replace(plain, lower=low, upper=high, status=status)
 
 
 def _published(overlap: Overlap, visible: Mask, problem: Problem, at: Integers) -> list[Disclosure]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -14,43 +13,49 @@ from scipy import sparse
 from tablesafe.audit.differencing_judged import Failed, count_of
 from tablesafe.audit.disclosures import Disclosure, Kind
 from tablesafe.audit.findings import Findings
-from tablesafe.audit.overlap import Overlap
+from tablesafe.audit.intervals import exact_intervals
+from tablesafe.audit.overlap import Overlap, hashes
 from tablesafe.audit.subtracting import Subtractions
 from tablesafe.audit.sums import ConstantSums, SumSearch, constant_sums
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import spelled_out
-from tablesafe.equations import Integers
+from tablesafe.equations import Floats, Integers, Mask
 
 SEARCH = SumSearch(max_terms=6, max_chain=3, max_sums=20_000)
 """Sums looked for besides the differences of levels."""
+MOST_EXACT = 5_000
+"""Unknown numbers up to which every one of them gets its exact interval before sums are looked for."""
 EXPLAIN_S = 10.0
 """Seconds for spelling out how parts, and how sums, follow: each takes a linear program."""
 
 
-def alone(given: Subtractions) -> list[int]:
-    """The parts that are sets by themselves."""
-    one = np.flatnonzero(np.diff(given.sets.indptr) == 1)
-    return [int(part) for part in given.sets.indices[given.sets.indptr[one]]]
-
-
-def open_parts(overlap: Overlap, findings: Findings, at: Integers, told: Sequence[int]) -> list[Disclosure]:
-    """Single parts that all equations together bound too closely, beyond what one difference tells."""
-    part_of = {cell: i for i, cell in enumerate(at[: overlap.members.shape[1]].tolist())}
-    seen = set(told)
+def bounded(
+    overlap: Overlap, findings: Findings, at: Integers, visible: Mask, known: sparse.csr_array
+) -> list[Disclosure]:
+    """Parts and withheld cells that all equations together bound too closely, beyond what one difference tells."""
+    parts = overlap.members.shape[1]
+    number = np.full(len(findings.problem.table), -1, dtype=np.int64)
+    number[at] = np.arange(len(at))
+    failed = np.flatnonzero(~findings.protected)
+    failed = failed[np.argsort(number[findings.cells[failed]], kind="stable")]  # parts first
+    own = number[findings.cells[failed]]
+    hidden = (own >= 0) & ~np.concatenate([np.zeros(parts, np.bool_), visible])[own]
+    failed, own = failed[hidden], own[hidden]
+    sets = sparse.csr_array(sparse.vstack([sparse.eye_array(parts, dtype=np.int8), overlap.members]))[own]
+    new = new_sets(sparse.csr_array(sets), known)
     table, levels = findings.problem.table, findings.problem.sensitivity
     found, deadline = [], perf_counter() + EXPLAIN_S
-    for i in np.flatnonzero(~findings.protected).tolist():
-        cell = int(findings.cells[i])
-        if cell in part_of and part_of[cell] not in seen:
-            why = findings.explain(cell) if perf_counter() < deadline else None
-            because = "all equations together" if why is None else _reworded(why.text, overlap)
-            found.append(
-                Disclosure(
-                    Kind.PART, overlap.part(part_of[cell]), because, float(findings.lower[i]),
-                    float(findings.upper[i]), count_of(table, cell), levels.why(cell), overlap.names,
-                    (part_of[cell],),
-                )
-            )  # fmt: skip
+    for i, cell, k in zip(failed[new].tolist(), findings.cells[failed[new]].tolist(), own[new].tolist(), strict=True):
+        why = findings.explain(cell) if perf_counter() < deadline else None
+        because = "all equations together" if why is None else _reworded(why.text, overlap)
+        inside = (k,) if k < parts else tuple(_row(overlap.members, k - parts))
+        found.append(
+            Disclosure(
+                Kind.PART, overlap.part(k) if k < parts else overlap.describe(k - parts), because,
+                float(findings.lower[i]), float(findings.upper[i]), count_of(table, cell), levels.why(cell),
+                overlap.names, inside,
+            )
+        )  # fmt: skip
     return found
 
 
@@ -64,46 +69,117 @@ class Sums:
     system: System
 
     @classmethod
-    def of(cls, findings: Findings, overlap: Overlap, at: Integers, told: sparse.csr_array) -> Sums:
-        parts, system = overlap.members.shape[1], findings.system
-        found = constant_sums(system, search=SEARCH)
-        part = np.full(len(findings.problem.table), -1, dtype=np.int64)
-        part[at[:parts]] = np.arange(parts)
-        of_unknown = part[system.cells]
-        only = np.bincount(_rows(found.cells), of_unknown[found.cells.indices] < 0, len(found)) == 0
-        some = found.cells[np.flatnonzero(only)]
-        sets = sparse.csr_array((some.data, of_unknown[some.indices], some.indptr), shape=(some.shape[0], parts))
-        common = sparse.coo_array(sets.astype(np.int32) @ told.astype(np.int32).T)
-        holds = np.bincount(common.row[common.data == np.diff(told.indptr)[common.col]], minlength=sets.shape[0]) > 0
-        new = np.flatnonzero(~holds)
-        numbers = sparse.csr_array(
-            (np.ones(len(new), np.int32), (np.arange(len(new)), np.flatnonzero(only)[new])),
-            shape=(len(new), len(found)),
+    def of(
+        cls,
+        system: System,
+        overlap: Overlap,
+        at: Integers,
+        known: sparse.csr_array,
+        intervals: tuple[Floats, Floats] | None = None,
+    ) -> Sums:
+        """Look for them; `known` holds the sets that are told already, `intervals` those of the system's unknowns.
+
+        A sum that holds such a set is looked at without it: rules are subadditive, so if the whole fails, one of the
+        two does.
+        """
+        parts = overlap.members.shape[1]
+        number = np.full(len(system.table), -1, dtype=np.int64)
+        number[at] = np.arange(len(at))
+        over_parts, bounds = _over_parts(system, number, parts, intervals)
+        found = constant_sums(over_parts, lower=bounds[0], upper=bounds[1], search=SEARCH)
+        of_unknown = number[over_parts.cells]
+        sets = sparse.csr_array(
+            (found.cells.data, of_unknown[found.cells.indices], found.cells.indptr), shape=(len(found), parts)
         )
-        return cls(Subtractions(sets[new], numbers), found, system)
+        sets = _without_known(sets, known)
+        left = np.flatnonzero(np.diff(sets.indptr))
+        left = left[new_sets(sets[left], known)]
+        numbers = sparse.csr_array(
+            (np.ones(len(left), np.int32), (np.arange(len(left)), left)), shape=(len(left), len(found))
+        )
+        return cls(Subtractions(sets[left], numbers), found, over_parts)
+
+    @property
+    def words(self) -> str:
+        """How many, and whether there may be more."""
+        more = " (a limit of the search was met, so there may be more)" if self.found.cut else ""
+        return f"{len(self.given):,} further sums{more}"
 
     def told(self, overlap: Overlap, failed: Failed) -> list[Disclosure]:
         """One disclosure for each sum that fails a rule."""
         out, deadline = [], perf_counter() + EXPLAIN_S
         for i, cell in enumerate(failed.cells.tolist()):
-            number = int(failed.given.terms.indices[i])
-            weights = self.found.combination_of(number) if perf_counter() < deadline else {}
-            rows = {int(self.system.rows[row]): weight for row, weight in weights.items()}
-            span = slice(self.found.cells.indptr[number], self.found.cells.indptr[number + 1])
-            cells = self.system.cells[self.found.cells.indices[span]].tolist()
-            because = _reworded(spelled_out(self.system.table, cells, rows), overlap) if rows else "several equations"
             value = float(failed.table.value[cell])
             out.append(
                 Disclosure(
-                    Kind.SUM, failed.given.what(i, overlap), because, value, value, count_of(failed.table, cell),
-                    failed.judged.why(cell), overlap.names, failed.given.parts(i),
+                    Kind.SUM, failed.given.what(i, overlap), self.because(failed.given, i, overlap, deadline), value,
+                    value, count_of(failed.table, cell), failed.judged.why(cell), overlap.names, failed.given.parts(i),
                 )
             )  # fmt: skip
         return out
 
+    def because(self, given: Subtractions, i: int, overlap: Overlap, deadline: float) -> str:
+        """How a sum follows; after the deadline only that it does."""
+        number = int(given.terms.indices[i])
+        weights = self.found.combination_of(number) if perf_counter() < deadline else {}
+        rows = {int(self.system.rows[row]): weight for row, weight in weights.items()}
+        span = slice(self.found.cells.indptr[number], self.found.cells.indptr[number + 1])
+        cells = self.system.cells[self.found.cells.indices[span]].tolist()
+        text = _reworded(spelled_out(self.system.table, cells, rows), overlap) if rows else "several equations"
+        return text if len(cells) == len(given.parts(i)) else f"{text}, of which the rest is known"
 
-def _rows(matrix: sparse.csr_array) -> NDArray[np.intp]:
-    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+def _over_parts(
+    system: System, number: Integers, parts: int, intervals: tuple[Floats, Floats] | None
+) -> tuple[System, tuple[Floats | None, Floats | None]]:
+    """The equations between parts alone, and the parts' exact intervals where these can be had.
+
+    A withheld cell is only a name for a sum of parts, unless everything together leaves it one value: then it is known.
+    """
+    lower: Floats | None = None
+    upper: Floats | None = None
+    own = np.flatnonzero((number[system.cells] >= 0) & (number[system.cells] < parts))
+    hidden = np.zeros(len(system.table), dtype=np.bool_)
+    hidden[system.cells] = True
+    if intervals is None and len(system) <= MOST_EXACT:
+        found = exact_intervals(system)
+        intervals = found.lower, found.upper
+    if intervals is not None:
+        hidden[system.cells[intervals[0] == intervals[1]]] = False
+        lower, upper = intervals[0][own], intervals[1][own]
+    whole = System.over(system.table, system.cells[own], system.lower[own], system.upper[own])
+    kept = np.flatnonzero(~hidden[system.table.totals[whole.rows]])
+    return replace(whole, rows=whole.rows[kept], matrix=whole.matrix[kept], rhs=whole.rhs[kept]), (lower, upper)
+
+
+def _without_known(sets: sparse.csr_array, known: sparse.csr_array) -> sparse.csr_array:
+    """Sets without the known sets inside them, the largest first."""
+    size = np.diff(known.indptr)
+    while sets.shape[0] and known.shape[0]:
+        common = sparse.coo_array(sets.astype(np.int32) @ known.astype(np.int32).T)
+        inside = common.data == size[common.col]
+        row, col = common.row[inside], common.col[inside]
+        if not row.size:
+            break
+        order = np.lexsort((-size[col], row))
+        row, first = np.unique(row[order], return_index=True)
+        chosen = sparse.csr_array(
+            (np.ones(len(row), np.int32), (row, col[order][first])), shape=(sets.shape[0], known.shape[0])
+        )
+        sets = sparse.csr_array(sets.astype(np.int32) - chosen @ known.astype(np.int32))
+        sets.eliminate_zeros()
+    return sets.astype(np.int8)
+
+
+def new_sets(sets: sparse.csr_array, known: sparse.csr_array) -> NDArray[np.intp]:
+    """The first of equal sets, none that is known."""
+    before = np.unique(hashes(known), axis=0)
+    _, first = np.unique(np.concatenate([before, hashes(sets)]), axis=0, return_index=True)
+    return np.sort(first[first >= len(before)] - len(before))
+
+
+def _row(matrix: sparse.csr_array, row: int) -> list[int]:
+    return [int(part) for part in matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]]
 
 
 def _reworded(text: str, overlap: Overlap) -> str:

@@ -15,6 +15,10 @@ from tablesafe.hierarchy import Hierarchy
 from tablesafe.tabulate.plan import Where
 
 MOST_SHOWN = 20
+SETTLE = (
+    "What is possibly open follows from the tables, but not who contributes to it: numbers of contributors cannot be "
+    "subtracted. The records settle it: ts.difference(records, [ts.Published(...), ...], rules=...)."
+)
 
 
 class Kind(StrEnum):
@@ -42,7 +46,8 @@ class Published:
     missing: str | Mapping[str, str] = "error"
     total: str | Mapping[str, str] = "Total"
     withheld: Any = None
-    """The cells that are not published: a frame with the dimensions as columns, one row per cell."""
+    """The cells that are not published: a frame with the dimensions as columns and one row for each of them; or the
+    release of this table, which says what it withholds, and within which bounds it leaves what it changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +62,13 @@ class Disclosure:
     lower: float
     upper: float
     count: int | None
-    """How many contributors there are, where that is known."""
+    """How many contributors there are, where that is known; at least so many, where it is not certain."""
     rules: tuple[str, ...]
     tables: tuple[str, ...]
     parts: tuple[int, ...] = ()
     """The parts in question, by their numbers in the overlap."""
+    certain: bool = True
+    """False when nobody knows who the contributors are, and there may be few enough to fail a rule."""
 
     @property
     def exact(self) -> bool:
@@ -82,8 +89,13 @@ class Differences:
 
     @property
     def safe(self) -> bool:
-        """Whether nothing is given away."""
+        """Whether nothing is given away, and nothing can be that was not excluded."""
         return not self.found
+
+    @property
+    def possibly(self) -> tuple[Disclosure, ...]:
+        """What is given away if its contributors, of whom only numbers are known, are as few as they can be."""
+        return tuple(each for each in self.found if not each.certain)
 
     def frame(self) -> pl.DataFrame:
         """One row per disclosure: what, how it follows, the interval derived, how many units, and why it is a risk."""
@@ -97,6 +109,7 @@ class Differences:
                 "contributors": pl.Series([each.count for each in self.found], dtype=pl.Int64),
                 "rules": pl.Series([", ".join(each.rules) for each in self.found], dtype=pl.String),
                 "tables": pl.Series([", ".join(each.tables) for each in self.found], dtype=pl.String),
+                "certain": pl.Series([each.certain for each in self.found], dtype=pl.Boolean),
             }
         )
 
@@ -104,18 +117,35 @@ class Differences:
         """A summary for the terminal."""
         if self.safe:
             return f"SAFE: the tables give nothing away together.\n{self.searched}"
-        shown_anyway = sum(each.kind is Kind.PUBLISHED for each in self.found)
-        derived = len(self.found) - shown_anyway
-        things = "1 thing is" if derived == 1 else f"{derived:,} things are"
-        own = f" {shown_anyway:,} published cells fail a rule themselves." if shown_anyway else ""
-        lines = [f"NOT SAFE: {things} given away by the tables together.{own}", self.searched]
+        lines = [self._headline(), self.searched]
         for each in self.found[:shown]:
             interval = f"{each.lower:,.12g}" if each.exact else f"from {each.lower:,.12g} to {each.upper:,.12g}"
-            who = "" if each.count is None else f", {each.count:,} contributors"
+            least = "" if each.certain else "possibly only "
+            who = "" if each.count is None else f", {least}{each.count:,} contributor{'' if each.count == 1 else 's'}"
             lines += [f"  {each.what}: {interval}{who} ({', '.join(each.rules)})", f"    because {each.because}"]
         if len(self.found) > shown:
             lines.append(f"  ... and {len(self.found) - shown:,} more.")
+        if self.possibly:
+            lines.append(SETTLE)
         return "\n".join(lines)
+
+    def _headline(self) -> str:
+        """The verdict in one line."""
+        own = sum(each.kind is Kind.PUBLISHED for each in self.found)
+        possibly = sum(each.kind is not Kind.PUBLISHED for each in self.possibly)
+        derived = len(self.found) - own - possibly
+        words = []
+        if derived or not possibly:
+            words.append(
+                f"{'1 thing is' if derived == 1 else f'{derived:,} things are'} given away by the tables together."
+            )
+        if possibly:
+            words.append(f"{'1 thing is' if possibly == 1 else f'{possibly:,} things are'} possibly open.")
+        if own:
+            words.append(
+                f"{'1 published cell fails' if own == 1 else f'{own:,} published cells fail'} a rule by itself."
+            )
+        return "NOT SAFE: " + " ".join(words)
 
     def __str__(self) -> str:
         return self.text()

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.audit.certificate import Certificate, exact_limits
+from tablesafe.audit.cubes import is_large
 from tablesafe.audit.exact import Limits, exact
 from tablesafe.audit.explain import Explanation, Side, explain
 from tablesafe.audit.insiders import Insider, Insiders
@@ -98,7 +99,12 @@ class Findings:
     @property
     def safe(self) -> bool:
         """Whether every sensitive cell is protected from every attacker looked at."""
-        return not self.open
+        return not self.open and not self.not_proved
+
+    @property
+    def not_proved(self) -> tuple[str, ...]:
+        """Tables that were not examined together, though nobody chose that: nothing is proved of them."""
+        return tuple(str(each) for each in self.problem.table.apart if each.why != "ignored")
 
     @property
     def attackers(self) -> tuple[str, ...]:
@@ -107,7 +113,47 @@ class Findings:
         outsider = "Anyone who sees the release."
         if self.release.judged is not None:
             outsider = "Anyone who sees the release, even if they know what inner cells not shown were changed to."
-        return (outsider, *(found.searched for found in looked if found is not None))
+        sums = self.problem.table.without_sums
+        return (
+            outsider,
+            *(found.searched for found in looked if found is not None),
+            *([sums] if sums else []),
+            *self._about_unseen,
+        )
+
+    @property
+    def _about_unseen(self) -> tuple[str, ...]:
+        """What was looked at of the cells that no table shows."""
+        table = self.problem.table
+        told = [f"Not examined together: {each}" for each in table.apart]
+        if table.unseen is not None:
+            told.append(
+                f"{len(table) - table.seen:,} unseen cells of the cross-classification that linked tables are margins "
+                f"of: {self._judged_unseen}"
+                + (
+                    " They are so many that most were held at their values to prove cells protected, and to look at "
+                    "respondents: what is called open may not be; sums were looked for among shown cells."
+                    if is_large(self.system)
+                    else ""
+                )
+            )
+        return tuple(told)
+
+    @property
+    def _judged_unseen(self) -> str:
+        problem = self.problem
+        if not problem.table.judged:
+            return (
+                "who contributes to them is not known, so that no rule was applied to them and no respondent is "
+                "taken to know of them."
+            )
+        asked = int(problem.sensitivity.mask[problem.table.seen :].sum())
+        left = (
+            f"; {problem.unjudged:,} more are sensitive, and were asked about by bounds only"
+            if problem.unjudged
+            else ""
+        )
+        return f"{asked:,} sensitive ones were judged like cells that are shown{left}."
 
     @property
     def value(self) -> Floats:
@@ -260,7 +306,7 @@ class Findings:
                 "looked at": list(self.attackers),
                 "exact intervals": self.exact,
                 "sensitive cells": int(self.problem.sensitivity.mask.sum()),
-                "withheld cells": int(self.release.suppressed.sum()),
+                "withheld cells": int(self.release.suppressed[: table.seen].sum()),
                 "protected": int(self.protected[self._sensitive].sum()),
                 "witness tables": None if self.certificate is None else self.certificate.witnesses,
                 "disclosed exactly": [table.describe(int(cell)) for cell in self.disclosed_exactly],
@@ -300,16 +346,20 @@ class Findings:
 
         Without `values` it says which cells are open but no number and no respondent, so that it may stand in a log.
         """
-        sensitive, withheld = int(self._sensitive.sum()), int(self.release.suppressed.sum())
+        table = self.problem.table
+        sensitive, withheld = int(self._sensitive.sum()), int(self.release.suppressed[: table.seen].sum())
         good = int(self.protected[self._sensitive].sum())
         changed = int((self.release.status == Status.CHANGED).sum())
         also = f", {changed:,} changed" if changed else ""
-        verdict = "SAFE" if self.safe else "NOT SAFE"
+        verdict = "SAFE" if self.safe else "NOT SAFE" if self.open else "NOT PROVED"
         whom = "outsiders and insiders" if self.safe and self.insiders is not None else "outsiders"
         told = f"{good:,} of {sensitive:,} sensitive cells are protected from {whom}"
         if not sensitive:
             told = "no cell is sensitive" if self.problem.rules else "no rule was applied, so no cell is sensitive"
-        lines = [f"{verdict}: {told} ({withheld:,} of {len(self.problem.table):,} cells are withheld{also})."]
+        lines = [f"{verdict}: {told} ({withheld:,} of {table.seen:,} cells are withheld{also})."]
+        if table.without_sums:
+            lines.append(table.without_sums)
+        lines += self._about_unseen
         if self.certificate is not None and good:
             tables = "table" if self.certificate.witnesses == 1 else "tables"
             lines.append(f"Proved by {self.certificate.witnesses:,} witness {tables} in exact arithmetic.")

@@ -60,7 +60,7 @@ def cube_bounds(system: System) -> tuple[Floats, Floats] | None:
     sizes = [len(h) for h in hierarchies]
     if not hierarchies or not all(map(_is_flat, hierarchies)) or bool((system.lower < 0).any()):
         return None
-    if np.prod([float(n) for n in sizes]) > _LARGEST_CUBE * len(table) or bool((table.integers < 0).any()):
+    if np.prod([float(n) for n in sizes]) > _LARGEST_CUBE * len(table) or bool(table.may_be_negative.any()):
         return None
     low, high = table.integers.astype(np.float64), table.integers.astype(np.float64)
     low[system.cells], high[system.cells] = system.lower, system.upper

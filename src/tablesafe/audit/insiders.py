@@ -15,6 +15,9 @@ next largest contributor: with the tolerance t that the level implies, `level = 
 others hide each other, and nothing more is asked. And nothing is asked below what the coalition has itself; where a
 shadow variable ranks the contributors, that is what it has in the parts of which it is the only contributor.
 
+**Negative contributions.** Where they may be negative, x1, c and m are absolute values and X is the sum of them, as in
+the rules; and the cell can be less than what the coalition has in it, so that no level is cut off there.
+
 **What is not known.** Where a table keeps fewer contributors than a cell has, insiders may have more than is listed
 (see `knowledge`). A finding is certain when what is listed is enough for it, and possible otherwise.
 """
@@ -34,7 +37,7 @@ from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidOption
 from tablesafe.problem import Problem
-from tablesafe.rules.combined import waived
+from tablesafe.rules.combined import measured_by_value, waived
 
 _RANKS = ("largest", "second largest", "third largest", "fourth largest", "fifth largest")
 
@@ -217,6 +220,9 @@ class _Search:
         """What the coalition looked at last has in each unknown cell."""
         self.cut: set[int] = set()
         self.waived = waived(problem.rules, self.system.table)[self.system.cells]
+        said = self.system.table.signed is not None
+        self.as_it_is = not said or knowledge.lists.shadow or measured_by_value(problem.rules)
+        """Whether the levels of cells with negative contributions tell nothing about absolute values."""
 
     def run(self) -> None:
         """Look at every sensitive cell."""
@@ -306,7 +312,8 @@ class _Search:
             doubts = known.who[cells] >= 0
             if known.size == 1:
                 left = (self.system.truth[cells] + move.by[over])[:, None]
-                doubts &= (known.own[cells] > left) | (known.everyone[cells] == 1)[:, None]
+                short = (known.own[cells] > left) & ~known.negative[cells, None]
+                doubts &= short | (known.everyone[cells] == 1)[:, None]
             found.append(known.who[cells][doubts])
         return np.unique(np.concatenate(found))
 
@@ -394,7 +401,8 @@ class _Search:
         Where contributors are not listed, it is as far as it may have to be; with `certain`, as it has to be.
         """
         need, known = self.needs[target], self.knowledge
-        if need.bare or known.lists.negative or not members:
+        signed = bool(known.negative[target])
+        if need.bare or not members or (signed and self.as_it_is):
             return need
         if known.lists.shadow:
             room = float(self.system.truth[target]) - self._has(members)[target]
@@ -402,10 +410,17 @@ class _Search:
         inside = np.isin(known.who[target], members) & (known.who[target] >= 0)
         value, own, listed = float(self.system.truth[target]), known.own[target], known.who[target] >= 0
         left = max(value - float(own.sum()), 0.0)
+        if signed:
+            left, own = abs(value - float(own.sum())), np.abs(own)
+            value = float(own.sum()) + left
         unlisted = left / max(int(known.everyone[target]) - int(listed.sum()), 1)
         if not certain:
             unlisted = float(known.lists.unlisted[self.system.cells[target]])
-        return _for_members(need, value, own, inside, listed, unlisted, self.waived[target])
+        found = _for_members(need, value, own, inside, listed, unlisted, self.waived[target])
+        if not signed:
+            lower = min(found.lower, value - float(own[inside].sum()))
+            found = replace(found, lower=lower)
+        return found
 
     def _has(self, members: Members) -> Floats:
         """What a coalition is known to have in each unknown cell; kept for the next target."""
@@ -467,7 +482,7 @@ def _for_members(
     order = np.lexsort((-own, agreed))
     own, inside, listed, agreed = own[order], inside[order], listed[order], agreed[order]
     if not inside[0] or own[0] <= 0:
-        return replace(need, lower=min(need.lower, value - float(own[inside].sum())))
+        return need
     second = float(own[1:].max()) if len(own) > 1 else unlisted
     others = own[~inside & listed & ~agreed]
     target = float(others[0]) if others.size else unlisted
@@ -477,7 +492,6 @@ def _for_members(
         min(max((level + rest) / float(own[0]) * target - hidden_by, 0.0), level) if level > 0 else 0.0
         for level in (need.lower, need.upper)
     )
-    lower = min(lower, value - float(own[inside].sum()))
     return _Need(lower, upper, need.sliding * min(target / float(own[0]), 1.0), False)
 
 
@@ -493,7 +507,8 @@ def _role_of_one(known: Knowledge, target: int, member: int) -> str:
     place = np.flatnonzero(known.who[target] == member)
     roles = []
     if place.size:
-        rank = int((known.own[target] > known.own[target, place[0]]).sum())
+        own = np.abs(known.own[target])
+        rank = int((own > own[place[0]]).sum())
         roles.append(f"the {_RANKS[rank] if rank < len(_RANKS) else f'{rank + 1}th largest'} contributor of the cell")
     elsewhere = _elsewhere(known, target, np.flatnonzero((known.who == member).any(axis=1)))
     if elsewhere:

@@ -2,10 +2,11 @@
 
 A contributor (a respondent, or a holding where the table knows holdings) knows what it reported in every cell, so it
 knows that the cell is no less than that, where no contribution is negative; a cell of which it is the only contributor
-it knows exactly. A coalition adds up what its members know. With sampling weights a contributor is taken to know what
-it adds to the published total: the stronger attacker. Contributors that were ranked by a shadow variable have told
-nothing about the value itself; of them only those who are alone in a cell know something: that cell, and that totals of
-it are no less.
+it knows exactly. Where contributions may be negative the rest of a cell can be anything, and of a cell with other
+contributors its own tells it nothing. A coalition adds up what its members know. With sampling weights a contributor is
+taken to know what it adds to the published total: the stronger attacker. Contributors that were ranked by a shadow
+variable have told nothing about the value itself; of them only those who are alone in a cell know something: that cell,
+and that totals of it are no less.
 
 Of a contributor that a cell does not list among its largest only a limit is known: it has no more there than the
 smallest that is listed (unless weights change the order), than remains of the cell, than it has in a total of which the
@@ -53,8 +54,8 @@ class Lists:
     """The most that a contributor that is not listed can add."""
     nobody: int
     """Identities from here on are nameless."""
-    negative: bool
-    """Whether contributions can be negative: then only cells with one contributor are known to anybody."""
+    negative: Mask
+    """Cells whose contributions may be negative: those with one contributor are all that anybody knows of them."""
     shadow: bool = False
     """Whether contributors are ranked by a shadow variable, so that what they add is told only where they are alone."""
 
@@ -76,16 +77,16 @@ class Lists:
             alone, first = (everyone == 1)[:, None], np.arange(identity.shape[1]) == 0
             used = used | (alone & first)
             added = np.where(alone, np.where(first, table.value[:, None], 0.0), added)
-        negative = bool((added < 0).any() or (table.integers < 0).any())
+        negative = table.may_be_negative
         own = np.where(used, np.ceil(added * 10.0**table.decimals - 1e-6), 0.0)
-        own = own if negative else np.minimum(own, table.integers[:, None])
+        own = np.where(negative[:, None], own, np.minimum(own, table.integers[:, None]))
         nobody = int(identity.max(initial=-1)) + 1
         names = np.where(identity >= 0, identity, nobody + np.arange(identity.size).reshape(identity.shape))
         listed = used.sum(axis=1)
         full = listed == identity.shape[1]
         told = np.where(full, MANY, listed) if everyone is None else np.maximum(everyone, listed)
-        left = np.maximum(table.integers - own.sum(axis=1), 0.0)
-        smallest = own[:, -1] if kept is None or kept.weighted is None else np.inf
+        left = np.where(negative, np.inf, np.maximum(table.integers - own.sum(axis=1), 0.0))
+        smallest = np.abs(own[:, -1]) if kept is None or kept.weighted is None else np.inf
         unlisted = np.where(told > listed, np.minimum(smallest, left), 0.0)
         if everyone is not None and bool((used & (identity < 0)).any()):
             names = _same_people(table, np.where(used & (identity < 0), names, -1), own, everyone, names)
@@ -127,11 +128,11 @@ def _same_people(table: Table, nameless: Integers, own: Floats, everyone: Intege
     split = (counted[row] == everyone[total]) & ~alone
     rows, listed = np.repeat(row[split], own.shape[1]), (part[split, None], np.arange(own.shape[1]))
     amount, who = own[listed].ravel(), nameless[listed].ravel()
-    order = np.lexsort((-amount, rows))
+    order = np.lexsort((-np.abs(amount), rows))
     rows, amount, who = rows[order], amount[order], who[order]
     rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
-    tied = (rows[1:] == rows[:-1]) & (amount[1:] == amount[:-1])
-    single = ~(np.append(tied, False) | np.append(False, tied)) & (amount > 0) & (rank < own.shape[1]) & (who >= 0)
+    tied = (rows[1:] == rows[:-1]) & (np.abs(amount[1:]) == np.abs(amount[:-1]))
+    single = ~(np.append(tied, False) | np.append(False, tied)) & (amount != 0) & (rank < own.shape[1]) & (who >= 0)
     above, place = table.totals[rows[single]], rank[single]
     fits = (own[above, place] == amount[single]) & (nameless[above, place] >= 0)
     one.append(nameless[above, place][fits])
@@ -174,6 +175,11 @@ class Knowledge:
         return self.lists.everyone[self.system.cells]
 
     @cached_property
+    def negative(self) -> Mask:
+        """Unknown cells whose contributions may be negative."""
+        return self.lists.negative[self.system.cells]
+
+    @cached_property
     def transparent(self) -> Mask:
         """Unknown cells that some coalition knows exactly."""
         return np.asarray((self.everyone <= self.size) & (self.everyone > 0))
@@ -181,17 +187,14 @@ class Knowledge:
     @cached_property
     def most(self) -> Floats:
         """The most that any coalition knows to be in each unknown cell."""
-        if self.lists.negative:
-            return self.system.lower
-        return np.asarray(np.maximum(-np.sort(-self.own, axis=1)[:, : self.size].sum(axis=1), self.system.lower))
+        own = -np.sort(-self.own, axis=1)[:, : self.size].sum(axis=1)
+        return np.where(self.negative, self.system.lower, np.maximum(own, self.system.lower))
 
     @cached_property
     def guess(self) -> Floats:
         """The most that a coalition can have in each unknown cell without being listed there."""
-        if self.lists.negative:
-            return self.system.lower
         most = np.minimum(self.size * self.lists.unlisted[self.system.cells], self._left)
-        return np.asarray(np.maximum(most, self.system.lower))
+        return np.where(self.negative, self.system.lower, np.maximum(most, self.system.lower))
 
     @cached_property
     def _left(self) -> Floats:
@@ -205,11 +208,14 @@ class Knowledge:
         here = self.system.cells[at] == cell
         at, own, listed = at[here], own[here], listed[here]
         known = listed >= self.everyone[at]
-        floor = self.system.lower[at] if self.lists.negative else np.maximum(own, self.system.lower[at])
+        floor = np.where(self.negative[at], self.system.lower[at], np.maximum(own, self.system.lower[at]))
         return at, np.minimum(floor, self.system.truth[at]), known
 
     def least(self, members: Members) -> Floats:
-        """What members are known to have in each cell of the table: in a total no less than in its parts."""
+        """What members are known to have in each cell of the table: in a total no less than in its parts.
+
+        Only where no contribution can be negative: of other sums nothing is known but what is listed.
+        """
         has = np.zeros(len(self.system.table))
         cell, own, _ = self.lists.listings(members)
         has[cell] = own
@@ -223,20 +229,21 @@ class Knowledge:
 
     @cached_property
     def _parts(self) -> tuple[Integers, sparse.csr_array]:
-        """The totals of the table's equations, and what they are the sums of; none that subtract."""
+        """The totals of the table's equations, and what they are the sums of; none that subtract or may be negative."""
         table = self.system.table
         matrix = sparse.csr_array(table.equations.astype(np.float64))
-        plain = np.flatnonzero(np.asarray((matrix < 0).sum(axis=1)) == 1)
+        plain = np.flatnonzero((np.asarray((matrix < 0).sum(axis=1)) == 1) & ~self._signed(matrix))
         return table.totals[plain], matrix[plain].maximum(0.0)
 
     def guesses(self, members: Members) -> Floats:
         """The most that these members can have in each unknown cell, as far as the lists of other cells tell."""
-        if self.lists.negative or not members:
-            return self.guess
+        if not members:
+            return self.guess.copy()
         total = np.zeros(len(self.system))
         for member in members:
             total += self._guess_of(member)
-        return np.maximum(np.minimum(total, self._left), self.system.lower)
+        guess = np.maximum(np.minimum(total, self._left), self.system.lower)
+        return np.where(self.negative, self.system.lower, guess)
 
     def _guess_of(self, member: int) -> Floats:
         lists, table = self.lists, self.system.table
@@ -252,6 +259,10 @@ class Knowledge:
         guess[listed[self.system.cells]] = 0.0
         return guess
 
+    def _signed(self, equations: sparse.csr_array) -> Mask:
+        """Equations in which some contribution may be negative: of these a part is no bound of the total."""
+        return np.asarray(abs(equations) @ self.lists.negative.astype(np.float64)) > 0
+
     @cached_property
     def columns(self) -> sparse.csc_array:
         """The equations of the system by unknown cell."""
@@ -265,6 +276,7 @@ class Knowledge:
     def _parents(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Pairs of an unknown cell with unlisted contributors and a row of the system in which it is a part."""
         subtracts = np.asarray((self._equations < 0).sum(axis=1)) > 1
+        subtracts |= self._signed(self._equations)
         entries = self.system.matrix.tocoo()
         some = (self.lists.unlisted[self.system.cells[entries.col]] > 0) & (entries.data > 0)
         some &= ~subtracts[entries.row]

@@ -11,7 +11,7 @@ limit to what is not listed, and nothing is added.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -65,19 +65,28 @@ def merged(table: Table, groups: Groups, *, cautious: bool) -> Table:
         contributors=contributors,
         columns={} if ranked is table else shadow,
         exact=table.exact,
+        signed=np.asarray(groups.cells.astype(np.int64) @ table.may_be_negative.astype(np.int64)) > 0,
     )
 
 
 def counts_add_up(table: Table) -> bool:
     """Whether in every equation the contributors of the total are as many as those of its parts together.
 
-    Then no contributor stands in two parts of a total, so nobody contributes to two cells without a common part.
+    Then no contributor stands in two parts of a total, so nobody contributes to two cells without a common part: if
+    all cells are parts of one total. Nothing is known of cells that no total has in common.
     """
     count = table.count if table.holdings is None else table.holdings
     subtracted = int((table.equations.data < 0).sum()) != table.equations.shape[0]
     if count is None or subtracted:
         return False
-    return not bool(np.asarray(table.equations.astype(np.int64) @ count).any())
+    below = np.zeros(len(table), dtype=np.bool_)
+    below[table.equations.indices[table.equations.data > 0]] = True
+    if int((~below[: table.seen]).sum()) > 1:
+        return False
+    off = np.asarray(table.equations.astype(np.int64) @ count) != 0
+    if table.unseen is not None and not table.judged:  # nobody told how many contribute to unseen cells
+        off &= np.asarray(abs(table.equations).astype(np.int64) @ table.unseen.astype(np.int64)) == 0
+    return not bool(off.any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +101,8 @@ class _Lists:
     unlisted: Floats
     """Per cell and place: the most that the first, second, … unlisted contributor can have reported."""
     unlisted_weighted: Floats | None
-    negative: bool
+    negative: Mask
+    """Cells whose contributions may be negative."""
 
     @classmethod
     def of(cls, table: Table) -> _Lists | None:
@@ -104,7 +114,6 @@ class _Lists:
         added = kept.amount if kept.weighted is None else kept.weighted
         remains = np.maximum(table.value - added.sum(axis=1), 0.0)
         remains = np.where(remains <= 1e-12 * np.abs(table.value), 0.0, remains)
-        negative = bool((kept.amount < 0).any() or (table.integers < 0).any())
         everyone = table.count if table.holdings is None else table.holdings
         listed = used.sum(axis=1)
         none_left = listed < kept.depth if everyone is None else everyone <= listed
@@ -115,7 +124,7 @@ class _Lists:
         weighted = None
         if kept.weighted is not None:
             weighted = np.where(nameless[:, None], np.abs(kept.weighted), np.where(none_left, 0.0, remains)[:, None])
-        return cls(kept, named, complete, unlisted, weighted, negative)
+        return cls(kept, named, complete, unlisted, weighted, table.may_be_negative)
 
 
 def _counts(
@@ -156,7 +165,9 @@ def _identified(groups: Groups, lists: _Lists | None) -> tuple[Integers, Mask] |
 
 def _merged_contributors(table: Table, groups: Groups, lists: _Lists, cautious: bool) -> Contributors:
     """The largest contributors of each set, from the largest down."""
-    members = _members(groups, lists, guess=cautious and not lists.negative)
+    negative = np.asarray(groups.cells.astype(np.int64) @ lists.negative.astype(np.int64)) > 0
+    settled = replace(groups, separate=groups.separate | negative)
+    members = _members(settled, lists, guess=cautious and not bool(negative.all()))
     weighted = lists.kept.weighted is not None
     amount, added = members.most, members.most_weighted
     order = np.lexsort((-np.abs(amount), members.group))
@@ -167,10 +178,10 @@ def _merged_contributors(table: Table, groups: Groups, lists: _Lists, cautious: 
     shape = (len(groups), depth)
     amounts, weights, identity = np.zeros(shape), np.zeros(shape), np.full(shape, -1, dtype=np.int64)
     amounts[at], weights[at], identity[at] = amount[first], added[first], np.maximum(members.identity[first], -1)
-    if not lists.negative:
-        value = np.asarray(groups.cells.astype(np.int64) @ table.integers) / 10.0**table.decimals
-        weights = _no_more_than(value, weights)
-        amounts = weights if not weighted else np.minimum(amounts, value[:, None])
+    value = np.asarray(groups.cells.astype(np.int64) @ table.integers) / 10.0**table.decimals
+    within = _no_more_than(value, weights)
+    cut = within if not weighted else np.minimum(amounts, value[:, None])
+    weights, amounts = np.where(negative[:, None], weights, within), np.where(negative[:, None], amounts, cut)
     return Contributors(amounts, identity, weights if weighted else None, lists.kept.names)
 
 

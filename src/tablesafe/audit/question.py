@@ -53,6 +53,12 @@ class Question:
         low[which], high[which] = np.minimum(low[which], lower), np.maximum(high[which], upper)
         return type(self)(self.cells, self.at, self.sensitive, self.value, low, high, self.needs)
 
+    def forgotten(self, which: NDArray[np.intp]) -> Self:
+        """With nothing known of some cells."""
+        low, high = self.lower.copy(), self.upper.copy()
+        low[which], high[which] = self.value[which], self.value[which]
+        return type(self)(self.cells, self.at, self.sensitive, self.value, low, high, self.needs)
+
     @property
     def sure(self) -> Mask:
         """Sensitive cells that are protected beyond any doubt of floating point."""

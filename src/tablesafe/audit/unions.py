@@ -86,7 +86,7 @@ def unions(
         return Unions(
             (), 0, "No sums were judged: the problem has protection levels only, no rules and no contributors."
         )
-    found = constant_sums(system, lower=lower, upper=upper, search=search)
+    found = _of_shown(system, constant_sums(system, lower=lower, upper=upper, search=search))
     if not len(found):
         return Unions((), 0, _searched(found, search))
     groups = _groups(system, found)
@@ -97,6 +97,15 @@ def unions(
     told = [_told(system, found, judged, number) for number in failed]
     told.sort(key=lambda union: (not union.certain, len(union.cells), union.cells))
     return Unions(tuple(told), len(found), _searched(found, search))
+
+
+def _of_shown(system: System, found: ConstantSums) -> ConstantSums:
+    """The sums without unseen cells: a sum of those is a cell that is shown, or part of one, and judged as such."""
+    unseen = system.table.unseen
+    if unseen is None or not len(found):
+        return found
+    within = np.asarray(found.cells.astype(np.int64) @ unseen[system.cells].astype(np.int64)) == 0
+    return replace(found, cells=found.cells[within], combination=found.combination[within])
 
 
 @dataclass(frozen=True, eq=False)

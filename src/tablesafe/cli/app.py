@@ -24,6 +24,7 @@ from tablesafe.cli.difference import difference
 from tablesafe.cli.exits import EXIT_HELP, Exit, report_error
 from tablesafe.cli.flag import flag
 from tablesafe.cli.init import init
+from tablesafe.cli.key import key
 from tablesafe.cli.methods import methods
 from tablesafe.cli.redesign import redesign
 from tablesafe.cli.rules import rules
@@ -58,7 +59,7 @@ app = App(
 
 _PLAIN: tuple[Callable[..., int], ...] = (
     run, init, demo, tabulate, flag, suppress, audit, attack, verify, redesign, difference,
-    serve,
+    serve, key,
 )  # fmt: skip
 for _number, _command in enumerate(_PLAIN):
     app.command(_command, sort_key=_number, help=flowing(_command.__doc__ or ""))

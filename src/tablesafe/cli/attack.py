@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.show import print_frame, print_json, say
-from tablesafe.cli.sources import Tolerance, read_problem
+from tablesafe.cli.sources import SchemeOption, Tolerance, read_problem
 
 
 def attack(
@@ -21,6 +21,7 @@ def attack(
     pattern: Annotated[
         Path | None, Parameter(help="file that says which cells are withheld; the same as RELEASE")
     ] = None,
+    scheme: SchemeOption = None,
     attacks: Annotated[
         tuple[str, ...], Parameter(help="an attack to try, by name, such as hit-and-run; repeat it; all without it")
     ] = (),
@@ -71,7 +72,7 @@ def attack(
     with progress_bar(enabled=not (json or quiet)) as listen:
         given = read_problem(problem, listen, tolerance)
         source = release or pattern
-        shown = Withhold().protect(given) if source is None else read_release(source, given)
+        shown = Withhold().protect(given) if source is None else read_release(source, given, scheme=scheme)
         chosen = choose(attacks, seed=seed, prior=None if prior is None else read_values(prior, given))
         listen(Event("attack", "Working out what is possible", 0, len(chosen)))
         view, estimates = View.of(given, shown), []

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.show import print_json, say
+from tablesafe.cli.sources import SchemeName, SchemeOption
 from tablesafe.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tablesafe.job import Job
     from tablesafe.report.progress import Listener
 
-SHARED = ("file", "respondent", "holding", "weight")
+SHARED = ("file", "respondent", "holding", "weight", "frequency")
 """Keys of [source] that jobs over the same records must agree on."""
 
 
@@ -26,6 +27,7 @@ def difference(
     withheld: Annotated[
         tuple[str, ...], Parameter(help="pattern of the cells that a table does not show, as JOB=FILE; repeat it")
     ] = (),
+    scheme: SchemeOption = None,
     correspondence: Annotated[
         tuple[str, ...],
         Parameter(help="cells: file with a row per smallest area and a column per division, as DIMENSION=FILE"),
@@ -65,9 +67,9 @@ def difference(
         if kinds == {"records"}:
             if correspondence or equation:
                 raise InvalidOption("--correspondence and --equation are for jobs over cells; records need neither.")
-            found = _of_records(named, hidden, listen)
+            found = _of_records(named, hidden, scheme, listen)
         elif kinds == {"cells"}:
-            found = _of_cells(named, hidden, correspondence, equation, counts, listen)
+            found = _of_cells(named, hidden, scheme, correspondence, equation, counts, listen)
         else:
             raise InvalidOption("All jobs must read records, or all must read cells.")
     if output is not None:
@@ -100,15 +102,22 @@ def _files(texts: tuple[str, ...], option: str, names: list[str]) -> dict[str, P
     return found
 
 
-def _of_records(named: dict[str, Job], hidden: dict[str, Path], listen: Listener) -> Differences:
+def _of_records(
+    named: dict[str, Job], hidden: dict[str, Path], scheme: SchemeName | None, listen: Listener
+) -> Differences:
     from tablesafe.audit.differencing import difference as find
     from tablesafe.io.frames import read_frame
     from tablesafe.report.progress import Event
 
     first = next(iter(named.values()))
     _refuse_strangers(named)
+    if first.source.frequency is not None:
+        raise InvalidOption(
+            f"Differences are judged by who contributes to them, but with frequency = {first.source.frequency!r} a row "
+            f"stands for respondents whom nobody knows.\n\nHint: give one record per respondent."
+        )
     rules = _rules(named)
-    tables = [_published(name, job, hidden.get(name), listen) for name, job in named.items()]
+    tables = [_published(name, job, hidden.get(name), scheme, listen) for name, job in named.items()]
     listen(Event("audit", "Subtracting the tables from each other"))
     source = first.source
     return find(
@@ -149,7 +158,7 @@ def _rules(named: dict[str, Job]) -> list[Any]:
     return rules
 
 
-def _published(name: str, job: Job, pattern: Path | None, listen: Listener) -> Published:
+def _published(name: str, job: Job, pattern: Path | None, scheme: SchemeName | None, listen: Listener) -> Published:
     """What a job publishes of its records."""
     from tablesafe.audit.disclosures import Published
     from tablesafe.pipeline import build_table
@@ -162,23 +171,24 @@ def _published(name: str, job: Job, pattern: Path | None, listen: Listener) -> P
         margins=[each.dimensions for each in job.tables] or None,
         column_of={d: each.column or d for d, each in job.dimensions.items()},
         missing={d: each.missing for d, each in job.dimensions.items()},
-        withheld=None if pattern is None else _withheld_codes(table, pattern),
+        withheld=None if pattern is None else _withheld_codes(table, pattern, scheme),
     )
 
 
-def _withheld_codes(table: Any, pattern: Path) -> Any:
+def _withheld_codes(table: Any, pattern: Path, scheme: SchemeName | None) -> Any:
     import polars as pl
 
     from tablesafe.io.patterns import read_pattern
     from tablesafe.problem import Problem
 
-    mask = read_pattern(pattern, Problem(table))
+    mask = read_pattern(pattern, Problem(table), scheme=scheme)
     return pl.DataFrame(table.code_columns()).filter(pl.Series(mask))
 
 
 def _of_cells(
     named: dict[str, Job],
     hidden: dict[str, Path],
+    scheme: SchemeName | None,
     correspondence: tuple[str, ...],
     equation: tuple[str, ...],
     counts: bool,
@@ -194,7 +204,7 @@ def _of_cells(
         problem = build_problem(job, listen)
         shown[name] = problem.table
         if name in hidden or problem.suppressed.any() or problem.withheld.any():
-            mask = read_pattern(hidden[name], problem) if name in hidden else problem.suppressed
+            mask = read_pattern(hidden[name], problem, scheme=scheme) if name in hidden else problem.suppressed
             shown[name] = Release.from_suppression(problem, mask)
     dimensions = list(dict.fromkeys(name for job in named.values() for name in job.dimensions))
     return find(

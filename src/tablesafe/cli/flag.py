@@ -69,4 +69,4 @@ def flag(
 def _about(problem: Problem) -> dict[str, Any]:
     sensitivity = problem.sensitivity
     by_rule = {name: int((sensitivity.reason >> j & 1).sum()) for j, name in enumerate(sensitivity.reasons)}
-    return {"cells": len(problem.table), "sensitive": len(problem.sensitive), "by_rule": by_rule}
+    return {"cells": problem.table.seen, "sensitive": len(problem.sensitive), "by_rule": by_rule}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tablesafe.job import Job
     from tablesafe.methods.redesign import Proposals
     from tablesafe.problem import Problem
+    from tablesafe.table import Negative, Table
 
 
 def redesign(
@@ -202,23 +203,30 @@ def _with_cells(job: Job, problem: Problem, path: Path) -> Job:
     amounts, people = [], []
     for place in range(0 if kept is None else kept.depth):
         assert kept is not None
-        frame = frame.with_columns(pl.Series(f"largest {place + 1}", kept.amount[:, place]))
+        frame = frame.with_columns(pl.Series(f"largest {place + 1}", kept.amount[: table.seen, place]))
         amounts.append(f"largest {place + 1}")
         if kept.names is not None:
-            who = [None if i < 0 else str(kept.names[i]) for i in kept.identity[:, place].tolist()]
+            who = [None if i < 0 else str(kept.names[i]) for i in kept.identity[: table.seen, place].tolist()]
             frame = frame.with_columns(pl.Series(f"contributor {place + 1}", who, dtype=pl.String))
             people.append(f"contributor {place + 1}")
     if table.structural_zero is not None:
-        frame = frame.with_columns(pl.Series("structural zero", table.structural_zero.astype("int8")))
+        frame = frame.with_columns(pl.Series("structural zero", table.structural_zero[: table.seen].astype("int8")))
     write_frame(frame.drop(name for name, tree in table.dimensions.items() if len(tree) == 1), file)
     source = replace(
         job.source, file=file.name, kind="cells", delimiter=None, sheet=None, tolerance=0.0,
         count=None if table.count is None else "count", holdings=None if table.holdings is None else "holdings",
-        contributions=tuple(amounts), contributors=tuple(people), missing_totals="ignore",
+        contributions=tuple(amounts), contributors=tuple(people), missing_totals="none",
         structural_zero=None if table.structural_zero is None else "structural zero",
     )  # fmt: skip
     value = table.response if table.response not in table.dimensions else "value"
-    return replace(job, source=source, response=replace(job.response, value=(value,), equations=()))
+    return replace(
+        job, source=source, response=replace(job.response, value=(value,), equations=(), negative=_signs(table))
+    )
+
+
+def _signs(table: Table) -> Negative:
+    """Whether contributions may be negative, which finished cells no longer show by themselves."""
+    return "possible" if bool(table.may_be_negative.any()) else "auto"
 
 
 def _moved(job: Job, path: Path) -> Job:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 
 Tolerance = Annotated[float, Parameter(help="by how much the totals of a .tab file may be off; they are recomputed")]
+
+SchemeName = Literal["tauargus", "sbs", "sdmx-conf", "obs-status", "words", "0/1"]
+"""The vocabularies of `tablesafe.statuses`, which loads too much for a `--help`; a test compares the two."""
+SchemeOption = Annotated[
+    SchemeName | None, Parameter(help="vocabulary of the statuses in the file; without it they must leave no doubt")
+]
 
 
 @Parameter(name="*")
@@ -32,6 +38,7 @@ class Data:
     respondent: Annotated[str | None, Parameter(help="column that says who a record is from")] = None
     holding: Annotated[str | None, Parameter(help="column that says which respondents belong together")] = None
     weight: Annotated[str | None, Parameter(help="column with the sampling weight")] = None
+    frequency: Annotated[str | None, Parameter(help="column with the number of respondents a row stands for")] = None
     where: Annotated[str | None, Parameter(help="which records to use, as an SQL condition")] = None
     largest: Annotated[int, Parameter(help="how many of the largest contributors of each cell to keep")] = 3
     delimiter: Annotated[str | None, Parameter(help="what separates the columns of a CSV file")] = None
@@ -56,7 +63,8 @@ def job_of(path: Path, data: Data, rules: tuple[str, ...] = ()) -> Job:
     return Job(
         source=Source(
             file=str(path.absolute()), kind="records", delimiter=data.delimiter, where=data.where,
-            respondent=data.respondent, holding=data.holding, weight=data.weight, largest=data.largest,
+            respondent=data.respondent, holding=data.holding, weight=data.weight, frequency=data.frequency,
+            largest=data.largest,
         ),
         dimensions={
             name: Dimension(hierarchy=str(Path(trees[name]).absolute()) if name in trees else None)

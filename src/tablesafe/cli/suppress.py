@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.run import show_result
 from tablesafe.cli.show import print_json, say
-from tablesafe.cli.sources import Tolerance, problem_job
+from tablesafe.cli.sources import SchemeName, Tolerance, problem_job
 
 if TYPE_CHECKING:
     from tablesafe.job import Job
@@ -51,6 +51,10 @@ class Choices:
     previous: Annotated[
         Path | None,
         Parameter(help="file with last period's pattern: its cells are preferred, and how many are kept is reported"),
+    ] = None
+    scheme: Annotated[
+        SchemeName | None,
+        Parameter(help="the vocabulary of the statuses in these files; when not given, they must leave no doubt"),
     ] = None
     previous_discount: Annotated[
         float | None, Parameter(help="by which share of its cost a cell is cheaper that was withheld last period")
@@ -155,7 +159,7 @@ def _job(
         outputs = dataclasses.replace(outputs, internal=str(folder.absolute()))
     options = job.problem
     if apriori is not None:
-        options = dataclasses.replace(options, apriori=str(apriori.absolute()))
+        options = dataclasses.replace(options, apriori=str(apriori.absolute()), scheme=choices.scheme)
     job = dataclasses.replace(
         job, method=dataclasses.replace(method, **choices.given()), output=outputs, problem=options
     )

@@ -41,10 +41,10 @@ def tabulate(
     if output is not None:
         write_cells(table, output)
     if json:
-        about = {"cells": len(table), "equations": int(table.equations.shape[0]), "file": output and str(output)}
+        about = {"cells": table.seen, "equations": int(table.equations.shape[0]), "file": output and str(output)}
         print_json({"status": "ok", "exit_code": int(Exit.OK), **about})
     elif not quiet:
-        say(f"{len(table):,} cells, tied together by {table.equations.shape[0]:,} sums. Confidential.")
+        say(f"{table.seen:,} cells, tied together by {table.equations.shape[0]:,} sums. Confidential.")
         if output is None:
             print_frame(table.cells())
         else:

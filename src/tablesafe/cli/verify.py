@@ -16,13 +16,17 @@ def verify(
     certificate: Path,
     /,
     *,
-    release: Annotated[Path | None, Parameter(help="the published file, to compare it with the certificate")] = None,
+    release: Annotated[
+        Path | None, Parameter(help="the published file (.csv, .xlsx, .parquet), to compare it with the certificate")
+    ] = None,
+    key: Annotated[Path | None, Parameter(help="public key (.pub) by which the certificate must be signed")] = None,
     json: Annotated[bool, Parameter(help="print one JSON document and nothing else")] = False,
     quiet: Annotated[bool, Parameter(help="print nothing when the proof holds")] = False,
 ) -> int:
     """Recheck a certificate with addition only: no solver, no floating point.
 
-    The exit code is 1 when the certificate is damaged, edited, made for another release, or leaves a cell open.
+    The exit code is 1 when the certificate is damaged, edited, not signed by the key given, made for another release,
+    or leaves a cell open. Without --key nobody knows who made it.
 
     Parameters
     ----------
@@ -31,7 +35,7 @@ def verify(
     """
     from tablesafe.verify import verify as recheck
 
-    found = recheck(certificate, release=release)
+    found = recheck(certificate, release=release, key=key)
     code = Exit.OK if found.safe else Exit.UNSAFE
     if json:
         status = "safe" if found.safe else "open"

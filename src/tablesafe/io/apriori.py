@@ -36,10 +36,10 @@ from tablesafe.io.apriori_lines import WHAT, instruction_numbers, read_hst, with
 from tablesafe.io.frames import read_frame
 from tablesafe.io.matching import key_columns, match_cells, refuse_absent, refuse_repeats
 from tablesafe.io.numbers import as_text
-from tablesafe.io.status import FLAGS, LETTERS, Meaning, Scheme, read_statuses
 from tablesafe.io.tauargus_table import MANUAL_RANGE
 from tablesafe.problem import Problem
 from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.statuses import FLAGS, LETTERS, NO_DECISION, Meaning, Scheme, read_statuses, recognised_scheme
 from tablesafe.table import Table
 
 UNCHANGED = 255
@@ -122,9 +122,19 @@ def apply_hst(
 
 
 def apply_cells(
-    problem: Problem, source: Any, *, scheme: Scheme | None = None, manual_range: float = MANUAL_RANGE
+    problem: Problem,
+    source: Any,
+    *,
+    scheme: Scheme | None = None,
+    manual_range: float = MANUAL_RANGE,
+    waive: bool = True,
 ) -> Problem:
-    """The problem with what a CSV, Parquet or Excel file, or a frame, says about its cells."""
+    """The problem with what a CSV, Parquet or Excel file, or a frame, says about its cells.
+
+    `scheme` is the vocabulary of the column `status`; without it the column must leave no doubt. A cell that is called
+    safe there is not sensitive any more, whatever a rule said; not so with `waive=False`, nor in vocabularies that only
+    describe what is shown (`0/1`, `obs-status`).
+    """
     if isinstance(source, (str, Path)):
         read = read_frame(source)
     else:
@@ -140,7 +150,10 @@ def apply_cells(
             information.numbers[name][cells] = _numbers_or_nan(read, column, infinite="bound" in name)
         else:
             filled = (read.text(column).fill_null("") != "").to_numpy()
-            meanings = read_statuses(read, column, scheme=scheme if name == "status" else "flags")
+            used: Scheme = "0/1" if name != "status" else scheme or recognised_scheme(read, column)
+            meanings = read_statuses(read, column, scheme=used)
+            if name == "status" and (used in NO_DECISION or not waive):
+                filled &= meanings != Meaning.PUBLISHED
             target = information.status if name == "status" else information.switches[name]
             target[cells] = np.where(filled, meanings, UNCHANGED)
     return _informed(problem, information, manual_range)

@@ -16,7 +16,7 @@ from tablesafe.files import Source, read_text
 def read_lines(path: str | Path) -> pl.Series:
     """The lines of a text file without those at the end that are empty; an empty line in between is an error."""
     path = Path(path)
-    text = read_text(path).replace("\r\r\n", "\n").replace("\r\n", "\n").rstrip(" \t\r\n\x1a")
+    text = read_text(path).replace("\r\r\n", "\n").replace("\r\n", "\n").replace("\r", "\n").rstrip(" \t\r\n\x1a")
     if not text.strip():
         raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
     lines = pl.Series(text.split("\n"), dtype=pl.String)

@@ -5,8 +5,9 @@ a cell is published or confidential. `confidential=True` writes the office's own
 reason and, in Excel, a colour per status.
 
 Spreadsheets run text that begins with `=`, `+`, `-` or `@` as a formula. In Excel files codes are always written as
-text, so nothing can run. A CSV file has no types: `guard_formulas=True` puts an apostrophe before such codes, which
-spreadsheets hide; other programs see it, so it is off unless asked for.
+text, so nothing can run. A CSV file has no types: a release on file, which strangers open in spreadsheets, has an
+apostrophe before such codes, which spreadsheets hide. Our own readers take it off; `guard_formulas=False` leaves it out
+for programs that do not.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def write_release(
     confidential: bool = False,
     labels: bool = False,
     intervals: bool = False,
-    guard_formulas: bool = False,
+    guard_formulas: bool = True,
 ) -> None:
     """Write a release: what may be published and nothing else, or with `confidential` the office's own view of it.
 
@@ -89,15 +90,15 @@ def write_release(
 def office_view(release: Release, problem: Problem | None = None) -> pl.DataFrame:
     """Every cell with its true value, what is published of it, its status and the reasons. Confidential."""
     table = release.table
-    words = np.array([status.word for status in Status])
+    words, seen = np.array([status.word for status in Status]), release.table.seen
     columns: dict[str, Any] = dict(table.cells().to_dict())
-    columns["published"] = pl.Series(release.values, nan_to_null=True)
-    columns[release.status_heading] = pl.Series(words[release.status], dtype=pl.String)
+    columns["published"] = pl.Series(release.values[:seen], nan_to_null=True)
+    columns[release.status_heading] = pl.Series(words[release.status[:seen]], dtype=pl.String)
     if problem is not None:
-        columns["reason"] = _reasons(problem)
-        columns["lower level"] = problem.sensitivity.lower
-        columns["upper level"] = problem.sensitivity.upper
-        columns["cost"] = problem.cost
+        columns["reason"] = _reasons(problem)[:seen]
+        columns["lower level"] = problem.sensitivity.lower[:seen]
+        columns["upper level"] = problem.sensitivity.upper[:seen]
+        columns["cost"] = problem.cost[:seen]
     return pl.DataFrame(columns)
 
 
@@ -129,6 +130,15 @@ def guarded(frame: pl.DataFrame) -> pl.DataFrame:
     names = {name: "'" + name for name in frame.columns if re.match(_FORMULA, name)}
     guarded = frame.with_columns(pl.when(text.str.contains(_FORMULA)).then("'" + text).otherwise(text).name.keep())
     return guarded.rename(names)
+
+
+def unguarded(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame without the apostrophes that keep spreadsheets from running its codes."""
+    text = pl.col(pl.String)
+    names = {name: name[1:] for name in frame.columns if name.startswith("'") and re.match(_FORMULA, name[1:])}
+    bare = text.str.slice(1)
+    guard = text.str.starts_with("'") & bare.str.contains(_FORMULA)
+    return frame.with_columns(pl.when(guard).then(bare).otherwise(text).name.keep()).rename(names)
 
 
 def _reasons(problem: Problem) -> pl.Series:

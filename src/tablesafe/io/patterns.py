@@ -1,8 +1,9 @@
 """Suppression patterns made by other software, as a mask over the cells of a problem.
 
 A pattern is a CSV or Parquet file (or a frame) with the codes of each cell and a column that says whether it is
-suppressed, in any of the vocabularies of `tablesafe.io.status`; what τ-ARGUS writes, `code,code,value,status` without a
-line of names; or a JJ file, in which cells of status `u` and `m` are suppressed.
+suppressed, in one of the vocabularies of `tablesafe.statuses`; what τ-ARGUS writes, `code,code,value,status` without a
+line of names; a JJ file, in which cells of status `u` and `m` are suppressed; or the table as it was published, with a
+mark such as `c` or `..`, or nothing, in place of a withheld value.
 """
 
 from __future__ import annotations
@@ -18,20 +19,18 @@ from tablesafe.equations import Integers, Mask
 from tablesafe.errors import InvalidFile, InvalidInput, InvalidTable
 from tablesafe.files import Source, did_you_mean, guess_delimiter, parse_csv, read_source, read_text
 from tablesafe.io.delimited import count_entries, read_lines, split_lines
-from tablesafe.io.frames import EXCEL_ENDINGS, read_excel
+from tablesafe.io.frames import EXCEL_ENDINGS, read_excel, unguarded
 from tablesafe.io.jj import RIGHT_HAND_SIDE, read_jj
+from tablesafe.io.marks import marked_rows
 from tablesafe.io.matching import key_columns, match_cells, refuse_absent, refuse_repeats
-from tablesafe.io.status import SCHEMES, Meaning, Scheme, read_statuses
 from tablesafe.problem import Problem
+from tablesafe.statuses import NAMED, VOCABULARIES, Meaning, Scheme, read_statuses
 from tablesafe.table import Table
 
-STATUS_COLUMNS = ("suppressed", "status", "sdcstatus", "flag", "confidential", "primary", "suppress")
-"""What the column of statuses is called, if nobody says: the first of these that is there, in any case."""
+STATUS_COLUMNS = ("suppressed", "status", "sdcstatus", "flag", "confidential", "suppress", *NAMED, "primary")
+"""What the column of statuses is called, if nobody says, in any case; `primary` only where there is no other."""
 
-FLAG_COLUMNS = ("suppressed", "confidential", "primary", "suppress")
-"""Of these, the ones that say yes or no."""
-
-STATUSES = {word for words in SCHEMES.values() for word in words}
+STATUSES = {word for spellings in VOCABULARIES.values() for words in spellings for word in words}
 
 
 def read_pattern(
@@ -48,16 +47,17 @@ def read_pattern(
     A cell that the table does not have is an error unless the pattern publishes it; a cell named twice always is. With
     `complete` every cell that is not a structural zero must be there; otherwise cells left out are published. With
     `ignore_unknown` withheld cells that the table does not have are left out, with a warning: those of another period.
+    `scheme` is the vocabulary of the statuses; without it the column must leave no doubt.
     """
     if isinstance(source, (str, Path)) and _is_jj(Path(source)):
         return _from_jj(Path(source), problem)
     read = _read(source, problem, column)
     read.require(*key_columns(problem.table))
-    column = _status_column(read, problem, column)
-    if scheme is None and _holds_flags(read, column):
-        scheme = "flags"
-    meaning = read_statuses(read, column, scheme=scheme)
-    hidden = (meaning == Meaning.SENSITIVE) | (meaning == Meaning.SUPPRESSED)
+    hidden = None if column is not None or scheme is not None else marked_rows(read, problem, STATUS_COLUMNS)
+    if hidden is None:
+        column = _status_column(read, problem, column)
+        meaning = read_statuses(read, column, scheme=scheme, pattern=True)
+        hidden = (meaning == Meaning.SENSITIVE) | (meaning == Meaning.SUPPRESSED)
     if ignore_unknown:
         hidden = _known(problem, read, hidden)
     cells = match_cells(problem.table, read, needed=hidden)
@@ -68,12 +68,6 @@ def read_pattern(
     mask = np.zeros(len(problem.table), dtype=np.bool_)
     mask[cells[hidden]] = True
     return mask
-
-
-def _holds_flags(source: Source, column: str) -> bool:
-    """Whether a column named after what is withheld holds only 0 and 1: then 1 is not the `safe` of τ-ARGUS."""
-    text = source.text(column).drop_nulls()
-    return column.lower() in FLAG_COLUMNS and bool(text.is_in(["0", "1"]).all())
 
 
 def _under_one_name(table: Table, source: Source, cells: Integers, hidden: Mask) -> Integers:
@@ -120,10 +114,10 @@ def _from_jj(path: Path, problem: Problem) -> Mask:
     hidden, value = (other.sensitivity.mask | other.suppressed)[own], other.table.value[own]
     if table.names is not None:
         cells = match_cells(table, Source(names.to_frame().filter(own), path.name))
-    elif len(hidden) == len(table):
-        cells = np.arange(len(table))
+    elif len(hidden) == table.seen:
+        cells = np.arange(table.seen)
     else:
-        raise InvalidTable(f"{path.name} has {len(hidden):,} cells, but the table has {len(table):,}.")
+        raise InvalidTable(f"{path.name} has {len(hidden):,} cells, but the table has {table.seen:,}.")
     differ = np.flatnonzero(value != table.value[cells])
     if differ.size:
         cell = int(cells[differ[0]])
@@ -151,7 +145,8 @@ def _read(source: Any, problem: Problem, column: str | None) -> Source:
         raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
     keys = key_columns(problem.table)
     if column is not None or _has_names(text, keys):
-        return _in_spelling_of(parse_csv(text, path.name), keys)
+        read = parse_csv(text, path.name)
+        return _in_spelling_of(Source(unguarded(read.frame), read.name, read.first_line), keys)
     lines = read_lines(path)
     separator = guess_delimiter("\n".join(lines.head(20).to_list()))
     width = int(count_entries(lines.head(1), separator)[0])
@@ -185,9 +180,14 @@ def _status_column(source: Source, problem: Problem, wanted: str | None) -> str:
     if wanted is not None:
         source.require(wanted)
         return wanted
-    for name in STATUS_COLUMNS:
-        if name in columns:
-            return columns[name]
+    found = [columns[name] for name in STATUS_COLUMNS if name in columns and name != "primary"]
+    if len(found) > 1:
+        raise InvalidInput(
+            f"{source.name} has several columns that may say what is suppressed: {', '.join(map(repr, found))}.\n\n"
+            f"Hint: say which: column={found[0]!r} (--column on the command line), or leave the others out."
+        )
+    if found or "primary" in columns:
+        return found[0] if found else columns["primary"]
     hint = did_you_mean("status", list(columns)) or "name it 'status', or pass column='…'"
     raise InvalidInput(
         f"{source.name} has no column that says what is suppressed; it has "

@@ -15,20 +15,22 @@ from tablesafe.io.matching import match_cells, refuse_absent, refuse_repeats
 from tablesafe.io.patterns import read_pattern
 from tablesafe.problem import Problem
 from tablesafe.release import Release, Status
+from tablesafe.statuses import Scheme
 
 FROM, TO = "from", "to"
 ENDLESS = ("inf", "-inf")
 
 
-def read_release(path: str | Path, problem: Problem) -> Release:
+def read_release(path: str | Path, problem: Problem, *, scheme: Scheme | None = None) -> Release:
     """The release in a file: with the columns 'from' and 'to' as announced there, otherwise as a pattern.
 
-    A value that is published without an interval is taken for true. Cells left out are withheld.
+    A value that is published without an interval is taken for true. Cells left out are withheld. `scheme` is the
+    vocabulary of the statuses of a pattern.
     """
     path = Path(path)
     source = _with_intervals(path)
     if source is None:
-        return Release.from_suppression(problem, read_pattern(path, problem), method=path.name)
+        return Release.from_suppression(problem, read_pattern(path, problem, scheme=scheme), method=path.name)
     cells = match_cells(problem.table, source)
     refuse_absent(problem.table, source, cells)
     refuse_repeats(problem.table, source, cells)

@@ -124,6 +124,7 @@ def _part(problem: Problem, names: Sequence[str]) -> Problem:
         contributors=None if table.contributors is None else table.contributors.take(np.flatnonzero(keep)),
         structural_zero=None if table.structural_zero is None else table.structural_zero[keep],
         columns={name: column[keep] for name, column in table.columns.items()},
+        signed=None if table.signed is None else table.signed[keep],
     )  # fmt: skip
     own = problem.sensitivity
     return Problem(

@@ -28,7 +28,7 @@ from tablesafe.files import Source, write_text
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.delimited import read_lines, split_lines
 from tablesafe.io.numbers import as_text, with_decimals
-from tablesafe.io.status import LETTERS, Argus, Meaning, argus_statuses
+from tablesafe.io.status import Argus, argus_statuses
 from tablesafe.io.tauargus_cells import EMPTY, build_table, rows_of
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable, write_metadata
 from tablesafe.io.tauargus_micro import metadata_for
@@ -36,6 +36,7 @@ from tablesafe.io.tauargus_output import joined, quoted_codes
 from tablesafe.problem import Problem
 from tablesafe.rules.contributions import SHADOW
 from tablesafe.rules.sensitivity import Rule, Sensitivity
+from tablesafe.statuses import LETTERS, Meaning
 from tablesafe.table import Table
 
 MANUAL_RANGE = 20.0
@@ -183,6 +184,12 @@ def _meanings(source: Source, metadata: Metadata) -> Any:
     letters = {key: LETTERS[key] for key in ("m", "e")} | {"": Meaning.EMPTY}
     letters |= {metadata.protect.lower(): Meaning.FROZEN, metadata.unsafe.lower(): Meaning.SENSITIVE}
     letters |= {metadata.safe.lower(): Meaning.PUBLISHED}
+    if len(letters) < 6:
+        raise InvalidFile(
+            f"{metadata.path.name} gives one letter to two statuses: {metadata.safe} safe, {metadata.unsafe} unsafe, "
+            f"{metadata.protect} protected; M is secondary, E empty.\n\n"
+            f"Hint: <SAFE>, <UNSAFE> and <PROTECT> set letters that differ."
+        )
     text = source.text(column[0].name).fill_null("").str.to_lowercase()
     found = text.replace_strict(
         list(letters), [int(meaning) for meaning in letters.values()], default=255, return_dtype=pl.UInt8

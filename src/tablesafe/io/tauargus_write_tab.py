@@ -24,7 +24,7 @@ from tablesafe.io.tauargus_table import hierarchy_files, refuse_unwritable
 from tablesafe.io.tauargus_write_layout import Layout
 from tablesafe.io.tauargus_write_options import WriteOptions
 from tablesafe.io.tauargus_write_sheet import Sheet
-from tablesafe.problem import Problem
+from tablesafe.problem import Problem, least
 from tablesafe.release import Status
 from tablesafe.rules.contributions import SHADOW
 from tablesafe.table import Table
@@ -191,8 +191,7 @@ def _left_out(sheet: Sheet) -> list[str]:
     problem, table, notes = sheet.problem, sheet.problem.table, []
     if problem.sensitivity.sliding.any():
         notes.append("Sliding protection levels have no place in a .tab file; a JJ file (type 6) holds them.")
-    plain = 0.0 if bool((table.integers >= 0).all()) else -np.inf
-    if bool((problem.lower != plain).any()) or bool(np.isfinite(problem.upper).any()):
+    if bool((problem.lower != least(table)).any()) or bool(np.isfinite(problem.upper).any()):
         notes.append("The attacker's bounds have no place in a .tab file; a JJ file (type 6) holds them.")
     if bool((sheet.release.status == Status.BY_DESIGN).any()):
         notes.append("Cells withheld by design are written as secondary (M).")

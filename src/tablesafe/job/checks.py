@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ from tablesafe.files import did_you_mean
 from tablesafe.job.decode import Fault
 from tablesafe.job.lines import KeyPath
 from tablesafe.job.model import Job
+from tablesafe.rules.needs import contributors_needed
 from tablesafe.untrusted import UNSEEN, kind_of
 
 RELEASE_SUFFIXES = (".csv", ".parquet", ".xlsx")
-RECORDS_ONLY = ("respondent", "holding", "weight", "request", "where", "zeros", "empty")
-CELLS_ONLY = ("count", "holdings", "contributions", "contributors", "status", "structural_zero", "tolerance")
+RECORDS_ONLY = ("respondent", "holding", "weight", "frequency", "request", "where", "zeros", "empty")
+CELLS_ONLY = ("count", "holdings", "contributions", "contributors", "status", "scheme", "structural_zero", "tolerance")
 REPORT_SUFFIXES = (".html", ".htm", ".json", ".xlsx")
 INTERNAL_FILES = (
     "report.html", "report.json", "table.xlsx", "cells.csv", "findings.csv", "findings.json", "attack.csv",
@@ -94,10 +96,33 @@ def _structure(job: Job) -> Iterator[Fault]:
         for key in CELLS_ONLY:
             if getattr(job.source, key):
                 yield Fault(("source", key), f'{key!r} describes finished cells: it needs kind = "cells".')
+        if job.source.frequency is not None:
+            yield from _counted(job)
     if holds == "cells":
         for key in RECORDS_ONLY:
             if getattr(job.source, key):
                 yield Fault(("source", key), f"{key!r} describes records, but the source holds cells.")
+
+
+def _counted(job: Job) -> Iterator[Fault]:
+    """What cannot be asked of rows that stand for several respondents each."""
+    frequency = job.source.frequency
+    single = {key: getattr(job.source, key) for key in ("respondent", "holding", "request")}
+    named = [(("source", key), column) for key, column in single.items()]
+    for path, column in [*named, (("response", "shadow"), job.response.shadow)]:
+        if column is not None:
+            yield Fault(
+                path,
+                f"{column!r} is about single respondents, but with frequency = {frequency!r} a row stands for several: "
+                f"leave out one of the two.",
+            )
+    for i, rule in enumerate(job.rules):
+        if contributors_needed((rule,)):
+            yield Fault(
+                ("rules", i),
+                f"{type(rule).__name__} asks how much single respondents reported, which rows with frequency = "
+                f"{frequency!r} do not tell: judge them by a threshold, or give one record per respondent.",
+            )
 
 
 def _hierarchies(job: Job) -> Iterator[Fault]:
@@ -170,14 +195,14 @@ def _outputs(job: Job) -> Iterator[Fault]:
             yield Fault(path, f"{name!r} is read by this job: writing it would destroy the original.")
         elif file in seen:
             yield Fault(path, f"{name!r} would be written twice.")
-        elif file.parent == internal_folder(job).resolve() and file.name in INTERNAL_FILES:
+        elif file.parent == _real(job, job.output.internal or INTERNAL) and file.name in INTERNAL_FILES:
             yield Fault(path, f"{name!r} is the name of a file that stays in the office: choose another folder.")
         elif kind_of(file):
             yield Fault(path, f"{name!r} is {kind_of(file)}.")
         seen[file] = name
     yield from _apart(job)
     for path, name in input_files(job):
-        if _real(job, name).parent == internal_folder(job).resolve() and Path(name).name in INTERNAL_FILES:
+        if _real(job, name).parent == _real(job, job.output.internal or INTERNAL) and Path(name).name in INTERNAL_FILES:
             yield Fault(path, f"{name!r} would be replaced by this run, which writes a file there: copy it elsewhere.")
 
 
@@ -196,23 +221,75 @@ def _unusable(job: Job, named: list[tuple[KeyPath, str]]) -> Iterator[Fault]:
 
 
 def _apart(job: Job) -> Iterator[Fault]:
-    """What stays in the office does not lie where the release is picked up, unless the user says so."""
-    if job.output.internal is not None:
-        internal = _real(job, job.output.internal)
-        if internal.exists() and not internal.is_dir():
-            yield Fault(("output", "internal"), f"{job.output.internal!r} is a file; it must be a folder.")
+    """What stays in the office does not lie where the release is picked up, nor the release among it.
+
+    A folder into which releases or public reports are written counts as public, with all that is below it. The folder
+    of the job itself is the office's own: who names another place for what is confidential may publish from it.
+    """
+    internal = _real(job, job.output.internal or INTERNAL)
+    if job.output.internal is not None and internal.exists() and not internal.is_dir():
+        yield Fault(("output", "internal"), f"{job.output.internal!r} is a file; it must be a folder.")
         return
-    internal = internal_folder(job).resolve()
-    for i, name in enumerate(job.output.release):
-        folder = _real(job, name).parent
-        if folder == internal or folder in internal.parents:
+    own = job.folder.resolve()
+    named: list[tuple[KeyPath, str]] = [(("output", "release", i), name) for i, name in enumerate(job.output.release)]
+    for path, name in [*named, *_reports(job)]:
+        public = _folder_of(job, name)
+        shown = str(Path(name).parent)
+        if job.output.internal is None and is_inside(internal, public):
             yield Fault(
-                ("output", "release", i),
+                path,
                 f"{name!r} would lie in the same folder as {INTERNAL!r}, with the certificate and other secrets: put "
-                f'the release into a folder of its own ("public/{Path(name).name}"), or say where the secrets go '
+                f'it into a folder of its own ("public/{Path(name).name}"), or say where the secrets go '
                 f"(internal = …).",
             )
             return
+        if is_same_folder(internal, public):
+            yield Fault(path, f"{name!r} would lie among what stays in the office: put it into a folder of its own.")
+            return
+        if is_inside(public, internal) and not is_inside(own, internal):
+            yield Fault(
+                path,
+                f"{name!r} would lie inside {job.output.internal!r}, which is confidential: nobody can reach it there "
+                f"without reaching the certificate too. Put it elsewhere.",
+            )
+            return
+        if is_same_folder(public, own):
+            continue
+        secrets: list[tuple[KeyPath, str | None, str]] = [
+            (("output", "internal"), job.output.internal or INTERNAL, "the certificate and other secrets"),
+            (("run", "checkpoint"), job.run.checkpoint, "what a run has worked out so far"),
+            (("audit", "key"), job.audit.key, "the private key"),
+        ]
+        for key, secret, what in secrets:
+            if secret is not None and is_inside(_real(job, secret), public):
+                yield Fault(
+                    key, f"{secret!r} lies inside {shown!r}, which is public: {what} would be published with it."
+                )
+                return
+
+
+def _folder_of(job: Job, name: str) -> Path:
+    """The folder that a file is written into; a link in its place is replaced, so where it leads does not matter."""
+    return _real(job, str(Path(name).parent))
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Whether a path is a folder or below it, whatever the spelling: the rest of both was resolved before."""
+    return any(is_same_folder(each, folder) for each in (path, *path.parents))
+
+
+def is_same_folder(one: Path, other: Path) -> bool:
+    """Whether two folders are one: on some disks upper and lower case, or ways to write an accent, do not matter."""
+    if _folded(one) == _folded(other):
+        return True
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _folded(path: Path) -> str:
+    return unicodedata.normalize("NFC", str(path)).casefold()
 
 
 def internal_folder(job: Job) -> Path:

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 
-from tablesafe.errors import InvalidFile, InvalidHierarchy
+from tablesafe.errors import InvalidFile, InvalidHierarchy, TablesafeError
 from tablesafe.files import Source as Rows
 from tablesafe.hierarchy import TOTAL, Hierarchy
 from tablesafe.job.dump import dump_job
 from tablesafe.job.model import Dimension, Job, Output, Response, Source
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.rules.sensitivity import Rule
+from tablesafe.tabulate.counted import FEWEST_COUNTED, looks_like_frequency
+from tablesafe.totals import looks_like_total
 
 MOST_CODES = 300
 """A column with more distinct entries is no dimension that anybody would print."""
 MOST_DIMENSIONS = 3
 MOST_TOTAL_CODES = 20_000
 """Distinct codes of a column that has a code for the total, and so surely is a dimension."""
+MOST_TREES = 40
+"""Hierarchies beside the data that are looked at."""
 SAMPLE = 200_000
 """Rows that are looked at."""
-TOTALS = ("Total", "total", "TOTAL", "Ensemble", "Insgesamt", "Gesamt", "I alt", "Totaal", "Totale", "All", "ALL")
 
 _RESPONDENT = re.compile(
     r"(^|[_ ])(firm|enterprise|company|respondent|business|siren|firma|unternehmen|betrieb|entreprise|empresa|impresa|"
@@ -35,10 +39,6 @@ _IDENTITY = re.compile(r"(^|[_ ])(id|ident|person|unit)($|[_ ])|id$", re.I)
 _HOLDING = re.compile(r"(^|[_ ])(group|holding|parent|owner|konzern|groupe|gruppe|konsern|koncern)($|[_ ])", re.I)
 _SURELY_HOLDING = re.compile(r"(^|[_ ])(holding|konzern|konsern|koncern)($|[_ ])", re.I)
 _WEIGHT = re.compile(r"(^|[_ ])(w|wt|wgt|weight|weights|pond|poids|peso|gewicht|vekt)($|[_ ])|weight$", re.I)
-_COUNT = re.compile(
-    r"(^|[_ ])(n|nb|freq|count|number|contributors|n_obs|nobs|obs|anzahl|nombre|aantal|antall|antal)($|[_ ])|^count",
-    re.I,
-)
 _LARGEST = re.compile(r"max|largest|^top", re.I)
 _YEAR = re.compile(r"year|date|period", re.I)
 
@@ -55,10 +55,16 @@ class Look:
     empty: int
     total: str | None
     """A code that looks like a total, if there is one."""
+    negative: int = 0
+    """How many entries are negative."""
+    hierarchy: str | None = None
+    """The file beside the data, in its folder, whose leaves are the codes of this column."""
 
     @property
     def is_code(self) -> bool:
         """Whether it could span a table: few distinct entries, each used again and again."""
+        if self.hierarchy is not None:
+            return True
         if _SURELY_HOLDING.search(self.name) or (self.numeric and _WEIGHT.search(self.name)):
             return False
         few = 2 <= self.distinct <= min(MOST_CODES, max(2, self.rows // 2))
@@ -75,10 +81,39 @@ class Look:
         return bool(_RESPONDENT.search(self.name)) or (bool(_IDENTITY.search(self.name)) and self.distinct > 10)
 
 
-def look_at(source: Rows) -> list[Look]:
-    """Look at the columns of a file."""
+def look_at(source: Rows, folder: Path | None = None) -> list[Look]:
+    """Look at the columns of a file, and at the hierarchies in its folder."""
     frame = source.frame.head(SAMPLE)
-    return [_look(frame[name], frame.height) for name in frame.columns]
+    looks = [_look(frame[name], frame.height) for name in frame.columns]
+    trees = {} if folder is None else _trees(folder)
+    return [replace(look, hierarchy=_fitting(frame[look.name], look, trees)) for look in looks]
+
+
+def _trees(folder: Path) -> dict[str, frozenset[str]]:
+    """The leaves of every `.hrc` file in a folder that can be read."""
+    found = {}
+    for path in sorted(folder.glob("*.hrc"))[:MOST_TREES]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                tree = Hierarchy.from_hrc(path)
+            except (TablesafeError, OSError):
+                continue
+        leaves = set(tree.leaves)
+        leaves |= {alias for alias, code in tree.aliases.items() if code in leaves}
+        found[path.name] = frozenset(code.strip() for code in leaves)
+    return found
+
+
+def _fitting(column: pl.Series, look: Look, trees: dict[str, frozenset[str]]) -> str | None:
+    """The hierarchy that has every code of a column among its leaves: the one of its name, or else the only one."""
+    if not trees or look.distinct < 2 or look.distinct > MOST_TOTAL_CODES:
+        return None
+    text = column.cast(pl.String).str.strip_chars()
+    codes = set(text.filter(text.is_not_null() & (text != "")).unique().to_list())
+    fits = [name for name, leaves in trees.items() if codes <= leaves]
+    own = [name for name in fits if Path(name).stem.casefold() == look.name.casefold()]
+    return own[0] if own else fits[0] if len(fits) == 1 else None
 
 
 def _look(column: pl.Series, rows: int) -> Look:
@@ -88,29 +123,64 @@ def _look(column: pl.Series, rows: int) -> Look:
     numeric = len(filled) > 0 and number.null_count() == 0
     whole = numeric and bool((number == number.floor()).all())
     codes = set(filled.unique().to_list())
-    total = next((word for word in TOTALS if word in codes), None)
-    return Look(column.name, rows, len(codes), numeric, whole, rows - len(filled), total)
+    total = next((code for code in sorted(codes) if looks_like_total(code)), None) if not numeric else None
+    negative = int((number < 0).sum()) if numeric else 0
+    return Look(column.name, rows, len(codes), numeric, whole, rows - len(filled), total, negative)
 
 
 def draft_text(path: Path, source: Rows, folder: Path) -> tuple[str, str]:
     """A commented job file for the data, to stand in `folder`, and what was guessed in one sentence."""
     job, looks = draft_job(path, source, folder=folder)
+    decided = _decided(job, looks)
     head = [
         f"# A job for {path.name}, from a look at its columns. Everything here is a guess: check it.",
         "#",
         *describe_looks(looks),
+        *(["#", *(f"#   {line}" for line in decided)] if decided else []),
         "",
     ]
     what = "cells" if job.source.kind == "cells" else "records"
+    if job.source.frequency is not None:
+        what = f"rows, each of them {job.source.frequency!r} respondents"
     who = f", respondents in {job.source.respondent!r}" if job.source.respondent else ""
-    value = ", ".join(map(repr, job.response.value)) or "the number of records"
+    number = "the number of records" if job.source.frequency is None else "the number of respondents"
+    value = ", ".join(map(repr, job.response.value)) or number
     summary = f"{source.frame.height:,} {what}: {value} by {', '.join(map(repr, job.dimensions))}{who}."
+    summary = "\n".join([summary, *decided])
     return "\n".join(head) + "\n" + dump_job(job, explain=True), summary
+
+
+def _decided(job: Job, looks: list[Look]) -> list[str]:
+    """What was decided for the user, in words: each is a question that the office may answer otherwise."""
+    if job.source.kind != "records":
+        return []
+    by_name = {look.name: look for look in looks}
+    out = []
+    for name, dimension in job.dimensions.items():
+        if dimension.missing != "error":
+            they, are = _records(by_name[name].empty, "count", "counts")
+            out.append(
+                f"{they} no {name!r}: {are} under the code {dimension.missing!r} (missing in [dimensions.{name}]; "
+                f"'drop' leaves such records out)."
+            )
+    for name in job.response.value:
+        if by_name[name].empty:
+            they, are = _records(by_name[name].empty, "are", "is")
+            out.append(f"{they} no {name!r}: {are} left out (where in [source]).")
+        if by_name[name].negative:
+            they, _ = _records(by_name[name].negative, "are", "is")
+            out.append(f"{they} a negative {name!r}: so no cell is known to be 0 or more (negative in [response]).")
+    return out
+
+
+def _records(many: int, do: str, does: str) -> tuple[str, str]:
+    """So many records as the beginning of two clauses."""
+    return (f"{many:,} records have", f"they {do}") if many > 1 else ("1 record has", f"it {does}")
 
 
 def draft_job(path: Path, source: Rows, *, folder: Path) -> tuple[Job, list[Look]]:
     """A job for the file that runs as it is where the file allows it, and what was seen of each column."""
-    looks = look_at(source)
+    looks = look_at(source, path.parent)
     totals = [look for look in looks if look.total is not None and look.distinct <= MOST_TOTAL_CODES]
     respondent = next((look for look in looks if look.is_identity), None)
     codes = totals or [
@@ -126,9 +196,16 @@ def draft_job(path: Path, source: Rows, *, folder: Path) -> tuple[Job, list[Look
     if totals:
         return _of_cells(file, looks, totals), looks
     frequency = _frequency(source, looks, codes)
+    beside = {
+        look.name: _relative(path.parent / look.hierarchy, folder) for look in codes if look.hierarchy is not None
+    }
     if frequency is not None:
-        return _of_counts(file, _dimensions(source, file, codes, most=len(codes)), frequency), looks
-    return _of_records(file, looks, codes, _dimensions(source, file, codes, most=MOST_DIMENSIONS)), looks
+        spanning = [look for look in codes if look.name != frequency]
+        return (
+            _of_counts(file, looks, _dimensions(source, file, spanning, beside, most=len(spanning)), frequency),
+            looks,
+        )
+    return _of_records(file, looks, codes, _dimensions(source, file, codes, beside, most=MOST_DIMENSIONS)), looks
 
 
 def _names(source: Rows, look: Look, respondent: Look | None) -> bool:
@@ -138,18 +215,23 @@ def _names(source: Rows, look: Look, respondent: Look | None) -> bool:
     return source.frame.head(SAMPLE).select(respondent.name, look.name).unique().height == respondent.distinct
 
 
-def _dimensions(source: Rows, file: str, codes: list[Look], *, most: int) -> dict[str, Dimension]:
-    """Dimensions from the columns with codes; a column that another one refines becomes a level above it."""
+def _dimensions(
+    source: Rows, file: str, codes: list[Look], beside: dict[str, str], *, most: int
+) -> dict[str, Dimension]:
+    """Dimensions from the columns with codes; a column that another one refines becomes a level above it.
+
+    `beside` are the files with the hierarchies of some of them, which come first.
+    """
     frame = source.frame.head(SAMPLE)
-    finest = sorted(codes, key=lambda look: (look.numeric, codes.index(look)))
+    finest = sorted(codes, key=lambda look: (look.name not in beside, look.numeric, codes.index(look)))
     above = {look.name: [other for other in codes if _refines(frame, look, other)] for look in finest}
     coarse = {other.name for others in above.values() for other in others}
     dimensions: dict[str, Dimension] = {}
     for look in [look for look in finest if look.name not in coarse][:most]:
         levels = _chain(frame, above[look.name])
         missing = "missing" if look.empty else "error"
-        dimensions[look.name] = Dimension(missing=missing)
-        if levels and not look.empty and _is_tree(source, [*levels, look.name]):
+        dimensions[look.name] = Dimension(missing=missing, hierarchy=beside.get(look.name))
+        if look.name not in beside and levels and not look.empty and _is_tree(source, [*levels, look.name]):
             dimensions[look.name] = Dimension(hierarchy=file, kind="levels", columns=(*levels, look.name))
     return dimensions
 
@@ -179,12 +261,19 @@ def _is_tree(source: Rows, columns: list[str]) -> bool:
 
 
 def _frequency(source: Rows, looks: list[Look], codes: list[Look]) -> str | None:
-    """The column with the number of units, when every row stands for a combination of codes and its number."""
-    others = [look for look in looks if look not in codes and look.numeric]
-    if len(others) != 1 or not others[0].whole or not _COUNT.search(others[0].name):
+    """The column with the number of respondents, when every row stands for a combination of codes."""
+    if source.frame.height < FEWEST_COUNTED or any(look.is_identity for look in looks):
         return None
-    names = [look.name for look in codes]
-    return others[0].name if source.frame.select(names).is_duplicated().sum() == 0 else None
+    named = [look.name for look in looks if look.whole and not look.negative and look_like_counts(look)]
+    names = [look.name for look in codes if look.name not in named]
+    if not named or not names or source.frame.select(names).is_duplicated().any():
+        return None
+    return named[0]
+
+
+def look_like_counts(look: Look) -> bool:
+    """Whether a column may say how many respondents a row stands for."""
+    return look.distinct > 1 and looks_like_frequency(look.name)
 
 
 def _of_records(file: str, looks: list[Look], codes: list[Look], dimensions: dict[str, Dimension]) -> Job:
@@ -194,9 +283,10 @@ def _of_records(file: str, looks: list[Look], codes: list[Look], dimensions: dic
     used = {*dimensions, weight, respondent, holding}
     amounts = [look for look in looks if look.is_amount and look.name not in used and not _YEAR.search(look.name)]
     amounts.sort(key=lambda look: -look.distinct)
+    gaps = f'"{amounts[0].name}" IS NOT NULL' if amounts and amounts[0].empty and '"' not in amounts[0].name else None
     return Job(
         title=f"{amounts[0].name if amounts else 'Records'} by {' and '.join(dimensions)}",
-        source=Source(file=file, kind="records", respondent=respondent, holding=holding, weight=weight),
+        source=Source(file=file, kind="records", respondent=respondent, holding=holding, weight=weight, where=gaps),
         dimensions=dimensions,
         response=Response(value=(amounts[0].name,) if amounts else ()),
         rules=(Threshold(), PPercent()) if amounts else (Threshold(),),
@@ -204,19 +294,30 @@ def _of_records(file: str, looks: list[Look], codes: list[Look], dimensions: dic
     )
 
 
-def _of_counts(file: str, dimensions: dict[str, Dimension], frequency: str) -> Job:
+def _of_counts(file: str, looks: list[Look], dimensions: dict[str, Dimension], frequency: str) -> Job:
+    """A job for rows that stand for several respondents each: nobody knows how much each of them reported."""
+    weight = next((look.name for look in looks if look.numeric and _WEIGHT.search(look.name)), None)
+    used = {*dimensions, weight, frequency}
+    amounts = [
+        look
+        for look in looks
+        if look.is_amount and look.name not in used and not look.whole and not _YEAR.search(look.name)
+    ]
+    amounts.sort(key=lambda look: -look.distinct)
     return Job(
-        title=f"{frequency} by {' and '.join(dimensions)}",
-        source=Source(file=file, kind="cells", count=frequency, missing_totals="compute"),
+        title=f"{amounts[0].name if amounts else frequency} by {' and '.join(dimensions)}",
+        source=Source(file=file, kind="records", frequency=frequency, weight=weight),
         dimensions=dimensions,
-        response=Response(value=(frequency,)),
+        response=Response(value=(amounts[0].name,) if amounts else ()),
         rules=(Threshold(),),
         output=_output(file),
     )
 
 
 def _of_cells(file: str, looks: list[Look], codes: list[Look]) -> Job:
-    count = next((look.name for look in looks if look.whole and _COUNT.search(look.name) and look not in codes), None)
+    count = next(
+        (look.name for look in looks if look.whole and looks_like_frequency(look.name) and look not in codes), None
+    )
     largest = [look.name for look in looks if look.numeric and _LARGEST.search(look.name) and look not in codes]
     used = {look.name for look in codes} | {count, *largest}
     amounts = [look for look in looks if look.is_amount and look.name not in used]
@@ -250,5 +351,7 @@ def describe_looks(looks: list[Look]) -> list[str]:
     for look in looks:
         kind = "whole numbers" if look.whole else "numbers" if look.numeric else "text"
         empty = f", {look.empty:,} empty" if look.empty else ""
-        lines.append(f"#   {look.name:<{width}}  {kind}, {look.distinct:,} distinct{empty}")
+        below = f", {look.negative:,} negative" if look.negative else ""
+        tree = f", codes of {look.hierarchy}" if look.hierarchy else ""
+        lines.append(f"#   {look.name:<{width}}  {kind}, {look.distinct:,} distinct{empty}{below}{tree}")
     return lines

@@ -16,6 +16,7 @@ from tablesafe.methods import METHODS, Method, Suppress
 from tablesafe.report.plots.named import NAMES, require_plot_name
 from tablesafe.rules import RULES
 from tablesafe.rules.sensitivity import Rule
+from tablesafe.statuses import Scheme
 
 Selector: TypeAlias = dict[str, str | tuple[str, ...]]
 """Cells by their codes: every cell that has one of the given codes in each dimension named."""
@@ -59,6 +60,10 @@ class Source:
     respondent: str | None = _key("column that says who a record is from; else each stands alone", example="firm")
     holding: str | None = _key("column that says which respondents belong together", example="group")
     weight: str | None = _key("column with the sampling weight", example="weight")
+    frequency: str | None = _key(
+        "records: column with the number of respondents that a row stands for, in data that are counted already",
+        example="n",
+    )
     request: str | None = _key("column that marks respondents who ask for protection", example="asked")
     largest: int = _key("how many of the largest contributors of each cell to keep; rules may need more", 3)
     zeros: bool = _key("records: keep also the cells that no record falls into", False)
@@ -70,8 +75,18 @@ class Source:
     )
     contributors: tuple[str, ...] = _key("cells: columns that say who they are from", (), example=("who1", "who2"))
     status: str | None = _key("cells: column with the status that each cell has already", example="status")
+    scheme: Scheme | None = field(
+        default=None,
+        metadata=_about(
+            "cells: the vocabulary of the status column; when not given, it must leave no doubt", "sdmx-conf", False
+        ),
+    )
     structural_zero: str | None = _key("cells: column that is 1 where a cell is zero by definition", example="void")
-    missing_totals: Literal["error", "compute", "ignore"] = _key("cells: what to do when a total has no row", "error")
+    missing_totals: Literal["error", "compute", "none"] = _key(
+        "cells: what to do when a total has no row: compute adds it up; none says that no such sum is published "
+        "anywhere, and the verdict repeats it",
+        "error",
+    )
     tolerance: float = _key("cells and .tab: by how much a total may be off; it is then recomputed", 0.0)
 
     def __post_init__(self) -> None:
@@ -111,7 +126,7 @@ class Dimension:
     filler: str = _key("prefixes: padding character of short codes, such as the - in 11----", "", example="-")
     equations: tuple[str, ...] = _key("sums between codes, for what is no tree", (), example=("13 = 4 + 5 + 6",))
     indent: str = _key("hrc: what a line begins with, once per level", "@")
-    total: str = _key("code of the grand total", TOTAL)
+    total: str = _key("code of the grand total; cells: empty where nothing adds up, as across years", TOTAL)
     labels: str | None = _key("CSV file with two columns: code and label", example="labels.csv", file=True)
     missing: str = _key("what to do with records without a code: error, drop, or a code for them", "error")
 
@@ -127,6 +142,11 @@ class Response:
         "sums between response columns; a total that is no column is computed", (), example=("total = home + export",)
     )
     shadow: str | None = _key("records: column by which contributors are ranked instead", example="turnover")
+    negative: Literal["auto", "possible", "never"] = _key(
+        "whether contributions may be negative: auto (when one is), possible (profits and balances, whatever the data "
+        "show), or never (a negative one is an error); where they may be, nobody knows that a cell is 0 or more",
+        "auto",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,10 +172,23 @@ class ProblemOptions:
     waived: str | tuple[Selector, ...] = _key("sensitive cells that may be published: a column, or their codes", ())
     freeze_zeros: bool = _key("publish cells that are zero, unless they are sensitive", False)
     cost: str = _key("what withholding a cell costs: value, count, unit, log, or a column", "value")
+    cube: Literal["tie", "ignore"] = _key(
+        "linked tables of the same records: tie looks also at the unseen cells of the cross-classification that joins "
+        "them, ignore does not, and the verdict says so",
+        "tie",
+    )
     apriori: str | None = _key(
         "a-priori file with statuses, costs, levels and bounds: .hst, CSV, Parquet or Excel",
         example="known.hst",
         file=True,
+    )
+    scheme: Scheme | None = field(
+        default=None,
+        metadata=_about(
+            "the vocabulary of the statuses in the a-priori file; when not given, they must leave no doubt",
+            "sbs",
+            False,
+        ),
     )
     manual_range: float = _key("safety range of cells that are sensitive by their given status, in percent", 20.0)
 
@@ -181,6 +214,9 @@ class AuditOptions:
         "the attacker knows that values are whole numbers; when not given, it does if they are counts", example=True
     )
     certificate: bool = _key("write the proof that the release is safe", True)
+    key: str | None = _key(
+        "private key that signs the certificate, as 'tablesafe key' makes it", example="keys/office.key", file=True
+    )
     time_limit_s: float | None = _key("for integers: cells left unproved after so many seconds are open", example=600.0)
 
     def __post_init__(self) -> None:
@@ -225,6 +261,7 @@ class Output:
         "'internal' beside the job file when not given",
         example="internal",
     )
+    name_source: bool = _key("name the source file in the report for the public", False)
     labels: bool = _key("write the labels of codes beside them", True)
     intervals: bool = _key("write the interval that the release announces for each changed value", False)
     plots: tuple[str, ...] = _key(
@@ -236,7 +273,7 @@ class Output:
     guard_formulas: bool = _key(
         "CSV: put an apostrophe before codes and labels that a spreadsheet would run as a formula (= + - @); workbooks "
         "are safe without it, and other programs see the apostrophe",
-        False,
+        True,
     )
     force: bool = _key("write the release even when its audit finds it open", False)
 

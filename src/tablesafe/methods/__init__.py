@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from tablesafe.errors import InvalidOption
+from tablesafe.files import did_you_mean
 from tablesafe.methods.adjust.method import Adjust
 from tablesafe.methods.cell_key.method import CellKey
 from tablesafe.methods.given import Pattern, PublishAll, Withhold
@@ -67,6 +69,36 @@ METHODS: dict[str, type[Method]] = {
 """Every method by the name that a job file calls it."""
 
 
-def protect(problem: Problem, method: Method) -> Release:
-    """Protect a problem by a method; the release still has to pass its audit."""
+def protect(problem: Problem, method: Method | str) -> Release:
+    """Protect a problem by a method; the release still has to pass its audit.
+
+    The name of a method, such as `"suppress"`, stands for the method with its defaults.
+    """
+    if isinstance(method, Problem):
+        raise InvalidOption("protect takes the problem first.\n\nHint: protect(problem, method)")
+    if not isinstance(problem, Problem):
+        raise InvalidOption(
+            f"protect takes a problem, got a {type(problem).__name__}.\n\nHint: ts.Problem(table, rules=[…])"
+        )
+    if isinstance(method, str):
+        return _named(method).protect(problem)
+    if isinstance(method, type):
+        raise InvalidOption(f"{method.__name__} is a kind of method.\n\nHint: ts.{method.__name__}() with its options.")
+    if not callable(getattr(method, "protect", None)):
+        raise InvalidOption(
+            f"protect takes a method, got a {type(method).__name__}.\n\nHint: ts.protect(problem, ts.Suppress())"
+        )
     return method.protect(problem)
+
+
+def _named(name: str) -> Method:
+    """The method of a name, with its defaults."""
+    if name not in METHODS:
+        near = did_you_mean(name, list(METHODS)) or f"there are {', '.join(METHODS)}."
+        raise InvalidOption(f"There is no method {name!r}.\n\nHint: {near}")
+    try:
+        return METHODS[name]()
+    except TypeError as error:
+        raise InvalidOption(
+            f"Method {name!r} cannot do without options: {error}.\n\nHint: ts.{METHODS[name].__name__}(…)"
+        ) from error

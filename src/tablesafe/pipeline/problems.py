@@ -17,6 +17,7 @@ from tablesafe.pipeline.tables import build_table, cell_source
 from tablesafe.problem import Problem
 from tablesafe.report.progress import Event, Listener, ignore
 from tablesafe.rules.columns import amounts, marked
+from tablesafe.statuses import recognised_scheme
 from tablesafe.table import Table
 
 
@@ -32,8 +33,22 @@ def build_problem(job: Job, listen: Listener = ignore, *, table: Table | None = 
         listen(Event("rules", "Looking for sensitive cells"))
         problem = _with_statuses(job, Problem(table, job.rules))
     problem = _with_apriori(job, _with_options(job, problem))
+    _require_sensitivity(job, problem)
     _require_announceable(job, problem)
     return problem
+
+
+def _require_sensitivity(job: Job, problem: Problem) -> None:
+    """Statuses that tell what is withheld, and not why: nothing would be left to protect, and any pattern be safe."""
+    from_statuses = job.source.status is not None or job.problem.apriori is not None
+    if job.rules or not from_statuses or problem.sensitivity.mask.any() or not problem.suppressed.any():
+        return
+    if getattr(job.method, "for_every_cell", False):
+        return
+    raise InvalidProblem(
+        f"The statuses say which {int(problem.suppressed.sum()):,} cells are withheld, but call none sensitive: "
+        f"nothing would be left to protect.\n\nHint: add [[rules]], or statuses such as 'sensitive' (τ-ARGUS: u)."
+    )
 
 
 def _require_announceable(job: Job, problem: Problem) -> None:
@@ -68,13 +83,14 @@ def _read_problem(job: Job) -> Problem:
 
 
 def _with_statuses(job: Job, problem: Problem) -> Problem:
-    """What the status column of a table of cells says about them."""
+    """What the status column of a table of cells says about them; it takes away nothing that a rule found."""
     if job.source.status is None:
         return problem
     source = cell_source(job, None, list(job.dimensions))
     source.require(job.source.status)
+    scheme = job.source.scheme or recognised_scheme(source, job.source.status)
     columns = source.frame.select(*job.dimensions, status=job.source.status)
-    return apply_cells(problem, columns, manual_range=job.problem.manual_range)
+    return apply_cells(problem, columns, scheme=scheme, manual_range=job.problem.manual_range, waive=False)
 
 
 def _with_apriori(job: Job, problem: Problem) -> Problem:
@@ -83,7 +99,7 @@ def _with_apriori(job: Job, problem: Problem) -> Problem:
     path, manual_range = job.resolve(job.problem.apriori), job.problem.manual_range
     if path.suffix.lower() == ".hst":
         return apply_hst(problem, path, manual_range=manual_range)
-    return apply_cells(problem, path, manual_range=manual_range)
+    return apply_cells(problem, path, scheme=job.problem.scheme, manual_range=manual_range)
 
 
 def _with_options(job: Job, problem: Problem) -> Problem:

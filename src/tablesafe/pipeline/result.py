@@ -62,6 +62,7 @@ class Result:
             told["solution"] = {
                 "status": str(solution.status),
                 **{name: _finite(getattr(solution, name)) for name in ("objective", "bound", "gap")},
+                "warning": solution.warning or None,
             }
         if kept is not None:
             told["stability"] = {

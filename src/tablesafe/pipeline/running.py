@@ -6,7 +6,7 @@ import math
 import os
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -51,6 +51,7 @@ from tablesafe.methods.intervals.leaks import check_intervals
 from tablesafe.methods.suppress.stability import Stability, stability
 from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
 from tablesafe.pipeline.executing import executing, with_executor
+from tablesafe.pipeline.extras import require_extras
 from tablesafe.pipeline.inputs import Inputs
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
@@ -61,11 +62,11 @@ from tablesafe.problem import Problem
 from tablesafe.quality import quality
 from tablesafe.release import Release, Status
 from tablesafe.report.plots.named import named_plot
-from tablesafe.report.plots.style import require_matplotlib
 from tablesafe.report.progress import Event, Listener, ignore, progress_bar
 from tablesafe.report.summary import Origin
 from tablesafe.report.trace import Trace
 from tablesafe.report.writing import Subject
+from tablesafe.signing import read_private_key
 
 WITHOUT_RECORDS = (Adjust, Pattern, PublishIntervals, Round, Suppress)
 """Methods that need nothing but the problem."""
@@ -283,13 +284,16 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
     message = f"Protecting {len(problem.sensitive):,} sensitive cells"
     match job.method:
         case Pattern():
-            return replace(job.method, mask=read_pattern(job.resolve(job.method.file), problem))
+            mask = read_pattern(job.resolve(job.method.file), problem, scheme=job.method.scheme)
+            return replace(job.method, mask=mask)
         case Suppress():
-            keep, previous = job.method.keep, job.method.previous
+            keep, previous, scheme = job.method.keep, job.method.previous, job.method.scheme
             if isinstance(keep, str):
-                keep = read_pattern(job.resolve(keep), problem, complete=False)
+                keep = read_pattern(job.resolve(keep), problem, scheme=scheme, complete=False)
             if isinstance(previous, str):
-                previous = read_pattern(job.resolve(previous), problem, complete=False, ignore_unknown=True)
+                previous = read_pattern(
+                    job.resolve(previous), problem, scheme=scheme, complete=False, ignore_unknown=True
+                )
             asked = job.audit
             return replace(
                 job.method, keep=keep, previous=previous, progress=progress,
@@ -300,7 +304,7 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
         case PublishIntervals():
             pattern, suppress = job.method.pattern, _ready(replace(job, method=job.method.suppress), problem, listen)
             if isinstance(pattern, str):
-                pattern = read_pattern(job.resolve(pattern), problem)
+                pattern = read_pattern(job.resolve(pattern), problem, scheme=job.method.scheme)
             assert isinstance(suppress, Suppress)
             return replace(job.method, suppress=suppress, pattern=pattern)
         case Adjust() | Round() | SuppressViews():
@@ -369,8 +373,9 @@ def _attacked(job: Job, problem: Problem, release: Release, listen: Listener) ->
 
 def _require_writable(job: Job) -> None:
     """Fail before the long work, not after it."""
-    if job.output.plots:
-        require_matplotlib()
+    require_extras(job)
+    if job.audit.key is not None:
+        read_private_key(job.resolve(job.audit.key))
     named = [job.resolve(name) for name in (*job.output.release, *job.output.reports)]
     for target in [*named, internal_folder(job) / "report.html"]:
         folder = next(parent for parent in target.absolute().parents if parent.exists())
@@ -396,7 +401,21 @@ def _write(job: Job, subject: Subject, tables: Mapping[str, pl.DataFrame], *, pu
 
 def write_internal(job: Job, outputs: Outputs, subject: Subject, tables: Mapping[str, pl.DataFrame]) -> None:
     """What stays in the office, in a folder of its own, for its owner's eyes."""
-    folder, findings, release = internal_folder(job), subject.findings, subject.release
+    key = None if job.audit.key is None else job.resolve(job.audit.key)
+    write_record(internal_folder(job), outputs, subject, tables, plots=job.output.plots, key=key)
+
+
+def write_record(
+    folder: Path,
+    outputs: Outputs,
+    subject: Subject,
+    tables: Mapping[str, pl.DataFrame],
+    *,
+    plots: Sequence[str] = (),
+    key: Path | None = None,
+) -> None:
+    """Write what was found, and the proof, into a folder that stays in the office."""
+    findings, release = subject.findings, subject.release
     assert findings is not None
 
     def place(name: str) -> Path:
@@ -410,15 +429,16 @@ def write_internal(job: Job, outputs: Outputs, subject: Subject, tables: Mapping
         write_frame(subject.scores.ranking(), place("attack.csv"))
     for name, frame in tables.items():
         write_frame(frame, place(name))
-    for name in job.output.plots:
+    for name in plots:
         plot = named_plot(name, subject.problem, release, findings, subject.scores, subject.trace)
         if plot is not None:
             plot.save(place(name))
     if findings.certificate is not None:
-        findings.certificate.save(place("certificate.json.gz"))
+        findings.certificate.save(place("certificate.json.gz"), key=key)
 
 
 def _origin(job: Job, seconds: Mapping[str, float], inputs: Inputs) -> Origin:
     command = "" if job.path is None else f"tablesafe run {shlex.quote(job.path.name)}"
     source, now = Path(job.source.file).name, datetime.now().astimezone()
-    return Origin(job.title, source, command, dump_job(job), inputs.hashes, now, dict(seconds))
+    origin = Origin(job.title, source, command, dump_job(job), inputs.hashes, now, dict(seconds))
+    return replace(origin, name_source=job.output.name_source)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tablesafe.cube import tied
 from tablesafe.errors import InvalidTable
 from tablesafe.files import Source, require_parquet
 from tablesafe.hierarchy import Equation, Hierarchy, parse_equations
@@ -16,11 +17,13 @@ from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
 from tablesafe.io.tauargus_micro import Microdata, read_microdata
 from tablesafe.job.model import Job
 from tablesafe.linking import link
-from tablesafe.pipeline.columns import contributors_needed, extra_columns, require_columns
+from tablesafe.pipeline.columns import extra_columns, require_columns
 from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, with_labels
 from tablesafe.report.progress import Event, Listener, ignore
+from tablesafe.rules.needs import contributors_needed
 from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
+from tablesafe.totals import Shown, flat_dimension
 from tablesafe.untrusted import refused_as
 
 ROOM = 1
@@ -59,6 +62,7 @@ def _from_records(job: Job, listen: Listener) -> Table:
         respondent=source.respondent,
         holding=source.holding,
         weight=source.weight,
+        frequency=source.frequency,
         largest=max(source.largest, contributors_needed(job.rules) + ROOM),
         where=source.where,
         margins=[table.dimensions for table in job.tables] or None,
@@ -69,6 +73,8 @@ def _from_records(job: Job, listen: Listener) -> Table:
         zeros=source.zeros,
         total={name: dimension.total for name, dimension in job.dimensions.items()},
         empty=list(source.empty),
+        negative=job.response.negative,
+        cube=job.problem.cube,
         delimiter=source.delimiter,
         engine="auto" if job.run.engine == "spark" and records is not path else job.run.engine,
         spark=job.run.spark,
@@ -105,13 +111,23 @@ def _from_cells(job: Job) -> Table:
     equations = parse_equations(list(job.response.equations), "[response]") if job.response.equations else []
     wanted = [(table.file, table.dimensions) for table in job.tables] or [(None, tuple(job.dimensions))]
     sources = [(cell_source(job, file, names, equations), names) for file, names in wanted]
-    trees = {name: _tree_of_cells(job, name, [source for source, names in sources if name in names])
-             for name in job.dimensions}  # fmt: skip
     values = list(dict.fromkeys([*(equation.total for equation in equations), *job.response.value]))
+    trees = {
+        name: _tree_of_cells(
+            job,
+            name,
+            [
+                Shown(source, tuple(other for other in names if other != name), tuple(values))
+                for source, names in sources
+                if name in names
+            ],
+        )
+        for name in job.dimensions
+    }
     parts = [_one_table(job, source, names, trees, value) for source, names in sources for value in values]
     if len(parts) == 1:
-        return parts[0]
-    return link(parts, equations=list(job.response.equations) or None)
+        return tied(parts[0], cube=job.problem.cube)
+    return link(parts, equations=list(job.response.equations) or None, cube=job.problem.cube)
 
 
 def cell_source(job: Job, file: str | None, names: Sequence[str], equations: Sequence[Equation] = ()) -> Source:
@@ -133,15 +149,12 @@ def cell_source(job: Job, file: str | None, names: Sequence[str], equations: Seq
     return Source(source.frame.rename(renames), source.name, source.first_line)
 
 
-def _tree_of_cells(job: Job, name: str, sources: Sequence[Source]) -> Hierarchy:
-    """The hierarchy of a dimension; without one, all codes of all tables add up to the total, if it is there."""
-    found = dict.fromkeys(code for source in sources for code in _codes_of(source, name))
+def _tree_of_cells(job: Job, name: str, shown: Sequence[Shown]) -> Hierarchy:
+    """The hierarchy of a dimension; without one, all codes of all tables add up to the total."""
     if is_structured(job.dimensions[name]):
+        found = dict.fromkeys(code for table in shown for code in _codes_of(table.source, name))
         return build_hierarchy(job, name, lambda: list(found))
-    total = job.dimensions[name].total
-    there = total in found or job.source.missing_totals == "compute"
-    parts = [code for code in found if code != total]
-    return Hierarchy.flat(parts or [total], total=total if there and parts else None, name=f"dimension {name!r}")
+    return flat_dimension(name, shown, total=job.dimensions[name].total, missing=job.source.missing_totals)
 
 
 def _codes_of(source: Source, column: str) -> list[str]:
@@ -162,4 +175,5 @@ def _one_table(job: Job, source: Source, names: Sequence[str], trees: Mapping[st
         columns=extra_columns(job),
         missing_totals=given.missing_totals,
         tolerance=given.tolerance,
+        negative=job.response.negative,
     )

@@ -7,8 +7,8 @@ Every document has these keys; those marked * are null, empty or left out in the
     title, made       as on the page; made is an ISO time or null
     verdict           word (safe, open, nothing to judge, not audited), headline, facts {name: text},
                       open* [{cell, how, derived, short, attacker}], more_open*
-    input             source, response, cells, equations, contributors*, dimensions [{name, codes, levels, total}],
-                      files* {name: SHA-256}
+    input             source (public: "" unless the job names it), response, cells, equations, contributors*,
+                      dimensions [{name, codes, levels, total}], files* {name: SHA-256}
     rules             [{name, what, parameters*}]
     sensitive*        {cells, reasons {name: cells}}
     statuses          [{status, sign, meaning, cells, share, value_share*}]
@@ -21,7 +21,8 @@ Every document has these keys; those marked * are null, empty or left out in the
     attacks*          headline, attacks [{name, disclosed, sensitive, share, median_error, median_variation, seconds,
                       note}], danger [{cell, value, guess, attack, disclosed_by, attacks, exactly}], chance
     changes*          measures {name: number}, distribution [{percent, cells}], sizes, statistics
-    method            name, what, additive, solved* {status, objective, bound, gap, seconds}, seconds* {stage: number}
+    method            name, what, additive, solved* {status, objective, bound, gap, seconds, warning}, seconds* {stage:
+                      number}
     reproduce         command, job*, remark (what could not be written beside it), versions {name: version}
 """
 

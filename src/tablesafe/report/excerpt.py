@@ -1,7 +1,8 @@
 """The part of a table that fits on a page or into a workbook, and what to say of the rest.
 
 Small tables are shown whole: one slice per combination of codes of the dimensions that are neither down nor across.
-Of large ones the first levels are shown, and the page says what is left out.
+Of large ones the first levels are shown, with the lines of withheld cells, which is what a reader looks for; a slice
+that has any is opened first. The page says what is left out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,13 @@ from tablesafe.report.axis import Axis
 from tablesafe.report.cells import NUMBER, Kind
 from tablesafe.report.layout import Layout, Window
 
+HIDDEN = tuple(
+    NUMBER[kind]
+    for kind in (
+        Kind.WITHHELD, Kind.SENSITIVE, Kind.SENSITIVE_SHOWN, Kind.COMPLEMENTARY, Kind.GIVEN, Kind.INTERVAL, Kind.OPEN,
+    )
+)  # fmt: skip
+"""Kinds of cells that a reader looks for first."""
 FEWEST = 12
 """Lines of a slice, if it has so many, without which it is left out."""
 UNFOLDED = 90
@@ -75,6 +83,29 @@ class Slice:
         return max(1, int(fitting[-1]) if fitting.size else 0)
 
     @property
+    def leads(self) -> list[bool]:
+        """Which lines must be unfolded to see the first line with a withheld cell."""
+        found = np.zeros(len(self.parent), dtype=np.bool_)
+        line = int(np.argmax(self._hidden)) if self._hidden.any() else -1
+        while line >= 0 and self.parent[line] >= 0:
+            line = int(self.parent[line])
+            found[line] = True
+        leading: list[bool] = found.tolist()
+        return leading
+
+    @property
+    def hides(self) -> bool:
+        """Whether it shows a cell of which the value is hidden."""
+        return bool(self._hidden.any())
+
+    @property
+    def _hidden(self) -> Mask:
+        """Which lines of the window show a cell of which the value is hidden."""
+        cell = self.window.cell
+        hidden = np.isin(self.layout.view.kind, HIDDEN)
+        return np.asarray(np.append(hidden, False)[cell].any(axis=1), np.bool_)
+
+    @property
     def name(self) -> str:
         """The codes that it is held at, with their labels."""
         table = self.layout.table
@@ -96,7 +127,8 @@ class Excerpt:
     @classmethod
     def of(cls, layout: Layout, room: Room = PAGE) -> Self:
         """As much of a layout as there is room for, its first levels first."""
-        columns = _fitting(layout.columns, np.ones(len(layout.columns), np.bool_), room.columns)
+        sought = layout.holding(HIDDEN, across=True)[: len(layout.columns)]
+        columns = _fitting(layout.columns, np.ones(len(layout.columns), np.bool_), room.columns, sought)
         across, every = max(1, len(columns)), _combinations(layout)
         here = [(held, layout.at(filters=held) if held else layout) for held in every[: room.slices]]
         wanted = [_with_totals(each.rows, each.occupied) for _, each in here]
@@ -104,11 +136,16 @@ class Excerpt:
         for (held, each), lines, most in zip(
             here, wanted, _shares(wanted, room.cells // across, room.rows), strict=True
         ):
-            rows = _fitting(each.rows, lines, most)
+            rows = _fitting(each.rows, lines, most, each.holding(HIDDEN, across=False))
             if len(rows) or not held:
                 slices.append(Slice(each.window(rows, columns), held, _parents(each.rows, rows)))
         shown = tuple(slices) or (Slice(layout.window([], columns), {}, np.zeros(0, np.int64)),)
         return cls(shown, tuple(_notes(layout, shown, len(columns), len(every), room)))
+
+    @property
+    def opening(self) -> int:
+        """The slice to look at first: the first that shows a withheld cell."""
+        return next((i for i, each in enumerate(self.slices) if each.hides), 0)
 
     @property
     def cells(self) -> int:
@@ -143,14 +180,27 @@ def _with_totals(axis: Axis, occupied: Mask) -> Mask:
     return needed
 
 
-def _fitting(axis: Axis, wanted: Mask, most: int) -> Integers:
-    """As many lines as there is room for: all, or whole levels from the top, or the first ones of the top levels."""
+def _fitting(axis: Axis, wanted: Mask, most: int, sought: Mask) -> Integers:
+    """As many lines as there is room for: all, or whole levels from the top, or the first ones of the top levels.
+
+    Where not all fit, up to half of the room is for lines with hidden values, and those above them.
+    """
     lines = np.flatnonzero(wanted)
     if len(lines) <= most:
         return lines
     counts = np.cumsum(np.bincount(axis.depth[lines]))
     level = max(1, int(np.searchsorted(counts, most, side="right")) - 1)
-    return lines[axis.depth[lines] <= level][:most]
+    first = lines[axis.depth[lines] <= level][:most]
+    notable = np.flatnonzero(sought & wanted)
+    missing = notable[~np.isin(notable, first)]
+    if not len(missing) or most < 2:
+        return first
+    room = max(1, most // 2)
+    kept = np.zeros(len(wanted), dtype=np.bool_)
+    kept[missing[: max(1, room // (1 + int(axis.depth[missing].max(initial=0))))]] = True
+    added = np.flatnonzero(_with_totals(axis, kept))
+    own = first[~np.isin(first, added)][: max(0, most - len(added))]
+    return np.sort(np.concatenate([own, added]))[:most]
 
 
 def _parents(axis: Axis, rows: Integers) -> Integers:
@@ -163,7 +213,8 @@ def _parents(axis: Axis, rows: Integers) -> Integers:
 
 
 def _combinations(layout: Layout) -> list[dict[str, str]]:
-    """The codes that the other dimensions can be held at so that there is any cell, the totals first.
+    """The codes that the other dimensions can be held at so that there is any cell: the totals first, then those
+    with hidden values.
 
     Of linked tables most combinations hold none, so they are read off the cells.
     """
@@ -173,13 +224,15 @@ def _combinations(layout: Layout) -> list[dict[str, str]]:
     axes = [layout.choices(name) for name in names]
     shown = np.not_equal(layout.view.kind, NUMBER[Kind.ABSENT])
     codes = table.codes[shown][:, [list(table.dimensions).index(name) for name in names]]
-    _, first = np.unique(cell_keys(codes, [len(axis) for axis in axes]), return_index=True)
+    keys = cell_keys(codes, [len(axis) for axis in axes])
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    hidden = np.bincount(group, weights=np.isin(layout.view.kind[shown], HIDDEN), minlength=len(first)) > 0
     lines = [axis.line_of(codes[first, d]) for d, axis in enumerate(axes)]
     depth = np.sum([axis.depth[line] for axis, line in zip(axes, lines, strict=True)], axis=0)
     held = np.all(
         [axis.codes[line] == layout.filters[axis.name] for axis, line in zip(axes, lines, strict=True)], axis=0
     )
-    order = np.lexsort((*lines[::-1], depth, ~held))
+    order = np.lexsort((*lines[::-1], depth, ~hidden, ~held))
     columns = [axis.codes[line[order]].tolist() for axis, line in zip(axes, lines, strict=True)]
     return [dict(zip(names, map(str, each), strict=True)) for each in zip(*columns, strict=True)]
 
@@ -191,8 +244,9 @@ def _notes(layout: Layout, slices: tuple[Slice, ...], columns: int, every: int, 
     if len(slices) < every:
         others = " and ".join(f"{name!r}" for name in layout.filters)
         yield (
-            f"{len(slices):,} of {every:,} slices by {others} are here, the totals first; {every - len(slices):,} are "
-            f"left out. There is room for {room.slices:,} slices and about {room.cells:,} cells."
+            f"{len(slices):,} of {every:,} slices by {others} are here, the totals and those with withheld cells "
+            f"first; {every - len(slices):,} are left out. There is room for {room.slices:,} slices and about "
+            f"{room.cells:,} cells."
         )
     if columns < len(layout.columns):
         yield f"{columns:,} of {len(layout.columns):,} codes of {layout.columns.name!r} are shown across."

@@ -223,6 +223,15 @@ class Layout:
         mask[place[shown] // max(1, len(self.columns))] = True
         return mask
 
+    def holding(self, kinds: Sequence[int], *, across: bool) -> Mask:
+        """Which lines, down or across, show a cell of some kinds (by number) at these filters."""
+        place, cells = self._slice
+        width = max(1, len(self.columns))
+        there = place[np.isin(self.view.kind[cells], kinds)]
+        mask = np.zeros(width if across else len(self.rows), dtype=np.bool_)
+        mask[there % width if across else there // width] = True
+        return mask
+
     def cells(self, rows: Any, columns: Any) -> Integers:
         """The cell at each pair of lines, −1 where the table has none; arrays broadcast against each other."""
         place, cells = self._slice

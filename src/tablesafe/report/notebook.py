@@ -49,7 +49,7 @@ def _table(table: Any) -> str:
 
 
 def _problem(problem: Any) -> str:
-    words = f"Problem: {count_of(len(problem.sensitive), 'sensitive cell')} of {len(problem.table):,}"
+    words = f"Problem: {count_of(len(problem.sensitive), 'sensitive cell')} of {problem.table.seen:,}"
     rules = (
         _line("Rules: " + "; ".join(shortened(repr(rule), 90) for rule in problem.rules[:6])) if problem.rules else ""
     )
@@ -233,7 +233,7 @@ def _text(text: str) -> str:
 
 def _size(table: Any) -> str:
     names = _listed(f"{name} ({len(tree):,})" for name, tree in table.dimensions.items())
-    return count_of(len(table), "cell") + (f" by {names}" if names else "")
+    return count_of(table.seen, "cell") + (f" by {names}" if names else "")
 
 
 def _listed(words: Iterable[str]) -> str:

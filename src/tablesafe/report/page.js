@@ -30,6 +30,8 @@
   }
   for (const slice of slices) {
     toDepth(slice, Number(slice.dataset.open));
+    for (const row of rowsOf(slice)) if (row.dataset.w && foldOf(row)) set(foldOf(row), true);
+    show(slice);
     slice.addEventListener("click", event => {
       const fold = event.target.closest(".fold");
       if (!fold) return;
@@ -66,6 +68,14 @@
     button.addEventListener("click", () => {
       for (const slice of slices) toDepth(slice, button.dataset.fold === "all" ? Infinity : Number(button.dataset.fold));
     });
+  const find = document.getElementById("find");
+  if (find) find.addEventListener("input", () => {
+    const wanted = find.value.trim().toLowerCase();
+    for (const slice of slices) {
+      if (!wanted) { show(slice); continue; }
+      for (const row of rowsOf(slice)) row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
+    }
+  });
   const choice = document.getElementById("slice");
   if (choice) {
     const pick = () => slices.forEach((slice, i) => { slice.hidden = i !== Number(choice.value); });

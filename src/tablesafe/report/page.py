@@ -28,6 +28,8 @@ HOW = {
     "sum": "a sum is known exactly",
 }  # fmt: skip
 """In which ways a cell is open, in words."""
+LONG = 25
+"""Lines of a slice from which on its codes can be searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class ShownRow:
     label: str
     depth: int
     children: bool
+    leads: bool
+    """Whether it must be unfolded to see the first withheld cell."""
     cells: tuple[ShownCell, ...]
 
 
@@ -88,6 +92,7 @@ def render(summary: Summary, pictures: Mapping[str, str] | None = None) -> str:
     page = environment.get_template("page.html.jinja").render(
         s=summary,
         slices=slices,
+        searchable=any(len(each.rows) > LONG for each in slices),
         foldable=any(row.children for each in slices for row in each.rows),
         legend=_legend(summary),
         tiles=_tiles(summary),
@@ -147,14 +152,14 @@ def _words(name: str) -> str:
 def _slice(each: Slice) -> ShownSlice:
     layout, window = each.layout, each.window
     across = "" if not layout.columns.name else f" by {layout.columns.name}"
-    depth, children = each.depth, each.has_children
+    depth, children, leads = each.depth, each.has_children, each.leads
     return ShownSlice(
         each.name,
         f"{layout.rows.name}{across}",
         each.open_depth,
         tuple(_heading(layout.columns, line) for line in window.columns.tolist()),
         tuple(
-            ShownRow(*_code(layout.rows, line), depth[i], children[i], _cells(each, i))
+            ShownRow(*_code(layout.rows, line), depth[i], children[i], leads[i], _cells(each, i))
             for i, line in enumerate(window.rows.tolist())
         ),
     )

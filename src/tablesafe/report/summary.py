@@ -58,6 +58,14 @@ class Origin:
     """Where the whole table is, when the page shows only a part of it."""
     remark: str = ""
     """What could not be written beside the page, and why."""
+    name_source: bool = False
+    """Whether the public may know the name of the source; the office does in any case."""
+
+    @property
+    def for_the_public(self) -> Origin:
+        """What the public may know of it."""
+        source = self.source if self.name_source else ""
+        return dataclasses.replace(self, source=source, job="", files={}, seconds={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,8 @@ class Solved:
     gap: float | None
     """None when no bound is proven."""
     seconds: float
+    warning: str = ""
+    """What must be said about an answer far from its bound."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -168,9 +178,9 @@ def summarise(
     return Summary(
         internal=internal,
         verdict=judge(problem, findings, leaks, internal=internal),
-        origin=origin if internal else dataclasses.replace(origin, job="", files={}, seconds={}),
+        origin=origin if internal else origin.for_the_public,
         response=_responses(table),
-        cells=len(table) if internal else int((release.status != Status.BY_DESIGN).sum()),
+        cells=table.seen if internal else int((release.status != Status.BY_DESIGN).sum()),
         equations=table.equations.shape[0],
         contributors=_contributors(table) if internal else None,
         dimensions=tuple(_dimensions(table)),
@@ -230,6 +240,7 @@ def _solved(release: Release) -> Solved | None:
         float(found.bound) if proven else None,
         float(found.gap) if proven else None,
         float(found.seconds),
+        found.warning,
     )
 
 

@@ -100,6 +100,8 @@ def _headline(findings: Findings, leaks: Leaks | None, word: str, internal: bool
     if word == SAFE:
         proved = "" if findings.certificate is None else " A certificate in exact arithmetic proves it."
         return f"Nobody who sees this release can come closer to a sensitive cell than the rules allow.{proved}"
+    if findings.not_proved and not findings.open and (leaks is None or leaks.safe):
+        return "Not proved: some of the linked tables were not examined together."
     if not internal:
         return "This release did not pass its audit: some sensitive cells can be derived too closely."
     if findings.safe:
@@ -115,8 +117,11 @@ def _facts(
         ("Attacker", "knows every published value, every sum in and between the linked tables, and common bounds"),
         ("Insiders", "not looked at" if findings.insiders is None else "respondents that know what they reported"),
         ("Sums", "not looked at" if findings.unions is None else "sums of withheld cells that can be derived"),
+        *(("Not examined together", str(each)) for each in problem.table.apart),
         ("Result", "not safe" if word == OPEN else word),
     ]
+    if problem.table.without_sums:
+        facts.append(("Published alone", problem.table.without_sums))
     if not internal:
         return facts
     sensitive = problem.sensitivity.mask[findings.cells]

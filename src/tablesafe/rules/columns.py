@@ -27,7 +27,7 @@ def column(table: Table, given: Column) -> NDArray[Any]:
                 f"Hint: {did_you_mean(given, list(table.columns)) or f'read it with columns=[{given!r}].'}"
             )
         return np.asarray(table.columns[given])
-    array = np.asarray(given)
+    array = table.whole_mask(np.asarray(given))
     if array.shape != (len(table),):
         raise InvalidTable(f"A rule was given {array.size:,} entries, but the table has {len(table):,} cells.")
     return array

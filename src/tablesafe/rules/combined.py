@@ -210,6 +210,22 @@ def waived(rules: Iterable[Rule], table: Table) -> Mask:
     return listed(table.contributors, names) if names else np.zeros((len(table), places), dtype=np.bool_)
 
 
+def measured_by_value(rules: Iterable[Rule]) -> bool:
+    """Whether one of the rules measures cells with negative contributions by their value, not by absolute values."""
+    return any(getattr(rule, "negative", "absolute") == "value" or measured_by_value(_inner(rule)) for rule in rules)
+
+
+def _inner(rule: Rule) -> tuple[Rule, ...]:
+    """The rules that a rule is made from."""
+    match rule:
+        case AnyOf() | AllOf():
+            return rule.rules
+        case Waiver() | Levels() | RequestRule():
+            return (rule.of,)
+        case _:
+            return ()
+
+
 def _who_waived(rule: Rule) -> Iterator[str | int]:
     match rule:
         case Waiver():

@@ -18,8 +18,9 @@ Tables keep the contributors that reported most. Where weights vary so much that
 do (Handbook on Statistical Disclosure Control, ch. 4). With `absolute` the remainder is also measured in absolute
 values. Of those who are not among the contributors kept only the sum is known; its absolute value is the least that
 they can add up to, so the rule errs on the side of caution, and is exact when all contributors are kept. Where
-contributors of one sign exceed the value without a known counterpart, nothing counts as remaining. With `value` the
-absolute value of the cell is taken instead, and less remains.
+contributors of one sign exceed the value without a known counterpart, and neither records nor the office say that
+others may have reported the opposite, nothing counts as remaining. With `value` the absolute value of the cell is taken
+instead, and less remains.
 
 **Shadow variables.** Where the table was made with one (it has the column `shadow`), contributors are ranked by it, so
 its totals take the place of the values, and protection levels are carried over as shares.
@@ -103,7 +104,9 @@ def contributions(
     kept = _in_units(table, contributors, decimals)
     weighted = contributors.weighted is not None
     published = weighted and sampling_weights == "published"
-    total = np.abs(table.integers * _unit_factor(table, decimals)) if negative == "value" else _absolute_total(kept)
+    total = np.abs(table.integers * _unit_factor(table, decimals))
+    if negative == "absolute":
+        total = _absolute_total(kept, table.signed)
     size = np.abs(kept.added) if published else kept.reported
     if waived is not None:
         kept, size = _target_first(kept, size, waived, bounded=not weighted)
@@ -122,7 +125,7 @@ def shadowed(table: Table) -> Table:
     if SHADOW not in table.columns or table.contributors is None:
         return table
     integers, decimals, exact = to_integers(np.asarray(table.columns[SHADOW], dtype=np.float64))
-    return replace(table, integers=integers, decimals=decimals, exact=exact, response=SHADOW)
+    return replace(table, integers=integers, decimals=decimals, exact=exact, response=SHADOW, signed=None)
 
 
 def _refuse_not_finite(table: Table, contributors: Contributors) -> None:
@@ -165,10 +168,12 @@ def _in_units(table: Table, contributors: Contributors, decimals: int | None) ->
     return _Kept(reported, added, unseen)
 
 
-def _absolute_total(kept: _Kept) -> Floats:
+def _absolute_total(kept: _Kept, signed: Mask | None) -> Floats:
     """The least that the absolute contributions to each cell can add up to, given the contributors kept."""
     gains, losses = (kept.added > 0).any(axis=1), (kept.added < 0).any(axis=1)
     contradicted = np.where(kept.unseen < 0, gains & ~losses, losses & ~gains)
+    if signed is not None:
+        contradicted &= ~signed
     seen: Floats = np.abs(kept.added).sum(axis=1)
     return seen + np.where(contradicted, 0.0, np.abs(kept.unseen))
 

@@ -26,7 +26,9 @@ class Threshold:
     respondent is one respondent.
     """
 
-    n: int = field(default=3, metadata={"help": "fewest contributors that make a cell safe", "slider": (1, 30, 1)})
+    n: int = field(
+        default=3, kw_only=False, metadata={"help": "fewest contributors that make a cell safe", "slider": (1, 30, 1)}
+    )
     on: Counted = field(default="respondents", metadata={"help": "whom to count: respondents or holdings"})
     zero: bool = field(default=False, metadata={"help": "also flag cells without any contributor"})
     range_percent: float = field(

@@ -104,15 +104,24 @@ def _level(mask: Mask, level: Floats | float, name: str) -> Floats:
 def reachable(table: Table, lower: Floats) -> Floats:
     """Lower levels cut off at zero, where everybody knows that nothing is below it.
 
-    In a table without negative values the attacker starts from zero, so that no release could ever make it believe
-    less. Tables with negative values have no such floor.
+    Where no contribution can be negative the attacker starts from zero, so that no release could ever make it believe
+    less. Cells whose contributions may be negative have no such floor.
     """
-    return np.minimum(lower, table.value) if bool((table.integers >= 0).all()) else lower
+    return np.where(table.may_be_negative, lower, np.minimum(lower, table.value))
 
 
 def range_levels(table: Table, percent: float, absolute: float) -> Floats:
-    """A safety range around each value: in percent of it, or the same amount for all; the wider of the two."""
-    return np.maximum(percent / 100 * np.abs(table.value), absolute)
+    """A safety range around each value: in percent of it, or the same amount for all; the wider of the two.
+
+    Gains and losses may leave next to nothing of a value: where contributions may be negative, the percentage is one of
+    the absolute contributions listed, if these are more.
+    """
+    size = np.abs(table.value)
+    if table.contributors is not None and bool(table.may_be_negative.any()) and "shadow" not in table.columns:
+        kept = table.contributors
+        seen = np.abs(kept.amount if kept.weighted is None else kept.weighted).sum(axis=1)
+        size = np.where(table.may_be_negative, np.maximum(size, seen), size)
+    return np.maximum(percent / 100 * size, absolute)
 
 
 class Rule(Protocol):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import Any, Self
 
 import highspy
@@ -32,6 +33,12 @@ GAP = 1e-7
 ELIMINATION = 60
 """Dependent equations are looked for while that takes no more than this many times the entries there are."""
 HAS_POINT = 2
+LONG = 2_000
+"""Equations from which on an interior point is quicker than the simplex method from nothing or from far away."""
+NEAR = 64
+"""Bounds that may differ from those of the last answer for it to be near."""
+PIVOTS = 3_000
+"""Simplex iterations after which an answer that seemed near is looked for by an interior point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,39 +103,44 @@ class Change:
 
 
 class LeastChange:
-    """The least change within a box; only the box varies from call to call, so each starts from the last answer."""
+    """The least change within a box; only the box varies from call to call, so each starts from the last answer.
+
+    Where there is none, or the box is far from the last one, a large program is solved by an interior point and a
+    crossover: from linked tables with costs over many orders of magnitude the dual simplex method took twenty times as
+    long, which was mistaken for a table too large to be solved at all.
+    """
 
     def __init__(self, matrix: sparse.csc_array, rise_cost: Floats, fall_cost: Floats, scale: Scale) -> None:
         self._scale, self._cells = scale, matrix.shape[1]
         self._matrix = matrix
         self._cost = np.concatenate([rise_cost, fall_cost])
-        self._running = _solver(solver="simplex", simplex_strategy=1, **_TOLERANCES)
+        self._running = _solver(simplex_strategy=1, **_TOLERANCES)
         self._solver = self._running.solver
         self._least = self._most = np.zeros(0)
 
     def solve(self, box: Box, *, better_than: float | None = None, seconds: float = np.inf) -> Change | None:
         """The least change, or None when there is none, or none `better_than` a cost; OutOfTime after so long."""
         least, most = box.least / self._scale.step, box.most / self._scale.step
+        near = False
         if self._least.size:
             changed = np.flatnonzero((least != self._least) | (most != self._most)).astype(np.int32)
             self._solver.changeColsBounds(len(changed), changed, least[changed], most[changed])
+            near = len(changed) <= NEAR
         else:
             both = sparse.hstack([self._matrix, -self._matrix], format="csc")
             rows = np.zeros(both.shape[0])
             self._solver.passModel(program_of(both, self._cost * self._scale.price, least, most, rows, rows))
         self._least, self._most = least, most
         self._running.set(objective_bound=self._worth(better_than))
-        return self._answer(seconds)
+        return self._answer(monotonic() + seconds, near=near or self._matrix.shape[0] < LONG)
 
     def _worth(self, cost: float | None) -> float:
         return np.inf if cost is None else cost * self._scale.price / self._scale.step
 
-    def _answer(self, seconds: float) -> Change | None:
-        status = self._status(seconds)
+    def _answer(self, until: float, *, near: bool) -> Change | None:
+        status = self._near(until) if near else None
         if status not in _ANSWER:
-            self._solver.clearSolver()
-            self._running.set(presolve="on", objective_bound=np.inf)
-            status = self._status(seconds)
+            status = self._far(until)
         if status in _NO_ANSWER:
             return None
         if status != highspy.HighsModelStatus.kOptimal:
@@ -141,10 +153,28 @@ class LeastChange:
         moves = amounts[: self._cells] - amounts[self._cells :]
         return Change(moves, float(self._cost @ amounts), prices)
 
-    def _status(self, seconds: float) -> Any:
-        """Run, from the last answer where there is one."""
-        self._running.run_or_stop(seconds)
+    def _near(self, until: float) -> Any:
+        """Run from the last answer where there is one; a large program not beyond what an interior point would take."""
+        long = self._matrix.shape[0] >= LONG
+        self._running.set(solver="simplex", simplex_iteration_limit=PIVOTS if long else highspy.kHighsIInf)
+        status = self._status(until)
         self._running.set(presolve="off")
+        return status
+
+    def _far(self, until: float) -> Any:
+        """Run from nothing; what an interior point leaves undecided the simplex method decides."""
+        for solver in ("ipm", "simplex") if self._matrix.shape[0] >= LONG else ("simplex",):
+            self._solver.clearSolver()
+            self._running.set(solver=solver, presolve="on", objective_bound=np.inf)
+            self._running.set(simplex_iteration_limit=highspy.kHighsIInf)
+            status = self._status(until)
+            if status in _ANSWER:
+                break
+        self._running.set(presolve="off")
+        return status
+
+    def _status(self, until: float) -> Any:
+        self._running.run_or_stop(until - monotonic())
         status = self._solver.getModelStatus()
         if status in _STOPPED:
             raise OutOfTime("The time given was too short for an answer.\n\nHint: raise time_limit_s.")
@@ -192,7 +222,9 @@ class Directions:
     def relaxed(self, *, time_limit_s: float = np.inf) -> tuple[float, Floats]:
         """A proven bound on the cost of every choice, and how much each switch leans to rising (0 to 1)."""
         model = self._model()
-        running = _solver(solver="simplex", **_TOLERANCES)
+        long = self.matrix.shape[0] >= LONG
+        options = {"solver": "ipm", "run_crossover": "off"} if long else {"solver": "simplex"}
+        running = _solver(**options, **_TOLERANCES)
         solver = running.solver
         solver.passModel(program_of(*model))
         running.run_or_stop(time_limit_s)

@@ -69,6 +69,8 @@ class Predictor:
 
 def _solved(matrix: sparse.csr_array, rhs: Floats, width: Floats, free: Mask, cost: Floats, clock: Clock) -> Floats:
     """The least of `cost @ x` with `matrix @ x = rhs` and `0 <= x <= width`; free columns have no bounds."""
+    if free.all():  # no bound, no interior: the shortest solution, where the method would begin
+        return np.asarray(matrix.T @ _factored(sparse.csr_array(matrix @ matrix.T))(rhs))
     boxed = np.isfinite(width)
     point = _start(matrix, rhs, width, free, cost)
     for _ in range(STEPS):

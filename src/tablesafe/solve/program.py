@@ -17,6 +17,10 @@ class SolveStatus(StrEnum):
     FAILED = "failed"
 
 
+FAR = 10.0
+"""An answer that costs so many times its proven bound is said to be far from it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
     """How good an answer is: its objective, the best proven bound, and how long it took."""
@@ -32,3 +36,19 @@ class Solution:
         if self.objective == self.bound:
             return 0.0
         return abs(self.objective - self.bound) / max(abs(self.objective), 1e-12)
+
+    @property
+    def warning(self) -> str:
+        """What everybody who sees the answer must be told about it; empty when it is near its bound, or none is proven.
+
+        Console, report and files say it in these words.
+        """
+        if not 0 < self.bound < self.objective / FAR < float("inf"):
+            return ""
+        times = (
+            f"{self.objective / self.bound:,.0f} times" if self.objective < 1e6 * self.bound else "millions of times"
+        )
+        return (
+            f"The answer may be far from the best: it costs {self.objective:.4g}, {times} the {self.bound:.4g} that "
+            f"every answer is proven to cost. Look at what it changed, raise time_limit_s, or choose another cost."
+        )

@@ -28,6 +28,7 @@ class Stoppable:
         self._caught: list[int] = []
         solver.cbMipInterrupt += self._judge
         solver.cbSimplexInterrupt += self._judge
+        solver.cbIpmInterrupt += self._judge
 
     def _judge(self, event: Any) -> None:
         if self._caught or monotonic() > self._end:

@@ -31,6 +31,8 @@ NOBODY, TRUTH = -1, -2
 FARTHER, FARTHEST = 64.0, 2.0**50
 """Where a form has no end, the polytope is cut off at growing distances until the need is served."""
 NOTHING, NO_PRICES = np.zeros(0, np.int64), np.zeros(0)
+HUGE = 400_000
+"""Forms of a part beyond which no program is asked about all of it."""
 _POINTS, _ENTRIES, _FULL = range(3)
 
 
@@ -89,6 +91,8 @@ def find_witnesses(
     if guess is not None:
         store = _guessed(polytope, ranges, store, sides, guess)
     for number in np.unique(part[_open(ranges, store, sides) // 2]).tolist():
+        if int((part == number).sum()) > HUGE:
+            continue  # no program of that size ends in time: what is not proved by now stays so
         whole = _WholePart(polytope, np.flatnonzero(part == number), ranges, store)
         store = whole.serve(_open(ranges, store, sides[part[sides // 2] == number]))
     return store, ranges

@@ -43,11 +43,17 @@ def make_axes(plan: Plan, codes: Sequence[Sequence[str]], missing: Sequence[int]
         extra = word if missing[i] and word not in {ERROR, DROP} else None
         if hierarchy is None:
             hierarchy = _flat(dimension, [*codes[i], *([] if extra is None else [extra])], plan.total[dimension])
+        elif extra is not None and hierarchy.total is not None and not _knows(hierarchy, extra):
+            hierarchy = hierarchy.with_part(extra)
         _refuse_multiples(hierarchy, dimension)
         axes.append(_axis(i, dimension, hierarchy, tuple(codes[i]), extra, locate))
     if np.prod([float(max(len(axis.used), 1)) for axis in axes]) >= 2.0**62:
         raise InvalidTable("There are more combinations of codes than can be numbered.\n\nHint: use fewer dimensions.")
     return tuple(axes)
+
+
+def _knows(hierarchy: Hierarchy, code: str) -> bool:
+    return bool(hierarchy.positions(pl.Series([code], dtype=pl.String))[0] >= 0)
 
 
 def _axis(

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tablesafe.cube import tied
 from tablesafe.equations import Floats, Integers, cell_keys
 from tablesafe.errors import InvalidTable
-from tablesafe.linking import link
+from tablesafe.linking import joined_as_they_are
 from tablesafe.table import Contributors, Table
 from tablesafe.tabulate.axes import Axis
 from tablesafe.tabulate.columns import Scale
-from tablesafe.tabulate.lattice import Lattice, every_cell, make_lattice
+from tablesafe.tabulate.lattice import Lattice, every_cell, make_lattice, of_margins
 from tablesafe.tabulate.leaves import Leaves
 from tablesafe.tabulate.plan import RECORDS, SHADOW, UNWEIGHTED, Measure, Plan, Progress, Response
 from tablesafe.tabulate.tally import Best, Tally, Totals
@@ -24,12 +25,13 @@ MOST_CELLS = 100_000_000
 
 
 def add_up(
-    leaves: Leaves, axes: Sequence[Axis], units: Mapping[Measure, Scale], source: str, progress: Progress
-) -> Cells:
-    """Add up the leaf aggregate into every wanted cell."""
+    leaves: Leaves, axes: Sequence[Axis], units: Mapping[Measure, Scale], negative: frozenset[str], source: str,
+    progress: Progress,
+) -> Cells:  # fmt: skip
+    """Add up the leaf aggregate into every wanted cell; `negative` are the responses with negative records."""
     plan = leaves.plan
     progress("Finding the cells", 0, None)
-    lattice = make_lattice(axes, leaves.cells(), plan.margins)
+    lattice = make_lattice(axes, leaves.cells(), plan.margins, plan.crossed)
     tally = _start(plan, lattice)
     leaves.stream(tally, progress)
     progress("Adding up", 0, None)
@@ -39,7 +41,7 @@ def add_up(
         known, who = _renumbered(totals.best.who)
         names = leaves.names(known)
         totals = replace(totals, best=replace(totals.best, who=who))
-    return Cells(plan, axes, units, lattice.codes, totals, names, source)
+    return Cells(plan, axes, units, lattice.codes, totals, names, source, negative)
 
 
 def _start(plan: Plan, lattice: Lattice) -> Tally:
@@ -88,14 +90,30 @@ class Cells:
     totals: Totals
     names: NDArray[np.object_] | None
     source: str
+    negative: frozenset[str]
+    """The response variables that are negative in some record."""
 
     def joined(self) -> Table:
         """One table of all response variables."""
-        cells = self.with_empty_ones() if self.plan.zeros else self
-        tables = [cells.table(response) for response in self.plan.responses]
+        wanted = of_margins(self.codes, self.axes, self.plan.margins)
+        cells = self if bool(wanted.all()) else self.only(wanted)
+        cells = cells.with_empty_ones() if self.plan.zeros else cells
+        tables = [
+            tied(cells.table(response), known=self.loose(response), cube=self.plan.cube)
+            for response in self.plan.responses
+        ]
         if len(tables) == 1 and not self.plan.equations:
             return tables[0]
-        return link(tables, equations=[str(equation) for equation in self.plan.equations] or None)
+        return joined_as_they_are(tables, [str(equation) for equation in self.plan.equations] or None)
+
+    def only(self, wanted: NDArray[np.bool_]) -> Cells:
+        """Some of the cells."""
+        best = self.totals.best
+        totals = Totals(
+            self.totals.respondents[wanted], self.totals.holders[wanted], self.totals.sums[wanted],
+            Best(best.amount[wanted], best.who[wanted], best.carried[wanted]),
+        )  # fmt: skip
+        return replace(self, codes=self.codes[wanted], totals=totals)
 
     def with_empty_ones(self) -> Cells:
         """All combinations of codes in the wanted margins, those without records as zeros."""
@@ -123,20 +141,37 @@ class Cells:
 
     def table(self, response: Response) -> Table:
         """The table of one response variable."""
-        plan, unit = self.plan, self.units[response.value]
         made = Table.from_codes(
             self.codes,
             self._sum(response.value),
             {axis.name: axis.hierarchy for axis in self.axes},
-            count=self.totals.respondents,
-            holdings=None if plan.holding is None else self.totals.holders,
-            contributors=self._contributors(response),
-            columns=self._columns(response),
-            response=response.name,
-            decimals=unit.decimals,
+            **self._of_cells(response),
             source=self.source,
         )
-        return replace(made, exact=unit.exact)
+        return replace(made, exact=self.units[response.value].exact, signed=np.full(len(made), self._signed(response)))
+
+    def _signed(self, response: Response) -> bool:
+        """Whether contributions to a response variable may be negative."""
+        return bool(response.value.terms) and (response.name in self.negative or self.plan.negative == "possible")
+
+    def loose(self, response: Response) -> Table:
+        """All cells of one response variable, with no equations."""
+        return Table.loose(
+            self.codes,
+            self._sum(response.value),
+            {axis.name: axis.hierarchy for axis in self.axes},
+            **self._of_cells(response),
+        )
+
+    def _of_cells(self, response: Response) -> dict[str, Any]:
+        return {
+            "count": self.totals.respondents,
+            "holdings": None if self.plan.holding is None else self.totals.holders,
+            "contributors": self._contributors(response),
+            "columns": self._columns(response),
+            "response": response.name,
+            "decimals": self.units[response.value].decimals,
+        }
 
     def _whole(self, measure: Measure) -> Integers:
         return self.totals.sums[:, self.plan.measures.index(measure)]

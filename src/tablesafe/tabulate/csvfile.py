@@ -46,8 +46,11 @@ def look_at_csv(path: Path, private: Path, delimiter: str | None) -> CsvFile:
     read_bytes_probe(path)
     encoding = _encoding(path)
     name, original = path.name, path
-    if encoding != "utf-8-sig":
-        path = _as_utf8(path, private, encoding)
+    with open_bytes(path) as raw:
+        lines = raw.read(HEAD)
+    old = b"\r" in lines and b"\n" not in lines  # lines end as they did on the first Macintosh
+    if encoding != "utf-8-sig" or old:
+        path = _as_utf8(path, private, encoding, old=old)
     with open_bytes(path) as raw:
         head = raw.read(HEAD).decode("utf-8-sig", errors="ignore")
     if not head.strip():
@@ -107,11 +110,12 @@ def _encoding(path: Path) -> str:
     return "utf-8-sig"
 
 
-def _as_utf8(path: Path, private: Path, encoding: str) -> Path:
-    """Rewrite a text file as UTF-8 in the private folder, a chunk at a time."""
+def _as_utf8(path: Path, private: Path, encoding: str, *, old: bool = False) -> Path:
+    """Rewrite a text file as UTF-8 in the private folder, a chunk at a time; `old` ends of lines become new ones."""
     with tempfile.NamedTemporaryFile(dir=private, prefix="utf8-", suffix=".csv", delete=False) as out:
         decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
         for chunk in _chunks(path):
-            out.write(decoder.decode(chunk).encode())
+            text = decoder.decode(chunk)
+            out.write((text.replace("\r", "\n") if old else text).encode())
         out.write(decoder.decode(b"", final=True).encode())
     return Path(out.name)

@@ -70,7 +70,13 @@ def survey(records: ir.Table, plan: Plan) -> Survey:
         asked[f"decimals {column}"] = _decimals(value).max()
         asked[f"total {column}"] = value.abs().sum()
         asked[f"weighted {column}"] = (value * weight).abs().sum()
+    if plan.frequency is not None:
+        nobody = prepared[numbers[plan.frequency]] == 0
+        asked["of nobody"] = sum(
+            (nobody & (prepared[alias] != 0)).sum() for c, alias in numbers.items() if c != plan.weight
+        )
     asked |= {f"equation {i}": broken.sum() for i, broken in enumerate(_broken(prepared, plan))}
+    asked |= {f"below {name}": below.sum() for name, below in _below_zero(prepared, plan).items()}
     answer = prepared.aggregate(**asked).to_pyarrow().to_pylist()[0]
     _check(plan, numbers, {key: value or 0 for key, value in answer.items()})
     codes = tuple(_codes(prepared, i) for i in range(len(plan.column_of)))
@@ -79,7 +85,19 @@ def survey(records: ir.Table, plan: Plan) -> Survey:
         for column in numbers
     }
     missing = tuple(int(answer[f"missing {i}"] or 0) for i in range(len(plan.column_of)))
-    return Survey(int(answer["records"]), extents, codes, missing)
+    negative = frozenset(name for name in _below_zero(prepared, plan) if answer[f"below {name}"])
+    return Survey(int(answer["records"]), extents, codes, missing, negative)
+
+
+def is_counted(records: ir.Table, plan: Plan, column: str) -> bool:
+    """Whether a column holds whole numbers from 0, more than 1 among them, in every record that counts."""
+    if not records[column].type().is_numeric():
+        return False
+    value = _filtered(records, plan)[column].cast("float64")
+    fit = (value >= 0) & (value == value.floor())
+    answer = value.as_table().aggregate(unfit=(~fit | value.isnull()).sum(), most=value.max())
+    found = answer.to_pyarrow().to_pylist()[0]
+    return not found["unfit"] and float(found["most"] or 0) > 1
 
 
 def aggregate(
@@ -123,7 +141,9 @@ def leaf_expression(records: ir.Table, plan: Plan, units: Mapping[Measure, Scale
             for i, measure in enumerate(plan.measures)
         },
         request=request.cast("int32"),
+        many=ibis.literal(1, "int64") if plan.frequency is None else prepared[numbers[plan.frequency]].cast("int64"),
     )
+    flat = flat if plan.frequency is None else flat.filter(flat.many > 0)
     return _reduced(_by_contributor(flat, plan, codes), plan, codes)
 
 
@@ -142,7 +162,7 @@ def _by_contributor(flat: ir.Table, plan: Plan, codes: list[str]) -> ir.Table:
         respondent=flat.respondent if plan.counts_respondents else text,
     )
     grouped = named.group_by([*codes, "name", "alone", "respondent"]).aggregate(
-        **{m: named[m].sum() for m in measures}, request=named.request.max(), respondents=named.count()
+        **{m: named[m].sum() for m in measures}, request=named.request.max(), respondents=named.many.sum()
     )
     return grouped if plan.respondent is None else grouped.mutate(respondents=ibis.literal(1, "int64"))
 
@@ -186,8 +206,7 @@ def _sums(plan: Plan) -> list[str]:
 
 
 def _numbers(plan: Plan) -> dict[str, str]:
-    single = [column for column in (plan.weight, plan.request) if column is not None]
-    return {column: f"n{i}" for i, column in enumerate(dict.fromkeys([*plan.numbers, *single]))}
+    return {column: f"n{i}" for i, column in enumerate(plan.numbers)}
 
 
 def _require(records: ir.Table, plan: Plan) -> None:
@@ -209,6 +228,18 @@ def _require(records: ir.Table, plan: Plan) -> None:
 
 def _prepared(records: ir.Table, plan: Plan) -> ir.Table:
     """The records that count: codes as d0, d1, …, numbers as n0, n1, …, who and whose."""
+    records = _filtered(records, plan)
+    chosen = {f"d{i}": _text(records[column], plan.empty) for i, column in enumerate(plan.column_of.values())}
+    chosen |= {alias: _float(records[column]) for column, alias in _numbers(plan).items()}
+    for name, given in (("respondent", plan.respondent), ("holding", plan.holding)):
+        if given is not None:
+            chosen[name] = _text(records[given], plan.empty).strip()
+    prepared = records.select(**chosen)
+    dropped = [prepared[f"d{i}"].notnull() for i, d in enumerate(plan.column_of) if plan.missing[d] == DROP]
+    return prepared.filter(dropped) if dropped else prepared
+
+
+def _filtered(records: ir.Table, plan: Plan) -> ir.Table:
     where = plan.where
     if isinstance(where, str):
         raise InvalidOption(
@@ -221,14 +252,7 @@ def _prepared(records: ir.Table, plan: Plan) -> ir.Table:
             records = records.filter(_text(records[column], plan.empty).strip().isin([code.strip() for code in wanted]))
     elif where is not None:
         records = records.filter(where(records))
-    chosen = {f"d{i}": _text(records[column], plan.empty) for i, column in enumerate(plan.column_of.values())}
-    chosen |= {alias: _float(records[column]) for column, alias in _numbers(plan).items()}
-    for name, given in (("respondent", plan.respondent), ("holding", plan.holding)):
-        if given is not None:
-            chosen[name] = _text(records[given], plan.empty).strip()
-    prepared = records.select(**chosen)
-    dropped = [prepared[f"d{i}"].notnull() for i, d in enumerate(plan.column_of) if plan.missing[d] == DROP]
-    return prepared.filter(dropped) if dropped else prepared
+    return records
 
 
 def _text(column: ir.Value, empty: Sequence[str]) -> Any:
@@ -298,6 +322,18 @@ def _broken(prepared: ir.Table, plan: Plan) -> list[Any]:
     return out
 
 
+def _below_zero(prepared: ir.Table, plan: Plan) -> dict[str, Any]:
+    """For each response variable that is no count: whether a record's is negative, beyond noise."""
+    numbers, out = _numbers(plan), {}
+    for response in plan.responses:
+        parts = [sign * prepared[numbers[column]] for column, sign in response.value.terms]
+        if parts:
+            noise = 1e-9 if len(parts) > 1 else 0.0
+            size = functools.reduce(operator.add, [part.abs() for part in parts])
+            out[response.name] = functools.reduce(operator.add, parts) < -noise * size
+    return out
+
+
 def _check(plan: Plan, numbers: Mapping[str, str], answer: Mapping[str, Any]) -> None:
     """Complain about what the records lack; a database has no lines to name."""
     if answer["records"] == 0:
@@ -306,6 +342,8 @@ def _check(plan: Plan, numbers: Mapping[str, str], answer: Mapping[str, Any]) ->
         faults = {"empty": "is empty", "huge": "is not a number below 2^53 that can be added exactly"}
         if column == plan.weight:
             faults["negative"] = "is a weight and negative"
+        if column == plan.frequency:
+            faults |= {"negative": "is a frequency and negative", "whole": "is a frequency and no whole number"}
         if column == plan.request:
             faults |= {"negative": "is a request and negative", "whole": "is a request and no whole number"}
             if answer[f"largest {column}"] > LARGEST_REQUEST:
@@ -316,6 +354,8 @@ def _check(plan: Plan, numbers: Mapping[str, str], answer: Mapping[str, Any]) ->
                     f"Column {column!r} {words} in {answer[f'{fault} {column}']:,} records of {SOURCE}.\n\n"
                     f"Hint: correct them, or leave such records out with where=…"
                 )
+    if answer.get("of nobody"):
+        raise InvalidTable(f"{answer['of nobody']:,} rows of {SOURCE} stand for nobody, yet hold an amount.")
     for i, dimension in enumerate(plan.column_of):
         if answer[f"missing {i}"] and plan.missing[dimension] == ERROR:
             raise InvalidTable(
@@ -324,6 +364,13 @@ def _check(plan: Plan, numbers: Mapping[str, str], answer: Mapping[str, Any]) ->
             )
     if plan.respondent is not None and answer["nobody"]:
         raise InvalidTable(f"The respondent is missing in {answer['nobody']:,} records of {SOURCE}.")
+    if plan.negative == "never":
+        for response in plan.responses:
+            if answer.get(f"below {response.name}"):
+                raise InvalidTable(
+                    f"{response.name!r} is negative in {answer[f'below {response.name}']:,} records of {SOURCE}, but "
+                    f"negative='never' says that it is in none.\n\nHint: correct them, or leave negative='never' out."
+                )
     checked = [equation for equation in plan.equations if equation.total in plan.listed]
     for i, equation in enumerate(checked):
         if answer[f"equation {i}"]:

@@ -35,8 +35,13 @@ class Lattice:
     """The codes of the cells of the table, as positions in the hierarchies."""
 
 
-def make_lattice(axes: Sequence[Axis], keys: Integers, margins: Sequence[frozenset[str]] | None) -> Lattice:
-    """All totals of the leaf cells, or those of the wanted margins."""
+def make_lattice(
+    axes: Sequence[Axis],
+    keys: Integers,
+    margins: Sequence[frozenset[str]] | None,
+    crossed: Sequence[frozenset[str]] = (),
+) -> Lattice:
+    """All totals of the leaf cells, or those of the wanted margins; of those `crossed` only what has no parts."""
     sizes = [len(axis.hierarchy) for axis in axes]
     codes = _leaf_codes(axes, keys)
     steps = []
@@ -46,7 +51,7 @@ def make_lattice(axes: Sequence[Axis], keys: Integers, margins: Sequence[frozens
         layer, node = np.nonzero(above >= 0)
         wide = codes[node]
         wide[:, d] = above[layer, node]
-        wanted = _wanted(wide, axes, d, margins)
+        wanted = _wanted(wide, axes, d, margins) | _finest(wide, axes, d, crossed)
         layer, node, wide = layer[wanted], node[wanted], wide[wanted]
         _, first, target = np.unique(cell_keys(wide, sizes), return_index=True, return_inverse=True)
         step = np.full((len(layers), len(codes) + 1), -1, dtype=np.int32)
@@ -93,6 +98,27 @@ def _wanted(
         outside = [j for j in range(d + 1) if axes[j].name not in margin]
         out |= at_total[:, outside].all(axis=1)
     return out
+
+
+def _finest(
+    codes: NDArray[np.int32], axes: Sequence[Axis], d: int, crossed: Sequence[frozenset[str]]
+) -> NDArray[np.bool_]:
+    """Nodes that can still lead to a cell that is at leaves of some dimensions and at the totals of the others."""
+    out = np.zeros(len(codes), dtype=np.bool_)
+    for names in crossed:
+        fits = np.ones(len(codes), dtype=np.bool_)
+        for j in range(d + 1):
+            leaf = ~axes[j].hierarchy.is_total[codes[:, j]]
+            fits &= leaf if axes[j].name in names else codes[:, j] == _top(axes[j])
+        out |= fits
+    return out
+
+
+def of_margins(
+    codes: NDArray[np.int32], axes: Sequence[Axis], margins: Sequence[frozenset[str]] | None
+) -> NDArray[np.bool_]:
+    """Which cells belong to a wanted margin."""
+    return _wanted(codes, axes, len(axes) - 1, margins)
 
 
 def _top(axis: Axis) -> int:

@@ -192,10 +192,12 @@ def aggregate(scan: Scan, axes: Sequence[Axis], units: Mapping[Measure, Scale]) 
     sums = [measure_sql(measure, units[measure], scan.numbers, scan.weight) for measure in plan.measures]
     request = "0" if plan.request is None else f"CAST({scan.numbers[plan.request]} AS INTEGER)"
     name, alone, respondent = _who(plan)
-    records = f"(SELECT * FROM {scan.typed(numbered=plan.respondent is None)} WHERE {kept(scan)})"
-    if plan.merged:
+    counted = "1" if plan.frequency is None else scan.numbers[plan.frequency]
+    where = kept(scan) if plan.frequency is None else f"{kept(scan)} AND {counted} > 0"
+    records = f"(SELECT * FROM {scan.typed(numbered=plan.respondent is None)} WHERE {where})"
+    if plan.merged or plan.frequency is not None:
         added = "".join(f", CAST(sum({sql}) AS BIGINT) AS m{i}" for i, sql in enumerate(sums))
-        many = "1" if plan.respondent is not None else "count(*)"
+        many = "1" if plan.respondent is not None else f"sum({counted})"
         tail = f"CAST({many} AS BIGINT) AS respondents, CAST(1 AS BIGINT) AS holders, max({request}) AS request{added}"
         grouping = " GROUP BY 1, 2, 3, 4"
     else:
@@ -207,11 +209,13 @@ def aggregate(scan: Scan, axes: Sequence[Axis], units: Mapping[Measure, Scale]) 
             f"CREATE TEMP TABLE leaf AS SELECT {key} AS cell, {name} AS name, {alone} AS alone, "
             f"{respondent} AS respondent, {tail} FROM {records} r{joins}{grouping}"
         )
-    return Leaves(scan.connection, plan, by_record=not plan.merged)
+    return Leaves(scan.connection, plan, by_record=not plan.merged and plan.frequency is None)
 
 
 def _who(plan: Plan) -> tuple[str, str, str]:
     """A record's contributor, whether it has no holding, and its respondent where that is another question."""
+    if plan.frequency is not None:  # nobody knows who they are
+        return "CAST(NULL AS VARCHAR)", "false", "NULL"
     if plan.holding is None:
         return ("respondent" if plan.respondent is not None else "nth"), "false", "NULL"
     own = "respondent" if plan.respondent is not None else "'record ' || (nth + 1)"

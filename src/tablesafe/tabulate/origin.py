@@ -28,6 +28,12 @@ class Origin:
 
     def records(self) -> pl.DataFrame:
         """The records that the table counts, with every column, in their order; columns of a CSV file are text."""
+        if self.plan.frequency is not None:
+            raise InvalidOption(
+                f"This changes or looks at single records, but with frequency={self.plan.frequency!r} a row stands for "
+                f"several respondents.\n\nHint: take a method that works on cells (suppression, rounding, adjustment), "
+                f"or give one record per respondent."
+            )
         if type(self.source).__module__.split(".")[0] == "ibis":
             return self._through_ibis()
         with session(*(self.options[name] for name in ("memory_limit", "threads", "temporary"))) as (database, private):

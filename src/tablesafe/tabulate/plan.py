@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
+from tablesafe.cube import IGNORE, TIE, unseen_levels
 from tablesafe.errors import InvalidOption
 from tablesafe.files import did_you_mean
-from tablesafe.hierarchy import TOTAL, Equation, Hierarchy, parse_equations
+from tablesafe.hierarchy import TOTAL, Equation, Hierarchy, parse_equations, require_hierarchies
+from tablesafe.table import Negative, require_negative
 
 Where: TypeAlias = str | Mapping[str, str | Sequence[str]] | Callable[[Any], Any] | None
 """Which records count: an SQL condition, codes by column, or (for an Ibis table) a function of the table."""
@@ -59,6 +62,8 @@ class Plan:
     respondent: str | None = None
     holding: str | None = None
     weight: str | None = None
+    frequency: str | None = None
+    """How many respondents a row stands for; without it, each row stands for one."""
     request: str | None = None
     largest: int = 3
     where: Where = None
@@ -71,6 +76,21 @@ class Plan:
     """The response variables that the user named as columns."""
     empty: tuple[str, ...] = ()
     """Texts that stand for nothing, such as NA."""
+    negative: Negative = "auto"
+    """Whether contributions may be negative."""
+    cube: str = TIE
+    """Whether the unseen cells that tie the margins together are tabulated too."""
+
+    @cached_property
+    def crossed(self) -> tuple[frozenset[str], ...]:
+        """The cross-classifications that may tie the margins together, and what two of them share: leaves only."""
+        if self.margins is None or self.cube != TIE:
+            return ()
+        names = list(self.dimensions)
+        wide = unseen_levels([tuple(int(name in margin) for name in names) for margin in self.margins])
+        found = [frozenset(name for name, level in zip(names, levels, strict=True) if level) for levels in wide]
+        shared = [one & other for one, other in combinations(found, 2)]
+        return tuple(dict.fromkeys(each for each in [*found, *shared] if each))
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -80,9 +100,10 @@ class Plan:
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """The columns that must hold numbers, except the weight and the request."""
+        """The columns that must hold numbers."""
         added = (column for measure in self.measures for column, _ in measure.terms)
-        return tuple(dict.fromkeys([*self.listed, *added]))
+        single = (column for column in (self.weight, self.frequency, self.request) if column is not None)
+        return tuple(dict.fromkeys([*self.listed, *added, *single]))
 
     @cached_property
     def rankings(self) -> tuple[tuple[Measure, Measure | None], ...]:
@@ -92,7 +113,7 @@ class Plan:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Every column of the source that is needed, except those only a filter names."""
-        single = [self.respondent, self.holding, self.weight, self.request]
+        single = [self.respondent, self.holding]
         named = [*self.column_of.values(), *self.numbers, *(c for c in single if c is not None), *self.where_columns]
         return tuple(dict.fromkeys(named))
 
@@ -121,6 +142,7 @@ def make_plan(
     respondent: str | None,
     holding: str | None,
     weight: str | None,
+    frequency: str | None = None,
     largest: int,
     where: Where,
     margins: Iterable[Sequence[str]] | None,
@@ -132,8 +154,11 @@ def make_plan(
     zeros: bool,
     total: str | Mapping[str, str],
     empty: Sequence[str],
+    negative: Negative = "auto",
+    cube: str = TIE,
 ) -> Plan:
     """Check the options against each other, and put them in their final form."""
+    require_hierarchies(dimensions)
     spanned = dict(dimensions) if isinstance(dimensions, Mapping) else dict.fromkeys(dimensions)
     if not spanned:
         raise InvalidOption("A table needs at least one dimension.\n\nHint: dimensions={'region': None}")
@@ -141,10 +166,13 @@ def make_plan(
         raise InvalidOption(f"largest must be a whole number from 0 to 1,000, got {largest!r}.")
     if request is not None and largest == 0:
         raise InvalidOption("A request belongs to the largest contributor of a cell: largest must be 1 or more.")
+    require_negative(negative)
+    if cube not in {TIE, IGNORE}:
+        raise InvalidOption(f"cube must be 'tie' or 'ignore', got {cube!r}.")
     names = list(spanned)
     _refuse_unknown(names, column_of or {}, "column_of")
     parsed = () if equations is None else tuple(parse_equations(equations, "the response equations"))
-    responses = _responses(value, parsed, weighted=weight is not None, shadow=shadow)
+    responses = _responses(value, parsed, weighted=weight is not None, shadow=shadow, frequency=frequency)
     weighted = weight is not None
     extras = {name: Measure(((name, 1),), weighted) for name in columns}
     for name, column in ((SHADOW, shadow), (COST, cost)):
@@ -161,8 +189,9 @@ def make_plan(
         respondent=respondent,
         holding=holding,
         weight=weight,
+        frequency=frequency,
         request=request,
-        largest=largest,
+        largest=0 if frequency is not None else largest,
         where=where,
         missing=_per_dimension(names, missing, ERROR, "missing"),
         margins=_margins(spanned, margins),
@@ -171,12 +200,15 @@ def make_plan(
         equations=parsed,
         listed=() if value is None else (value,) if isinstance(value, str) else tuple(value),
         empty=tuple(empty),
+        negative=negative,
+        cube=cube,
     )
 
 
 def _responses(
-    value: str | Sequence[str] | None, equations: Sequence[Equation], *, weighted: bool, shadow: str | None
-) -> tuple[Response, ...]:
+    value: str | Sequence[str] | None, equations: Sequence[Equation], *, weighted: bool, shadow: str | None,
+    frequency: str | None,
+) -> tuple[Response, ...]:  # fmt: skip
     """The response variables; one that an equation names as a total is the sum of its parts in every record."""
     listed = [] if value is None else [value] if isinstance(value, str) else list(value)
     names = list(dict.fromkeys(listed))
@@ -185,7 +217,7 @@ def _responses(
     if not names:
         if equations:
             raise InvalidOption("equations tie response variables together, but value names none.")
-        return (_response(RECORDS, (), weighted, shadow),)
+        return (_response(RECORDS, () if frequency is None else ((frequency, 1),), weighted, shadow),)
     first = {e.total: e for e in reversed(equations)}
     names = [*(total for total in first if total not in names), *names]
     unknown = sorted({part for e in equations for part in e.parts} - set(names))

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from tablesafe.errors import InvalidOption, MissingExtra, TablesafeError
 from tablesafe.hierarchy import TOTAL, Hierarchy
-from tablesafe.table import Table
+from tablesafe.table import Negative, Table
 from tablesafe.tabulate.axes import make_axes
 from tablesafe.tabulate.build import Cells, add_up
 from tablesafe.tabulate.columns import scales
+from tablesafe.tabulate.counted import FEWEST_COUNTED, could_be_counted, refuse_with_frequency, warn_of_counts
 from tablesafe.tabulate.leaves import aggregate
 from tablesafe.tabulate.origin import Origin
 from tablesafe.tabulate.plan import ERROR, Engine, Equations, Plan, Progress, Where, make_plan
 from tablesafe.tabulate.scan import Scan, make_scan, words
 from tablesafe.tabulate.sources import open_records, quoted, seal, session
-from tablesafe.tabulate.survey import survey
+from tablesafe.tabulate.survey import is_counted, survey
 
 
 def tabulate(
@@ -29,6 +30,7 @@ def tabulate(
     respondent: str | None = None,
     holding: str | None = None,
     weight: str | None = None,
+    frequency: str | None = None,
     largest: int = 3,
     where: Where = None,
     margins: Iterable[Sequence[str]] | None = None,
@@ -42,6 +44,8 @@ def tabulate(
     total: str | Mapping[str, str] = TOTAL,
     column_of: Mapping[str, str] | None = None,
     empty: Sequence[str] = (),
+    negative: Negative = "auto",
+    cube: Literal["tie", "ignore"] = "tie",
     delimiter: str | None = None,
     engine: Engine = "auto",
     spark: str | None = None,
@@ -60,7 +64,8 @@ def tabulate(
     its codes add up to `total`. `column_of` gives the column of a dimension that is named otherwise. `margins` lists
     the wanted tables, each by its dimensions, as one linked table; without it every combination is there. `missing`
     says, for all dimensions or for each, what to do with records without a code: `"error"`, `"drop"`, or the code
-    that they get. `empty` lists texts, such as `NA`, that stand for nothing. With `zeros` empty combinations are cells.
+    that they get, which joins the hierarchy below its total if need be. `empty` lists texts, such as `NA`, that stand
+    for nothing. With `zeros` empty combinations are cells.
 
     `value` names the column to add up; without it, records are counted. Several columns make one table with a
     dimension `response`, tied together by `equations`; a total that they name and `value` does not is computed. With
@@ -73,15 +78,32 @@ def tabulate(
     of the value in this, with its total in the column `shadow`. A `request` column holds a number per record, 0 for
     none; the table's column of that name holds that of each cell's largest contributor.
 
+    `negative` says whether contributions may be negative, so that an attacker cannot take a cell to be at least what it
+    knows of it: `"auto"` when a record is, `"possible"` for profits and balances whatever these records show, `"never"`
+    to refuse negative records. Counts of records are never negative.
+
+    A `frequency` column says how many respondents each row stands for, as in data that are counted already: `count` is
+    then its sum, and so is the table without a `value`; a value is the sum over the row's respondents, and a weight
+    holds for each of them. Rows of 0 count nobody. Who they are, and how much each reported, nobody knows: the largest
+    contributors are not kept, and rules that look at them cannot be judged.
+
     `where` keeps some records: an SQL condition (`"year = 2024"`), codes by column (`{"region": ["NO", "SE"]}`), or,
     for an Ibis table, a function of it (and no SQL). Text of a CSV file counts as numbers there if every entry of the
     column is one.
+
+    Margins of the same records are margins of one cross-classification, which nobody sees but which ties them
+    together. Where that matters its cells are tabulated as unseen cells (see `Table.unseen`): never published, but
+    looked at by every audit. With `cube="ignore"` they are not, and the audit says so.
     """
     options = {name: given for name, given in locals().items() if name not in {"source", "progress"}}
+    refuse_with_frequency(
+        frequency, [("respondent", respondent), ("holding", holding), ("request", request), ("shadow", shadow)]
+    )
     plan = make_plan(
         dimensions=dimensions, column_of=column_of, value=value, equations=equations, respondent=respondent,
-        holding=holding, weight=weight, largest=largest, where=where, margins=margins, missing=missing, shadow=shadow,
-        cost=cost, columns=columns, request=request, zeros=zeros, total=total, empty=empty,
+        holding=holding, weight=weight, frequency=frequency, largest=largest, where=where, margins=margins,
+        missing=missing, shadow=shadow, cost=cost, columns=columns, request=request, zeros=zeros, total=total,
+        empty=empty, negative=negative, cube=cube,
     )  # fmt: skip
     if engine not in get_args(Engine):
         raise InvalidOption(f"engine must be 'auto', 'duckdb', 'ibis' or 'spark', got {engine!r}.")
@@ -107,7 +129,13 @@ def _through_duckdb(scan: Scan, progress: Progress) -> Cells:
     axes = make_axes(plan, found.codes, found.missing, _locate(scan))
     units = scales(plan, found.extents, None if plan.weight is None else found.extents[plan.weight])
     progress("Grouping the records", 0, None)
-    return add_up(aggregate(scan, axes, units), axes, units, scan.records.name, progress)
+    leaves = aggregate(scan, axes, units)
+    if found.records >= FEWEST_COUNTED and len(leaves.cells()) == found.records:
+        for column in could_be_counted(plan, scan.records.columns):
+            if is_counted(scan, column):
+                warn_of_counts(column, found.records, scan.records.name)
+                break
+    return add_up(leaves, axes, units, found.negative, scan.records.name, progress)
 
 
 def _ignore(message: str, done: int, total: int | None) -> None:
@@ -116,7 +144,7 @@ def _ignore(message: str, done: int, total: int | None) -> None:
 
 def _wanted(plan: Plan) -> Any:
     named = words(plan.where) if isinstance(plan.where, str) else set()
-    return lambda column: column in plan.columns or column.casefold() in named
+    return lambda column: column in plan.columns or column.casefold() in named or bool(could_be_counted(plan, [column]))
 
 
 def _locate(scan: Scan) -> Any:
@@ -162,4 +190,9 @@ def _through_ibis(connection: Any, source: Any, plan: Plan, progress: Progress, 
     units = scales(plan, found.extents, None if plan.weight is None else found.extents[plan.weight])
     progress("Grouping the records", 0, None)
     leaves = expression.aggregate(connection, records, plan, axes, units)
-    return add_up(leaves, axes, units, name or expression.SOURCE, progress)
+    if found.records >= FEWEST_COUNTED and len(leaves.cells()) == found.records:
+        for column in could_be_counted(plan, records.columns):
+            if expression.is_counted(records, plan, column):
+                warn_of_counts(column, found.records, name or expression.SOURCE)
+                break
+    return add_up(leaves, axes, units, found.negative, name or expression.SOURCE, progress)

@@ -34,9 +34,7 @@ class Scan:
     @cached_property
     def numbers(self) -> dict[str, str]:
         """What SQL calls each column of numbers in `typed`."""
-        plan = self.plan
-        single = [column for column in (plan.weight, plan.request) if column is not None]
-        return {column: f"n{i}" for i, column in enumerate(dict.fromkeys([*plan.numbers, *single]))}
+        return {column: f"n{i}" for i, column in enumerate(self.plan.numbers)}
 
     @property
     def weight(self) -> str | None:

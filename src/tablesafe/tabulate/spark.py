@@ -158,8 +158,7 @@ def _column(name: str) -> Any:
 
 
 def _amounts(plan: Plan) -> list[str]:
-    single = [column for column in (plan.weight, plan.request) if column is not None]
-    return list(dict.fromkeys([*plan.numbers, *single]))
+    return list(plan.numbers)
 
 
 def _entry(name: str, empty: Sequence[str]) -> Any:

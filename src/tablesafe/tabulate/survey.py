@@ -14,7 +14,7 @@ import numpy as np
 from tablesafe.errors import InvalidFile, InvalidTable
 from tablesafe.files import LARGEST_EXACT
 from tablesafe.hierarchy import Equation
-from tablesafe.tabulate.columns import Extent, decimals, is_number, is_text
+from tablesafe.tabulate.columns import Extent, decimals, is_number, is_text, number
 from tablesafe.tabulate.plan import DROP, ERROR
 from tablesafe.tabulate.scan import Scan, reading
 from tablesafe.tabulate.sources import one_row
@@ -32,6 +32,8 @@ class Survey:
     """The codes that occur in each dimension, as written."""
     missing: tuple[int, ...]
     """How many records have no code in each dimension."""
+    negative: frozenset[str]
+    """The response variables that are negative in some record."""
 
 
 def survey(scan: Scan) -> Survey:
@@ -49,8 +51,12 @@ def survey(scan: Scan) -> Survey:
         asked[f"missing {i}"] = f"count(*) FILTER (d{i} IS NULL)"
     for column in scan.numbers:
         asked |= _asked_of_number(scan, column)
+    if plan.frequency is not None:
+        asked["of nobody"] = f"count(*) FILTER ({_of_nobody(scan)})"
     for equation, (_, condition) in _broken(scan).items():
         asked[f"equation {equation}"] = f"count(*) FILTER ({condition})"
+    for response, condition in _below_zero(scan).items():
+        asked[f"below {response}"] = f"count(*) FILTER ({condition})"
     if plan.respondent is not None:
         asked["nobody"] = "count(*) FILTER (respondent IS NULL)"
     with reading(scan.records, scan.plan.where):
@@ -60,14 +66,35 @@ def survey(scan: Scan) -> Survey:
         _refuse_nothing(scan)
     for column in scan.numbers:
         _check_number(scan, column, {what: answer[f"{what} {column}"] for what in _ABOUT})
+    if answer.get("of nobody"):
+        raise _complaint(
+            scan, _of_nobody(scan), "NULL",
+            lambda where, _: f"{where} stands for nobody ({plan.frequency} = 0), yet holds an amount.",
+            "correct the frequency, or leave such rows out with where=…",
+        )  # fmt: skip
     _check_codes(scan, answer)
     _check_equations(scan, answer)
+    negative = frozenset(response for response in _below_zero(scan) if answer[f"below {response}"])
+    _check_negative(scan, negative)
     return Survey(
         records=int(answer["records"]),
         extents={c: _extent(answer, c) for c in scan.numbers},
         codes=tuple(tuple(sorted(answer[f"codes {i}"] or ())) for i in range(len(plan.column_of))),
         missing=tuple(int(answer[f"missing {i}"]) for i in range(len(plan.column_of))),
+        negative=negative,
     )
+
+
+def is_counted(scan: Scan, column: str) -> bool:
+    """Whether a column holds whole numbers from 0, more than 1 among them, in every record that counts."""
+    given = scan.records.columns[column]
+    if not is_number(given):
+        return False
+    value = number(given, scan.plan.empty)
+    whole = f"coalesce({value} >= 0 AND {value} = floor({value}), false)"
+    with reading(scan.records, scan.plan.where):
+        fit, most = one_row(scan.connection, f"SELECT bool_and({whole}), max({value}) FROM {scan.filtered()}")
+    return bool(fit) and float(most) > 1
 
 
 def kept(scan: Scan) -> str:
@@ -93,7 +120,7 @@ def _asked_of_number(scan: Scan, column: str) -> dict[str, str]:
         "point": "0",
         "thousands": "0",
         "huge": f"count(*) FILTER (NOT {_usable(value)})",
-        "unfit": f"count(*) FILTER ({_no_request(value) if column == scan.plan.request else f'{value} < 0'})",
+        "unfit": f"count(*) FILTER ({_unfit(scan, column)})",
         "decimals": f"max({decimals(scan.records.columns[column], value)})",
         "total": f"sum(abs({value})) FILTER ({_usable(value)})",
         "weighted": f"sum(abs({value} * {weight})) FILTER ({_usable(value)})",
@@ -111,6 +138,26 @@ def _asked_of_number(scan: Scan, column: str) -> dict[str, str]:
 
 def _usable(value: str) -> str:
     return f"coalesce(abs({value}) < {LARGEST_EXACT!r}, true)"
+
+
+def _unfit(scan: Scan, column: str) -> str:
+    """The condition that a number cannot be what its column is for."""
+    value = scan.numbers[column]
+    if column == scan.plan.request:
+        return _no_request(value)
+    return _no_frequency(value) if column == scan.plan.frequency else f"{value} < 0"
+
+
+def _of_nobody(scan: Scan) -> str:
+    """The condition that a row of no respondents holds an amount."""
+    assert scan.plan.frequency is not None
+    own = scan.numbers[scan.plan.frequency]
+    amounts = [alias for column, alias in scan.numbers.items() if column not in (scan.plan.frequency, scan.plan.weight)]
+    return f"{own} = 0 AND ({' OR '.join(f'{alias} <> 0' for alias in amounts) or 'false'})"
+
+
+def _no_frequency(value: str) -> str:
+    return f"{value} < 0 OR {value} <> floor({value})"
 
 
 def _no_request(value: str) -> str:
@@ -175,6 +222,12 @@ def _check_number(scan: Scan, column: str, about: Mapping[str, Any]) -> None:
             lambda where, shown: f"The weight {column!r} is negative at {where}: {shown:g}.",
             "a weight says how many units of the population a record stands for.",
         )  # fmt: skip
+    if about["unfit"] and column == scan.plan.frequency:
+        raise _complaint(
+            scan, _no_frequency(value), value,
+            lambda where, shown: f"The frequency {column!r} should be a whole number, but {where} has {shown:g}.",
+            "a frequency says how many respondents a row stands for; what extrapolates a sample is a weight.",
+        )  # fmt: skip
     if about["unfit"] and column == scan.plan.request:
         raise _complaint(
             scan, _no_request(value), value,
@@ -211,6 +264,33 @@ def _missing_code(scan: Scan, i: int, dimension: str, many: int) -> InvalidTable
         scan, f"d{i} IS NULL", "NULL",
         lambda where, _: f"The code of {dimension!r} is missing at {where} ({_many(many)}).",
         "fill it in, or say what to do with such records: missing = 'drop' leaves them out, any other word is a code.",
+    )  # fmt: skip
+
+
+def _below_zero(scan: Scan) -> dict[str, str]:
+    """For each response variable that is no count: the condition that a record's is negative, beyond noise."""
+    out = {}
+    for response in scan.plan.responses:
+        parts = [f"+ ({sign}) * {scan.numbers[column]}" for column, sign in response.value.terms]
+        size = " + ".join(f"abs({scan.numbers[column]})" for column, _ in response.value.terms)
+        if len(parts) == 1:
+            out[response.name] = f"({parts[0]}) < 0"
+        elif parts:
+            out[response.name] = f"({' '.join(parts)}) < -1e-9 * ({size})"
+    return out
+
+
+def _check_negative(scan: Scan, negative: frozenset[str]) -> None:
+    """Complain about the first negative record of a variable that is said to have none."""
+    if scan.plan.negative != "never" or not negative:
+        return
+    response = min(negative)
+    terms = {r.name: r.value.terms for r in scan.plan.responses}[response]
+    shown = " ".join(f"+ ({sign}) * {scan.numbers[column]}" for column, sign in terms)
+    raise _complaint(
+        scan, _below_zero(scan)[response], shown,
+        lambda where, value: f"{response!r} is {value:g} at {where}, but negative = 'never' says that no record is.",
+        "correct the record, leave it out with where = …, or leave out negative = 'never'.",
     )  # fmt: skip
 
 

@@ -8,9 +8,10 @@ from typing import Any
 from tablesafe.job import Job
 from tablesafe.job.checks import input_files
 from tablesafe.pipeline import build_problem
-from tablesafe.pipeline.columns import contributors_needed, extra_columns
+from tablesafe.pipeline.columns import extra_columns
 from tablesafe.pipeline.tables import build_table
 from tablesafe.problem import Problem
+from tablesafe.rules.needs import contributors_needed
 from tablesafe.web.child import Desk
 
 

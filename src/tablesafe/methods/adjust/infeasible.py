@@ -33,9 +33,10 @@ def explanation(problem: Problem, limits: Limits, cells: NDArray[np.intp], *, pr
             f"Hint: lower the protection levels, or widen the prior bounds."
         )
     if not excess:
+        zeros = "" if limits.zeros else ", or allow cells of value zero (zeros=True)"
         return InvalidProblem(
             f"{head} Each direction alone is possible, but none was found that serves them all.\n\n"
-            f"Hint: raise time_limit_s, fix fewer cells, or allow cells of value zero (zeros=True)."
+            f"Hint: raise time_limit_s, or fix fewer cells{zeros}."
         )
     what, remedy = _reason(problem, limits, np.array(excess))
     return InvalidProblem(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -12,10 +13,14 @@ from scipy import sparse
 
 from tablesafe.equations import Floats, Integers
 from tablesafe.methods.adjust.instance import Instance, Way
+from tablesafe.methods.adjust.lattice import Lattice
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.kernel import FAR
 from tablesafe.methods.adjust.whole import rounded
+from tablesafe.solve.adjustment import LeastChange
 
+LARGE = 1_000
+"""Cells from which on a basis of all changes finds whole moves sooner than programs over many whole numbers."""
 MOST = 40_000_000
 """Sums of groups per step that are kept at once; beyond, one program rounds everything together."""
 
@@ -34,25 +39,54 @@ class Means:
         """No means are kept."""
         return cls(instance, sparse.csr_array((0, len(instance.cells)), dtype=np.int64))
 
-    def rounded(self, way: Way, moves: Floats, *, left: Callable[[], float]) -> Integers | None:
-        """Whole moves in these directions that add up and keep the means; None when none were found."""
+    @cached_property
+    def plain(self) -> Instance:
+        """The problem without the equations of the means."""
         groups = self.sums.shape[0]
         if not groups:
-            return rounded(self.instance, way, moves, left=left)
-        plain = replace(self.instance, matrix=sparse.csc_array(self.instance.matrix[:-groups]))
-        whole = rounded(plain, way, moves, left=left)
-        evened = None if whole is None else self._evened(plain, whole)
-        return evened if evened is not None else rounded(self.instance, way, moves, left=left)
+            return self.instance
+        return replace(self.instance, matrix=sparse.csc_array(self.instance.matrix[:-groups]))
 
-    def _evened(self, plain: Instance, moves: Integers) -> Integers | None:
+    @cached_property
+    def lattice(self) -> Lattice | None:
+        """The whole changes of the table, means or not; None where they have no simple basis."""
+        return Lattice.of(self.plain)
+
+    def rounded(self, way: Way, moves: Floats, *, left: Callable[[], float]) -> Integers | None:
+        """Whole moves in these directions that add up and keep the means; None when none were found.
+
+        First those of a few cells that are fractional; of a table of some size then by a basis of all changes, for
+        programs over many whole numbers seldom end in time.
+        """
+        large = len(self.instance.cells) > LARGE
+        found = self._evened(rounded(self.plain, way, moves, left=left, stages=1 if large else None))
+        if found is None and large:
+            found = self.by_lattice(way, moves, left=left)
+        return rounded(self.instance, way, moves, left=left) if found is None else found
+
+    def by_lattice(
+        self, way: Way, moves: Floats, *, left: Callable[[], float], program: LeastChange | None = None
+    ) -> Integers | None:
+        """The same by a basis of all changes, whatever the table's shape and size."""
+        if self.lattice is None:
+            return None
+        i = self.instance
+        program = LeastChange(i.rows, i.cost, i.cost, i.scale()) if program is None else program
+        found = self._evened(self.lattice.whole(way, moves, program, left=left))
+        return found if found is not None and i.holds(found) else None
+
+    def _evened(self, moves: Integers | None) -> Integers | None:
         """The same moves with a few steps along cycles that bring every group's sum to zero."""
+        if moves is None:
+            return None
         residual = np.asarray(self.sums @ moves).astype(np.int64)
         if not residual.any():
             return moves
+        plain = self.plain
         if self._steps is None:
-            cycles = Cycles.of(plain, np.random.default_rng(0))
-            if cycles is None or len(cycles) * len(residual) > MOST:
+            if self.lattice is None or len(self.lattice.steps) * len(residual) > MOST:
                 return None
+            cycles = self.lattice.steps
             matrix = sparse.csc_array(
                 (cycles.coefficient, cycles.cell, cycles.start), shape=(len(plain.cells), len(cycles))
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -221,7 +222,9 @@ class Adjust:
         )
         random = draw or np.random.default_rng(self.seed)
         alike = self.distance == "sum" and draw is None  # costs of other distances, and draws, do not compare
-        search = Search(instance, begin + share * self.time_limit_s, random, report=self.progress if alike else None)
+        search = Search(
+            instance, begin + share * self.time_limit_s, random, report=self.progress if alike else None, means=means
+        )
         moves = np.zeros(len(instance.cells), np.int64)
         if instance.targets.size:
             moves = self._moves(problem, search, means, start)
@@ -240,6 +243,8 @@ class Adjust:
                 raise SolverFailure("The answer failed our own check.\n\nHint: try other directions or another seed.")
         if self.progress is not None:
             self.progress(solution.objective, solution.bound)
+        if solution.warning and alike and self.keep is None and self.tabu is None:
+            warnings.warn(solution.warning, stacklevel=4)  # other aims may be worth any cost
         return published(problem, instance, moves, limits, method=self.name, solution=solution)
 
     def _find(self, problem: Problem, search: Search, start: Way | None) -> None:
@@ -275,6 +280,12 @@ class Adjust:
         """The best answer in whole numbers; `optimal` also looks for a better whole one while there is time."""
         assert search.best is not None
         best = search.best
+        search.deadline, search.reserved = search.deadline + search.reserved, 0.0
+        if search.long and not search.deep:
+            if search.kept is None or search.cost < search.instance.price(search.kept) * (1 - TOLERANCE):
+                search.keep(search.whole_by_lattice())
+            if search.kept is not None:
+                return search.kept
         moves = means.rounded(best.way, best.change.moves, left=search.last_seconds())
         exact = self.directions == "optimal"
         if moves is None or (exact and search.instance.price(moves) > search.bound * (1 + TOLERANCE)):
@@ -282,14 +293,12 @@ class Adjust:
         if moves is None:
             moves = search.whole_by_regions()
         if moves is None:
-            raise SolverFailure(_NOT_WHOLE)
+            zeros = "" if self.zeros else ", allow cells of value zero (zeros=True)"
+            raise SolverFailure(
+                "The changes could not be made whole so that everything adds up.\n\n"
+                f"Hint: raise time_limit_s{zeros}, or fix fewer cells."
+            )
         return moves
-
-
-_NOT_WHOLE = (
-    "The changes could not be made whole so that everything adds up.\n\n"
-    "Hint: raise time_limit_s, allow cells of value zero (zeros=True), or fix fewer cells."
-)
 
 
 def _whole_again(search: Search) -> Integers | None:

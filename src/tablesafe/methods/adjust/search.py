@@ -16,9 +16,10 @@ from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import OutOfTime
 from tablesafe.methods.adjust.blocks import Pace, Regions
 from tablesafe.methods.adjust.instance import LARGE, Instance, Way
+from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.repair import NoChange, repaired
 from tablesafe.methods.adjust.start import any_change, settled
-from tablesafe.solve.adjustment import Box, Change, Directions, LeastChange
+from tablesafe.solve.adjustment import LONG, Box, Change, Directions, LeastChange
 
 TOLERANCE = 1e-6
 BLOCK = 24
@@ -32,7 +33,9 @@ WORTHWHILE = 1e-3
 AT_LEAST_S, LAST_S = 2.0, 5.0
 """How long a program may take when the time is up; how long it may take to make the changes whole."""
 PATIENCE, FIRST_S = 1 / 3, 10.0
-"""The share of the time that the first program over the whole table may take, or the seconds per 100,000 cells."""
+"""The share of the time that the first program over a large table may take, or the seconds per 100,000 cells."""
+LONGEST = 1.5
+"""The same for other tables: what is found without it is so much worse that a loaded machine takes longer instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,12 @@ class Search:
     """Hears of the cost of the best answer and the proven bound, whenever one of them is better."""
     stopped: bool = False
     """Whether the user has interrupted it."""
+    means: Means | None = field(default=None, repr=False)
+    """What the equations of the instance say about means, where some are kept."""
+    kept: Integers | None = None
+    """The best answer so far in whole numbers, where that takes long: so that no answer is worse than a start."""
+    reserved: float = 0.0
+    """Seconds set aside to make the last answer whole."""
     deep: bool = field(init=False)
     """Whether one linear program over the whole table would take too long: then only regions are solved."""
     _program: LeastChange = field(init=False, repr=False)
@@ -75,6 +84,24 @@ class Search:
     def left(self) -> float:
         """Seconds that are left."""
         return self.deadline - monotonic()
+
+    @property
+    def long(self) -> bool:
+        """Whether one linear program over the whole table takes seconds, and an integer program much longer."""
+        return bool(self.instance.rows.shape[0] >= LONG)
+
+    def settle(self) -> None:
+        """Make the best answer whole and keep it; as much time as that took is set aside for the last one."""
+        begin = monotonic()
+        self.keep(self.whole_by_lattice())
+        self.reserved = min(1.2 * (monotonic() - begin) + 0.2, max(self.left, 0.0) / 2)
+        self.deadline -= self.reserved
+
+    def keep(self, moves: Integers | None) -> None:
+        """Keep whole moves that are better than those kept."""
+        i = self.instance
+        if moves is not None and i.holds(moves) and (self.kept is None or i.price(moves) < i.price(self.kept)):
+            self.kept = moves
 
     def last_seconds(self) -> Callable[[], float]:
         """A clock for the last steps: what is left of the time, or a little when it is up."""
@@ -104,8 +131,9 @@ class Search:
             self._begin(way)
 
     def _solve(self, way: Way, *, repair: bool) -> None:
-        least = FIRST_S * (1 + len(self.instance.cells) / 100_000)
-        seconds = self.left if self.best is not None else max(PATIENCE * self.left, least)
+        cells = len(self.instance.cells)
+        share = PATIENCE if cells > 2 * LARGE else LONGEST
+        seconds = self.left if self.best is not None else max(share * self.left, FIRST_S * (1 + cells / 100_000))
         change = self._program.solve(self.instance.box(way), seconds=seconds)
         if change is None and not repair:
             return
@@ -296,11 +324,11 @@ class Search:
     def relax(self) -> None:
         """Prove a bound by the relaxation, and see where each target leans; of large tables the levels alone."""
         i = self.instance
+        self.bound = max(self.bound, i.price(i.base))
         if self.deep or len(i.cells) > 2 * LARGE:
-            self.bound = max(self.bound, i.price(i.base))
             return
         open = i.can_rise & i.can_fall
-        bound, lean = self._directions(open).relaxed(time_limit_s=max(self.left / 2, AT_LEAST_S))
+        bound, lean = self._directions(open).relaxed(time_limit_s=max(self.left / (3 if self.long else 2), AT_LEAST_S))
         self.bound = max(self.bound, min(bound, self.cost))
         self.tell()
         self.lean = np.where(i.can_rise, 1.0, 0.0)
@@ -325,6 +353,14 @@ class Search:
         self.bound = max(self.bound, choice.bound)
         better = i.holds(moves) and (start is None or i.price(moves) < i.price(start))
         return moves if better else start
+
+    def whole_by_lattice(self) -> Integers | None:
+        """Whole moves in the best directions by a basis of all changes: near the least, whatever the table's shape."""
+        if self.best is None:
+            return None
+        means = Means.none(self.instance) if self.means is None else self.means
+        left = self.last_seconds()
+        return means.by_lattice(self.best.way, self.best.change.moves, left=left, program=self._program)
 
     def whole_by_regions(self) -> Integers | None:
         """Whole moves in the best directions, box by box: not the least, but soon found."""

@@ -6,17 +6,19 @@ totals above free to give way where they must: so most never move. Whole numbers
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from time import monotonic
 
 import numpy as np
 
 from tablesafe.equations import Floats
+from tablesafe.errors import OutOfTime
 from tablesafe.methods.adjust.blocks import Regions
 from tablesafe.methods.adjust.instance import Instance, Way
+from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.repair import NoChange, elastic, repaired
-from tablesafe.methods.adjust.whole import rounded
-from tablesafe.solve.adjustment import LeastChange, Scale
+from tablesafe.solve.adjustment import Box, LeastChange, Scale
 
 BOX = 600
 """Inner cells of a box, at first."""
@@ -24,7 +26,8 @@ LARGER = (1, 2, 4)
 """A box in which nothing is feasible is tried again in larger ones."""
 SECONDS = 5.0
 """How long a box may take; as many times longer as it is larger, squared: without a first answer there is none."""
-LEAST_S = 5.0
+LEAST_S = 10.0
+"""How long one program over everything may take at least, for without it there may be no good answer."""
 
 
 def any_change(instance: Instance, way: Way, random: np.random.Generator, *, deadline: float) -> tuple[Way, Floats]:
@@ -41,13 +44,22 @@ def any_change(instance: Instance, way: Way, random: np.random.Generator, *, dea
     if moves is not None:
         return way, moves
     way = repaired(i, way, random, deadline=deadline)
+    whole = None
+    for program, box in _programs(i, way):
+        with suppress(OutOfTime):
+            change = program.solve(box, seconds=max(left(), LEAST_S))
+            whole = None if change is None else Means.none(i).rounded(way, change.moves, left=left)
+        if whole is not None:
+            return way, whole.astype(np.float64)
+    raise NoChange(np.arange(len(way)), proved=False)
+
+
+def _programs(instance: Instance, way: Way) -> Iterator[tuple[LeastChange, Box]]:
+    """The least change; where that takes too long, any: it may be thousands of times as dear."""
+    i = instance
+    yield LeastChange(i.rows, i.cost, i.cost, i.scale()), i.box(way)
     box, rise, fall = elastic(i, way)
-    program = LeastChange(i.rows, rise, fall, Scale.of(np.ones(1), np.concatenate([i.above, i.below])))
-    change = program.solve(box, seconds=max(left(), LEAST_S))
-    whole = None if change is None else rounded(i, way, change.moves, left=left)
-    if whole is None:
-        raise NoChange(np.arange(len(way)), proved=False)
-    return way, whole.astype(np.float64)
+    yield LeastChange(i.rows, rise, fall, Scale.of(np.ones(1), np.concatenate([i.above, i.below]))), box
 
 
 def settled(regions: Regions, way: Way, random: np.random.Generator, *, left: Callable[[], float]) -> Floats | None:

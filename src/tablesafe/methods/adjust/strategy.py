@@ -30,6 +30,8 @@ def first(problem: Problem, instance: Instance, directions: DirectionsName, rand
 def find(problem: Problem, search: Search, directions: DirectionsName, *, tries: int, start: Way | None = None) -> None:
     """Fill the search with the best directions that were asked for; `start` is feasible, where that is known."""
     search.offer(first(problem, search.instance, directions, search.random) if start is None else start)
+    if search.long and not search.deep:
+        search.settle()
     if directions == "random":
         for _ in range(tries - 1):
             if search.left <= 0 or search.deep:
@@ -50,6 +52,8 @@ def _improve(search: Search, directions: DirectionsName) -> None:
     for way in (leaning(instance, search.lean), uniform(instance, 1), uniform(instance, -1)):
         if search.left > 0:
             search.offer(way, repair=False)
+    if search.long:  # a program over all cells takes seconds even for one direction: region after region saves more
+        search.regions()
     share = 1.0 if not optimal else 0.2 if targets <= FEW else 0.6
     deadline, search.deadline = search.deadline, monotonic() + search.left * share
     if directions != "blocks":

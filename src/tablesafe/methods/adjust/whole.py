@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import numpy as np
 from scipy import sparse
@@ -19,13 +20,14 @@ PART = 2.0
 
 
 def rounded(
-    instance: Instance, way: Way, moves: Floats, *, left: Callable[[], float], sums: Floats | None = None
-) -> Integers | None:
+    instance: Instance, way: Way, moves: Floats, *, left: Callable[[], float], sums: Floats | None = None,
+    stages: int | None = None,
+) -> Integers | None:  # fmt: skip
     """Whole moves in the same directions, within all bounds, that add up exactly; None when none were found.
 
     In two dimensions the solver's answer is whole already. Beyond, a few cells are not: first only those are set to
-    the whole number below or above, then their neighbours may give way, then all. `sums` is what the moves add up to
-    in each equation, where that is not 0.
+    the whole number below or above, then their neighbours may give way, then all; `stages` says how many of these are
+    tried. `sums` is what the moves add up to in each equation, where that is not 0.
     """
     box = instance.box(way)
     lower, upper = box.rise_least - box.fall_most, box.rise_most - box.fall_least
@@ -36,7 +38,7 @@ def rounded(
         residual = residual - np.rint(sums).astype(np.int64)
     if not residual.any():
         return near
-    for cells, window in _stages(instance, np.abs(moves - near) > FRACTIONAL, residual):
+    for cells, window in islice(_stages(instance, np.abs(moves - near) > FRACTIONAL, residual), stages):
         if left() <= 0:
             break
         found = _nearby(instance, near, cells, lower, upper, window, residual, left() / PART)

@@ -198,7 +198,7 @@ class CellKey:
         drawn = noise.perturbed(table, keys, problem.sensitivity.mask)
         published = np.where(problem.frozen, table.value, np.round(drawn, table.decimals))
         lower, upper = problem.lower, problem.upper
-        if bool((table.integers >= 0).all()) and bool((sizes.sum(axis=1) <= table.value * (1 + 1e-12)).all()):
+        if not bool(table.may_be_negative.any()) and bool((sizes.sum(axis=1) <= table.value * (1 + 1e-12)).all()):
             least, most = magnitude_range(noise, published, table.decimals)
             lower, upper = np.maximum(lower, least), np.minimum(upper, most)
         frozen = problem.frozen

@@ -127,7 +127,7 @@ def _own_q(problem: Problem, derived: Derived) -> float | None:
     """The percentage of the prior bounds, if they are one: the same for all unknown cells, on both sides."""
     cells = derived.cells[problem.table.value[derived.cells] > 0]
     value = problem.table.value[cells]
-    if not cells.size or not np.isfinite(problem.upper[cells]).all():
+    if not cells.size or not np.isfinite(problem.upper[cells] - problem.lower[cells]).all():
         return None
     shares = np.concatenate([value - problem.lower[cells], problem.upper[cells] - value]) / np.tile(value, 2)
     share = float(np.median(shares))

@@ -19,6 +19,7 @@ from tablesafe.methods.suppress.method import Suppress
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.rules.options import require_choice, require_number, require_whole
+from tablesafe.statuses import Scheme
 
 Kind = Literal["exact", "grid", "asymmetric"]
 
@@ -60,6 +61,13 @@ class PublishIntervals:
             "help": "file with a pattern made elsewhere, which is then taken: CSV, .tab or JJ",
             "example": "pattern.csv",
             "file": True,
+        },
+    )
+    scheme: Scheme | None = field(
+        default=None,
+        metadata={
+            "help": "the vocabulary of the statuses in that file; when not given, they must leave no doubt",
+            "example": "sdmx-conf",
         },
     )
     seed: int | None = field(

@@ -20,7 +20,7 @@ from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.protection import Component, protection
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats
-from tablesafe.problem import Problem
+from tablesafe.problem import Problem, least
 from tablesafe.release import Release
 
 NOISE = 1e-9
@@ -113,8 +113,7 @@ def _openings(problem: Problem, release: Release) -> int:
 
 def derivable(problem: Problem, system: System) -> tuple[Floats, Floats]:
     """What anyone derives from the pattern alone, in units: not from what the office thinks that an intruder knows."""
-    least = 0.0 if bool((problem.table.integers >= 0).all()) else -np.inf
-    free = system.within(np.full(len(system), least), np.full(len(system), np.inf))
+    free = system.within(least(problem.table)[system.cells], np.full(len(system), np.inf))
     found = exact_intervals(free)
     return found.lower, found.upper
 

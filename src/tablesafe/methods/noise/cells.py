@@ -84,10 +84,8 @@ def _more(table: Table, cells: NDArray[np.intp], before: Integers, again: Intege
 
 
 def _room(table: Table, cells: NDArray[np.intp]) -> Integers:
-    """How far a cell may go down: to zero, unless values are negative."""
-    if bool((table.integers >= 0).all()):
-        return table.integers[cells]
-    return np.full(len(cells), np.iinfo(np.int64).max // 4)
+    """How far a cell may go down: to zero, unless contributions may be negative."""
+    return np.where(table.may_be_negative[cells], np.iinfo(np.int64).max // 4, table.integers[cells])
 
 
 def _total(table: Table, noise: Integers) -> Integers:

@@ -24,7 +24,7 @@ def announced(problem: Problem, integers: Integers, most: float) -> tuple[Floats
     be negative a sum can be anything beside its value, and nothing follows.
     """
     table = problem.table
-    if bool((table.integers < 0).any()) or _subtracts(table):
+    if bool(table.may_be_negative.any()) or _subtracts(table):
         return problem.lower, problem.upper
     unit = 10.0**table.decimals
     slack = _records(table).astype(np.float64)
@@ -41,10 +41,9 @@ def _records(table: Table) -> Integers:
 
 
 def _subtracts(table: Table) -> bool:
-    """Whether some contribution to some cell can be negative, as far as the table tells."""
+    """Whether a response variable is a difference: what moved its terms may have moved it further than itself."""
     responses = origin_of(table, "Noise").plan.responses
-    signed = any(sign < 0 for response in responses for _, sign in response.value.terms)
-    return signed or (table.contributors is not None and bool((table.contributors.amount < 0).any()))
+    return any(sign < 0 for response in responses for _, sign in response.value.terms)
 
 
 def insiders(problem: Problem, release: Release, least: float | None) -> pl.DataFrame:

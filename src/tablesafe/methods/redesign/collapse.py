@@ -120,6 +120,7 @@ def _added_up(
         structural_zero=None if table.structural_zero is None else _all_of(sums, table.structural_zero),
         columns={name: np.asarray(sums @ np.asarray(column)) for name, column in table.columns.items()},
         origin=origin,
+        signed=None if table.signed is None else np.asarray(sums @ table.signed.astype(np.int64)) > 0,
     )
     return new, exact
 

@@ -128,6 +128,5 @@ def _seen_by(members: Members, lists: Lists, value: Integers) -> Guard:
     cells, own, listed = lists.listings(members)
     alone, down = np.zeros(len(value), dtype=np.bool_), np.full(len(value), np.inf)
     alone[cells] = listed >= lists.everyone[cells]
-    if not lists.negative:
-        down[cells] = value[cells] - own
+    down[cells] = np.where(lists.negative[cells], np.inf, value[cells] - own)
     return Guard(alone, down)

@@ -75,6 +75,11 @@ class Instance:
         return float(self.cost[pattern].sum())
 
 
+def zeros_kept(problem: Problem, instance: Instance) -> bool:
+    """Whether cells of value zero are published that might be withheld if that were allowed."""
+    return bool(((problem.table.integers == 0) & ~instance.live & ~problem.frozen).any())
+
+
 def _targets(problem: Problem, up: Floats, down: Floats, unit: float) -> tuple[Integers, NDArray[np.int8], Floats]:
     """How far each sensitive cell must be able to rise and to fall.
 

@@ -27,6 +27,7 @@ from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed, groups_of, thinned_groups, together
 from tablesafe.methods.suppress.search import Search, Unfinished
 from tablesafe.methods.suppress.strategy import find
+from tablesafe.methods.suppress.unseen import looked_after
 from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
@@ -35,6 +36,7 @@ from tablesafe.rules.options import require_choice, require_number, require_whol
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.solve.small import SmallSolver
 from tablesafe.solve.work import Work
+from tablesafe.statuses import Scheme
 
 Algorithm = Literal["auto", "optimal", "sequential", "modular", "network"]
 SEARCHING = 0.9
@@ -92,6 +94,13 @@ class Suppress:
             "help": "file with last period's pattern: its cells are preferred, and how many are kept is reported",
             "example": "last.csv",
             "file": True,
+        },
+    )
+    scheme: Scheme | None = field(
+        default=None,
+        metadata={
+            "help": "the vocabulary of the statuses in these files; when not given, they must leave no doubt",
+            "example": "sdmx-conf",
         },
     )
     previous_discount: float = field(
@@ -177,9 +186,9 @@ class Suppress:
         goes beyond the levels can be given up, a margin, or the side that a sliding level was given.
         """
         group = groups_of(problem.table) if self.same_pattern else None
-        eligible, cost = problem, self._costs(problem)
+        eligible, cost = looked_after(problem), self._costs(problem)
         if group is not None:
-            eligible, cost = together(problem, cost, group)
+            eligible, cost = together(eligible, cost, group)
         priced, added = never_free(cost, ~problem.frozen)
         secret = disturbed(priced, self.randomise, np.random.default_rng((self.seed, 1)))
         scale = min(1.0, float(secret.mean()))  # whole costs stay whole, tiny ones become comparable to a tolerance

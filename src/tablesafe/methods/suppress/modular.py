@@ -120,9 +120,11 @@ class Modular:
     def _by_boxes(self) -> None:
         """Where subtables are large and have three dimensions or more, boxes are found in the whole table, and at once.
 
+        So they are where very many cells are withheld by design: the unseen cells of a large cube.
         Elsewhere programs over a subtable take no longer, and find cheaper deviations.
         """
-        if self.instance.rows.nnz < MANY * len(self.instance) or self._subtables.cut[self.instance.cell].mean() < 0.5:
+        flat = self._subtables.cut[self.instance.cell].mean() >= 0.5 or int(self.instance.forced.sum()) > ALONE
+        if self.instance.rows.nnz < MANY * len(self.instance) or not flat:
             return
         targets = range(len(self.instance.level))
         ledger = ledger_of(self.instance, np.arange(len(targets)), self._guard, boxes=True)

@@ -21,7 +21,7 @@ from tablesafe.equations import Integers, Mask
 from tablesafe.errors import SolverFailure
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.insiders import against, asked_by
-from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
+from tablesafe.methods.suppress.instance import UNBOUNDED, Instance, zeros_kept
 from tablesafe.methods.suppress.ledger import ledger_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
@@ -49,7 +49,7 @@ def repaired(
     release = Release.from_suppression(problem, pattern)
     findings = _audited(problem, release, insiders=insiders, unions=unions, executor=executor)
     for round_ in range(ROUNDS):
-        if findings.safe:
+        if not findings.open:
             return pattern
         before = pattern
         pattern = pattern | _against_outsiders(_opened(instance, pattern, round_), guard, findings)
@@ -63,7 +63,8 @@ def repaired(
         findings = _again(problem, pattern, findings, executor)
     raise SolverFailure(
         f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.\n\n"
-        f"Hint: try margin=0.01 or zeros=True; or waive the cell; please report this."
+        f"Hint: try margin=0.01{' or zeros=True' if zeros_kept(problem, instance) else ''}; or waive the cell; "
+        f"please report this."
     )
 
 

@@ -16,6 +16,7 @@ from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.equations import Integers, Mask
 from tablesafe.errors import InvalidProblem
+from tablesafe.methods.suppress.instance import Instance, zeros_kept
 from tablesafe.methods.suppress.search import Search
 from tablesafe.problem import Problem
 from tablesafe.release import Release
@@ -57,7 +58,7 @@ def widened(problem: Problem, search: Search, pattern: Mask, judge: Judge) -> Ma
     many = 1
     while True:
         findings = judge(pattern)
-        if findings.safe:
+        if not findings.open:
             return thinned(search, given, pattern, judge, enough=ENOUGH)
         around = np.zeros(len(pattern), dtype=np.bool_)
         around[_open_cells(findings)] = True
@@ -65,7 +66,7 @@ def widened(problem: Problem, search: Search, pattern: Mask, judge: Judge) -> Ma
         while not candidates.size:
             wider = around | (columns @ (rows @ around) > 0)
             if (wider == around).all():
-                raise _hopeless(findings)
+                raise _hopeless(problem, instance, findings)
             around = wider
             candidates = np.flatnonzero(around & instance.live & ~pattern)
         cheapest = candidates[np.argsort(instance.cost[candidates], kind="stable")]
@@ -97,7 +98,7 @@ def thinned(search: Search, given: Mask, pattern: Mask, judge: Judge, *, enough:
         fewer = pattern.copy()
         fewer[chunk] = False
         try:
-            safe = judge(fewer).safe
+            safe = not judge(fewer).open
         except KeyboardInterrupt:
             warnings.warn("Interrupted: the safe pattern so far is kept.", stacklevel=2)
             break
@@ -109,10 +110,12 @@ def thinned(search: Search, given: Mask, pattern: Mask, judge: Judge, *, enough:
     return pattern
 
 
-def _hopeless(findings: Findings) -> InvalidProblem:
+def _hopeless(problem: Problem, instance: Instance, findings: Findings) -> InvalidProblem:
     opening = findings.open[0]
     more = f" (and {len(findings.open) - 1:,} more)" if len(findings.open) > 1 else ""
+    ways = ["unfreeze cells around it"] if bool(problem.frozen.any()) else []
+    ways += ["allow cells of value zero (zeros=True)"] if zeros_kept(problem, instance) else []
+    ways += [f"merge it with a neighbour (see ts.redesign), or waive {opening.name}."]
     return InvalidProblem(
-        f"Even if everything is withheld that may be, this stays open: {opening}{more}.\n\n"
-        f"Hint: unfreeze cells around it, allow cells of value zero (zeros=True), or waive {opening.name}."
+        f"Even if everything is withheld that may be, this stays open: {opening}{more}.\n\nHint: {', '.join(ways)}"
     )

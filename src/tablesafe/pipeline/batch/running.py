@@ -257,7 +257,7 @@ class _Run:
         self.session.runs.append(TableRun(table, made))
         problem = made.problem
         self.journal.say(
-            f"Table {table.number}: {table.title}: {len(problem.table):,} cells, {len(problem.sensitive):,} sensitive."
+            f"Table {table.number}: {table.title}: {problem.table.seen:,} cells, {len(problem.sensitive):,} sensitive."
         )
 
     def _session_commands(self, line: int) -> list[Command]:

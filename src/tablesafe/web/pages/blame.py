@@ -9,7 +9,8 @@ from tablesafe.io.frames import EXCEL_ENDINGS
 from tablesafe.rules import RULES
 
 Path = tuple[str | int, ...]
-COLUMNS = ("respondent", "holding", "weight", "request", "count", "holdings", "status", "structural_zero")
+COLUMNS = ("respondent", "holding", "weight", "frequency", "request", "count", "holdings", "status",
+           "structural_zero")  # fmt: skip
 
 
 def culprit(draft: Mapping[str, Any], message: str, otherwise: Path = ("source", "file")) -> Path:

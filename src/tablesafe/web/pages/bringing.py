@@ -13,6 +13,35 @@ from nicegui import events, ui
 from tablesafe.errors import TablesafeError
 from tablesafe.web.pages.screen import Screen, show_error
 
+ANSWER = "(i) => emit(i.files[0].name, i.xhr.responseText)"
+"""What the browser tells of an upload that has ended: the file's own name, and what the app answered."""
+
+
+class Arrivals:
+    """Uploads that were chosen together: they come in side by side, and are handed on in the order of the choice.
+
+    Else the smallest file would come first and be taken for the source. Nothing is handed on before all have ended:
+    the first source draws the page anew, which would break off the others.
+    """
+
+    def __init__(self) -> None:
+        self._chosen: list[str] = []
+        self._ended: list[tuple[str, list[str]]] = []
+
+    def chosen(self, names: list[str]) -> None:
+        """Expect these files too."""
+        self._chosen += names
+
+    def ended(self, name: str, stored: list[str]) -> list[str]:
+        """Note under which names a file was stored, none if it was refused; all that may be taken now, in order."""
+        self._ended.append((name, stored))
+        if len(self._ended) < len(self._chosen):
+            return []
+        order = {name: place for place, name in reversed(list(enumerate(self._chosen)))}
+        ready = sorted(self._ended, key=lambda one: order.get(one[0], len(order)))
+        self._chosen, self._ended = [], []
+        return [name for _, names in ready for name in names]
+
 
 def bring(screen: Screen) -> None:
     """All ways to bring data."""
@@ -26,8 +55,10 @@ def bring(screen: Screen) -> None:
             box.props('url=/upload label="Choose files or drop them here" multiple auto-upload')
             box.props("flat bordered color=grey-3 text-color=dark")
             box.props(f"max-file-size={screen.workspace.limits.upload_bytes}")
-            box.on("uploaded", lambda e: _uploaded(screen, str(e.args)), js_handler="(i) => emit(i.xhr.responseText)")
-            box.on("failed", lambda e: _failed(screen, str(e.args)), js_handler="(i) => emit(i.xhr.responseText)")
+            coming = Arrivals()
+            box.on("added", lambda e: coming.chosen(list(e.args)), js_handler="(l) => emit(l.map(f => f.name))")
+            box.on("uploaded", lambda e: _uploaded(screen, coming, *e.args), js_handler=ANSWER)
+            box.on("failed", lambda e: _failed(screen, coming, *e.args), js_handler=ANSWER)
             box.on("rejected", lambda _: _rejected(screen), js_handler="() => emit()")
             ui.label(
                 "CSV, Parquet, Excel, JJ, τ-ARGUS .asc and .tab; hierarchies; a job file (.toml) fills the app."
@@ -83,13 +114,19 @@ def _folder(screen: Screen) -> None:
     entries()
 
 
-async def _uploaded(screen: Screen, answer: str) -> None:
-    for name in json.loads(answer)["files"]:
-        await take(screen, str(name))
+async def _uploaded(screen: Screen, coming: Arrivals, name: str, answer: str) -> None:
+    for stored in coming.ended(name, [str(file) for file in json.loads(answer)["files"]]):
+        await take(screen, stored)
 
 
-def _failed(screen: Screen, answer: str) -> None:
-    """Show what the app said about an upload that it refused."""
+async def _failed(screen: Screen, coming: Arrivals, name: str, answer: str) -> None:
+    """Take the files that came with an upload that the app refused, and show what it said."""
+    for stored in coming.ended(name, []):
+        await take(screen, stored)
+    _show_refusal(screen, answer)
+
+
+def _show_refusal(screen: Screen, answer: str) -> None:
     try:
         said = json.loads(answer)
         hint = f"\n\nHint: {said['hint']}" if said.get("hint") else ""

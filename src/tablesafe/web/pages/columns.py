@@ -6,7 +6,8 @@ from typing import Any
 
 NOTHING, DIMENSION, VALUE = "not used", "dimension", "value"
 RECORDS = {
-    "respondent": "respondent", "holding": "holding", "weight": "weight", "request": "asks for protection",
+    "respondent": "respondent", "holding": "holding", "weight": "weight",
+    "frequency": "number of respondents of a row", "request": "asks for protection",
 }  # fmt: skip
 CELLS = {
     "count": "number of contributors", "holdings": "number of holdings", "status": "status",

@@ -155,7 +155,7 @@ def sensitive(desk: Desk, job: str) -> dict[str, Any]:
         for cell in largest.tolist()
     ]
     return {
-        "cells": len(problem.table), "sensitive": len(found), "rows": rows, "by_rule": _by_rule(problem),
+        "cells": problem.table.seen, "sensitive": len(found), "rows": rows, "by_rule": _by_rule(problem),
     }  # fmt: skip
 
 

@@ -23,7 +23,8 @@ def sensitive_cells(desk: Desk, run: str, order: str = "value") -> dict[str, Any
     at = np.flatnonzero(levels.mask[findings.cells])
     cells = findings.cells[at]
     value = table.value[cells]
-    width = np.where(value != 0, (findings.upper[at] - findings.lower[at]) / np.abs(value), np.inf)
+    width = findings.upper[at] - findings.lower[at]
+    width = np.divide(width, np.abs(value), out=np.full(len(value), np.inf), where=value != 0)
     by = np.argsort(-np.abs(value) if order == "value" else width, kind="stable")
     by = by[np.argsort(findings.protected[at][by], kind="stable")][:MOST_LISTED]
     decimals = table.decimals

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidOption, SolverFailure
+from tablesafe.errors import InvalidOption, OutOfTime, SolverFailure
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.means import Means
@@ -229,7 +229,10 @@ class TabuSearch:
 
     def _along(self, way: Way) -> tuple[float, Integers] | None:
         """The least change in these directions, improved."""
-        change = self._program.solve(self.instance.box(way))
+        try:
+            change = self._program.solve(self.instance.box(way), seconds=max(self.left, 0.1))
+        except OutOfTime:
+            return None
         if change is None:
             return None
         whole = self.means.rounded(way, change.moves, left=lambda: max(self.left, 0.1))

@@ -174,14 +174,15 @@ class _Work:
         """Prove the cells that may be protected; without exact intervals, tell also how far they were seen to reach."""
         asked = question.undecided(exact=exact, certify=self.prove_all)
         place = Place(self.system.matrix.tocsc(), exact_limits(self.problem, self.release, self.system))
-        boxed = tuple(by_hypercubes(self.system, question.needs.take(asked), place))
-        question = self._moved_by(question, boxed, place)
-        asked = asked[~question.proved_by(boxed)[asked]]
+        cubes = tuple(by_hypercubes(self.system, question.needs.take(asked), place))
+        question = self._moved_by(question, cubes)
+        asked = asked[~question.proved_by(cubes)[asked]]
         lower, upper, sliding = question.needs.take(asked).floats()
         sliding = np.where((lower == 0) & (upper == 0) & (sliding == 0), LEAST_WIDTH, sliding)
         value = question.value[asked]
         if is_large(self.system):
-            return self._in_large_cube(question, asked, value - lower, value + upper, sliding)
+            question, more = self._in_large_cube(place, question, asked, value - lower, value + upper, sliding)
+            return question, (*cubes, *more)
         seen = protection(
             self.system, question.at[asked], value - lower, value + upper, sliding,
             executor=self.executor, progress=self.progress,
@@ -189,10 +190,10 @@ class _Work:
         if not exact:
             question = self._widened(question.answered(asked, seen.lower, seen.upper))
             asked = question.undecided(exact=True, certify=self.prove_all)
-            asked = asked[~question.proved_by(boxed)[asked]]
-        return question, (*boxed, *self._proofs(place, question.needs.take(asked), seen))
+            asked = asked[~question.proved_by(cubes)[asked]]
+        return question, (*cubes, *self._proofs(place, question.needs.take(asked), seen))
 
-    def _moved_by(self, question: Question, groups: Sequence[Group], place: Place) -> Question:
+    def _moved_by(self, question: Question, groups: Sequence[Group]) -> Question:
         """With the ends that hypercubes were seen to reach."""
         position = np.full(len(self.system), -1, dtype=np.intp)
         position[question.at[question.hidden]] = question.hidden
@@ -203,10 +204,9 @@ class _Work:
         return question
 
     def _in_large_cube(
-        self, question: Question, asked: NDArray[np.intp], below: Floats, above: Floats, sliding: Floats
+        self, place: Place, question: Question, asked: NDArray[np.intp], below: Floats, above: Floats, sliding: Floats
     ) -> tuple[Question, tuple[Group, ...]]:
         """Prove by boxes what they prove, and the rest while most unseen cells stay where they are."""
-        place = Place(self.system.matrix.tocsc(), exact_limits(self.problem, self.release, self.system))
         at, value = question.at[asked], question.value[asked]
         bare = sliding == LEAST_WIDTH
         up = np.maximum(np.where(bare, 1.0, above - value), sliding - (value - below))
@@ -224,7 +224,7 @@ class _Work:
         )  # fmt: skip
         question = question.answered(asked[left], seen.lower, seen.upper)
         wanted = np.intersect1d(asked[left], question.undecided(exact=True, certify=self.prove_all))
-        return question, (first, *self._proofs(question.needs.take(wanted), over_all(seen, keep)))
+        return question, (first, *self._proofs(place, question.needs.take(wanted), over_all(seen, keep)))
 
     def _widened(self, question: Question) -> Question:
         """With exact intervals for cells that were seen on both sides, but not far enough apart."""

@@ -79,6 +79,11 @@ class Hypercubes:
                 np.maximum.at(last[k], c[leaf, depth], leaf + 1)
         return cls(own, index, stride, chain, leaves, first, last)
 
+    def leaves_below(self, cells: Integers) -> Integers:
+        """How many combinations of leaves stand below each of some cells: the fewer, the finer."""
+        dimension, codes = np.arange(self.codes.shape[1]), self.codes[cells]
+        return np.asarray((self.last[dimension, codes] - self.first[dimension, codes]).prod(axis=1))
+
     def cheapest(
         self, cell: int, need: float, price: Floats, room: Floats, *, most: float = np.inf, looks: int = LOOKS
     ) -> tuple[Integers, Integers] | None:
@@ -209,7 +214,7 @@ def _options(
                 falling[j - begin] = path + _up_to(chain, j, above, index, base, step, price, room, need)
                 partner[j - begin] = j
         inner, outer = left, right
-    others = np.argsort(falling)[:WIDTH if high - low == 1 else 3 * width]
+    others = np.argsort(falling)[: WIDTH if high - low == 1 else 3 * width]
     n = 0
     for a in some:
         for b in others:

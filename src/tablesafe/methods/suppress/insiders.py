@@ -17,12 +17,14 @@ from tablesafe.audit.insiders import Insider
 from tablesafe.audit.knowledge import Lists, Members
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.guard import Guard
+from tablesafe.methods.suppress.hypercubes import against_insiders
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, GUARDED, SECOND_THOUGHTS, ledger_of, work
 from tablesafe.methods.suppress.part import Part
 from tablesafe.methods.suppress.subtables import Subtables, region
 from tablesafe.problem import Problem
 from tablesafe.solve.executor import in_order, workers
+from tablesafe.solve.hypercubes import Hypercubes
 
 FEW = 20
 """Insiders for whom, one by one, the whole table is looked at where its surroundings do not help."""
@@ -65,11 +67,24 @@ def asked_by(found: Sequence[Insider], instance: Instance, problem: Problem) -> 
 
 
 def against(
-    found: Sequence[Insider], instance: Instance, lists: Lists, value: Integers, executor: Executor | None
+    found: Sequence[Insider],
+    instance: Instance,
+    lists: Lists,
+    value: Integers,
+    executor: Executor | None,
+    cubes: Hypercubes | None = None,
 ) -> Mask:
     """The pattern of an instance and what has to be withheld besides; there is one target for each insider."""
     left = np.arange(len(found))
-    if len(instance) > SIZES[-1]:
+    if cubes is not None:
+        pattern, left = against_insiders(found, instance, cubes, lists, value)
+        instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
+        found, instance = (
+            [found[target] for target in left.tolist()],
+            replace(instance, cell=instance.cell[left], sign=instance.sign[left], level=instance.level[left]),
+        )
+        left = np.arange(len(found))
+    if len(left) and len(instance) > SIZES[-1]:
         pattern, left = _in_parts(found, instance, lists, value, executor)
         instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
     ledger = ledger_of(instance, np.arange(len(found)), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import ClassVar, Literal, get_args
 
@@ -16,6 +16,7 @@ from tablesafe.errors import InvalidOption, SolverFailure
 from tablesafe.methods.suppress.costs import cost_of, never_free
 from tablesafe.methods.suppress.explain import ask_less
 from tablesafe.methods.suppress.guard import Guard
+from tablesafe.methods.suppress.hypercubes import CubePattern, hypercubes_of
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded, refuse_levels_beyond_bounds, sides_matter
@@ -33,6 +34,7 @@ from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.rules.options import require_choice, require_number, require_whole
+from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.solve.small import SmallSolver
 from tablesafe.solve.work import Work
@@ -241,7 +243,10 @@ class Suppress:
 
     def _repaired(self, problem: Problem, search: Search, group: Integers | None) -> Mask:
         """The pattern found, once the audit has nothing against it; of whole groups where patterns must be the same."""
-        if self._in_parts(len(problem.table)):
+        cubes = self._cubes(problem, search.instance)
+        if cubes is not None:
+            found = self._by_cubes(search, cubes)
+        elif self._in_parts(len(problem.table)):
             guard = Guard.of(problem) if self.insiders else None
             found = modular(
                 search.instance, guard=guard, seconds=self.time_limit_s, executor=self.executor, report=search.report
@@ -251,15 +256,47 @@ class Suppress:
             if search.best is None:
                 found = widened(problem, search, found, self._judge(problem))
         if group is None:
-            return self._sparing(problem, search, found, self._safe(problem, search, found))
+            safe = self._safe(problem, search, found, cubes)
+            return safe if cubes is not None else self._sparing(problem, search, found, safe)
         pattern = thinned_groups(search.instance, found, group, search.late)
         while True:
-            safe = self._safe(problem, search, pattern)
+            safe = self._safe(problem, search, pattern, cubes)
             if (closed(safe, group) == pattern).all():
                 return pattern
             pattern = closed(safe, group)
 
-    def _safe(self, problem: Problem, search: Search, pattern: Mask) -> Mask:
+    def _cubes(self, problem: Problem, instance: Instance) -> Hypercubes | None:
+        """The hypercubes of a table with too many targets for a program each; None where there are few, or none."""
+        return hypercubes_of(problem, len(instance.level)) if self.algorithm in {"auto", "modular"} else None
+
+    def _by_cubes(self, search: Search, cubes: Hypercubes) -> Mask:
+        """A pattern by hypercubes, cleaned up while there is time; what none of them protects is left to programs."""
+        instance = search.instance
+        held = CubePattern(instance, cubes)
+        held.protect_all(lambda: False)
+        search.report(held.cost, 0.0)
+        try:
+            held.clean_up(search.late, lambda cost: search.report(cost, 0.0))
+        except KeyboardInterrupt:
+            warnings.warn("Interrupted: the pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2)
+        pattern = held.pattern
+        left = np.flatnonzero(np.isin(instance.cell, held.failed))
+        if not left.size:
+            return pattern
+        rest = replace(
+            instance,
+            forced=pattern,
+            cost=np.where(pattern, 0.0, instance.cost),
+            cell=instance.cell[left],
+            sign=instance.sign[left],
+            level=instance.level[left],
+        )
+        try:
+            return pattern | modular(rest, seconds=0.0, executor=self.executor, report=search.report)
+        except CannotProtect as failure:
+            raise CannotProtect(int(left[failure.target])) from failure
+
+    def _safe(self, problem: Problem, search: Search, pattern: Mask, cubes: Hypercubes | None) -> Mask:
         """The pattern with what it takes to make it safe: aimed, or, where that does not end, more all around.
 
         Aimed repair thinks of single insiders; coalitions, and who knows that values are whole, come after it.
@@ -267,8 +304,9 @@ class Suppress:
         judge = self._judge(problem)
         try:
             safe = repaired(
-                problem, search.instance, pattern, insiders=self.insiders, unions=self.unions, executor=self.executor
-            )
+                problem, search.instance, pattern, insiders=self.insiders, unions=self.unions, executor=self.executor,
+                cubes=cubes,
+            )  # fmt: skip
             if self.coalition > 1 or self.integers:
                 safe = widened(problem, search, safe, judge)
         except SolverFailure:

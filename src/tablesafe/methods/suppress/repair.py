@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,14 @@ from tablesafe.audit.unions import unions as find_unions
 from tablesafe.equations import Integers, Mask
 from tablesafe.errors import SolverFailure
 from tablesafe.methods.suppress.guard import Guard
+from tablesafe.methods.suppress.hypercubes import CubePattern, against_sums
 from tablesafe.methods.suppress.insiders import against, asked_by
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance, zeros_kept
 from tablesafe.methods.suppress.ledger import ledger_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
 from tablesafe.release import Release
+from tablesafe.solve.hypercubes import Hypercubes
 
 ROUNDS = 30
 
@@ -38,6 +41,7 @@ def repaired(
     insiders: bool = True,
     unions: bool = True,
     executor: Executor | None = None,
+    cubes: Hypercubes | None = None,
 ) -> Mask:
     """A pattern that the audit of the whole system finds safe; what was withheld stays withheld.
 
@@ -52,12 +56,13 @@ def repaired(
         if not findings.open:
             return pattern
         before = pattern
-        pattern = pattern | _against_outsiders(_opened(instance, pattern, round_), guard, findings)
+        pattern = pattern | _against_outsiders(_opened(instance, pattern, round_), guard, findings, cubes)
         if lists is not None and findings.insiders is not None:
             found = [insider for insider in findings.insiders.every if insider.certain]
             asked, whose = asked_by(found, instance, problem)
-            pattern = pattern | against(whose, _opened(asked, pattern, round_), lists, problem.table.integers, executor)
-        pattern = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings)
+            whole = problem.table.integers
+            pattern = pattern | against(whose, _opened(asked, pattern, round_), lists, whole, executor, cubes)
+        pattern = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings, cubes)
         if (pattern == before).all() and round_ > 5:
             break
         findings = _again(problem, pattern, findings, executor)
@@ -114,11 +119,19 @@ def _targets_of(instance: Instance, cells: NDArray[np.intp]) -> Integers:
     return np.flatnonzero(np.isin(instance.cell, cells))
 
 
-def _against_outsiders(instance: Instance, guard: Guard | None, findings: Findings) -> Mask:
+def _against_outsiders(instance: Instance, guard: Guard | None, findings: Findings, cubes: Hypercubes | None) -> Mask:
     """What has to be withheld besides to protect the cells that are open to everyone."""
     targets = _targets_of(instance, findings.cells[~findings.protected])
     if not targets.size:
         return instance.forced
+    if cubes is not None:
+        asked = CubePattern(replace(instance, **_only(instance, targets)), cubes)
+        asked.protect_all(lambda: False)
+        pattern = asked.pattern
+        targets = targets[np.isin(instance.cell[targets], asked.failed)]
+        if not targets.size:
+            return pattern
+        instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
     ledger = ledger_of(instance, targets, guard)
     failed = ledger.protect_all(range(len(targets)))
     if failed:
@@ -126,11 +139,20 @@ def _against_outsiders(instance: Instance, guard: Guard | None, findings: Findin
     return instance.forced | ledger.used
 
 
-def _against_sums(instance: Instance, problem: Problem, findings: Findings) -> Mask:
+def _only(instance: Instance, targets: Integers) -> dict[str, Any]:
+    return {"cell": instance.cell[targets], "sign": instance.sign[targets], "level": instance.level[targets]}
+
+
+def _against_sums(instance: Instance, problem: Problem, findings: Findings, cubes: Hypercubes | None) -> Mask:
     """What has to be withheld besides so that sums which fail a rule can no longer be derived."""
     failed = [] if findings.unions is None else [union for union in findings.unions.failed if union.certain]
     if not failed:
         return instance.forced
+    if cubes is not None:
+        pattern, failed = against_sums(failed, instance, cubes, 10.0**problem.table.decimals)
+        if not failed:
+            return pattern
+        instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
     wider = _with_sums(instance, failed, 10.0**problem.table.decimals)
     ledger = ledger_of(wider, np.arange(len(wider.level)), None)
     ledger.protect_all(range(len(wider.level)))

@@ -19,11 +19,11 @@ from scipy import sparse
 from tablesafe.audit.exact import NEAR, denominators, row_sums
 from tablesafe.audit.hypercubes import LOOKS, hypercubes_of
 from tablesafe.audit.nearby import SIZES, WIDE, Nearby, Surroundings
-from tablesafe.audit.proofs import equations_over
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.equations import Floats, Integers
 from tablesafe.solve import local
+from tablesafe.solve.hypercubes import adds_up
 from tablesafe.solve.nullspace import NullSpace, every_unknown, null_space
 from tablesafe.solve.polytope import Polytope
 from tablesafe.solve.repeated import RepeatedProgram
@@ -146,7 +146,11 @@ class Moves:
 
     @cached_property
     def _columns(self) -> sparse.csc_array:
-        return sparse.csc_array(self.system.matrix)
+        return sparse.csc_array(self.system.matrix.astype(np.int64))
+
+    @cached_property
+    def _sums(self) -> Integers:
+        return np.zeros(self.system.matrix.shape[0], dtype=np.int64)
 
     def room(self, down: Floats, up: Floats) -> Room:
         """The room given by limits for every cell; they are rounded inwards to whole units."""
@@ -210,7 +214,8 @@ class Moves:
             return None
         order = np.argsort(found[0])
         cells, signs = found[0][order], found[1][order]
-        if row_sums(equations_over(self._columns, cells), signs).any():
+        columns = self._columns
+        if not adds_up(columns.indptr, columns.indices, columns.data, cells, signs, self._sums):
             return None
         return Move(cells, by * signs)
 

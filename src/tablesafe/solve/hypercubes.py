@@ -321,3 +321,19 @@ def _expand(
     for p in range(size):
         cells[p] = index[keys[p]]
     return size
+
+
+@njit(cache=True)
+def adds_up(start: Integers, row: Integers, value: Integers, cells: Integers, moved: Integers, sums: Integers) -> bool:
+    """Whether moves of some cells change no sum, in whole numbers; `sums` has a zero for each row, before and after."""
+    fine = True
+    for i in range(len(cells)):
+        for z in range(start[cells[i]], start[cells[i] + 1]):
+            sums[row[z]] += value[z] * moved[i]
+    for i in range(len(cells)):
+        for z in range(start[cells[i]], start[cells[i] + 1]):
+            fine &= sums[row[z]] == 0
+    for i in range(len(cells)):
+        for z in range(start[cells[i]], start[cells[i] + 1]):
+            sums[row[z]] = 0
+    return fine

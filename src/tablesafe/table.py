@@ -595,7 +595,7 @@ class Table:
     @cached_property
     def alone(self) -> Mask:
         """Which cells are in no equation: whatever else is published, nothing is known to be subtracted from them."""
-        return np.bincount(self.equations.indices, minlength=len(self)) == 0
+        return np.asarray(np.bincount(self.equations.indices, minlength=len(self)) == 0)
 
     @property
     def without_sums(self) -> str:

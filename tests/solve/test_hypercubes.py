@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tests.oracle.attacker import naive
 
 import tablesafe as ts
 from tablesafe.audit import hypercubes as in_audit
@@ -17,7 +18,6 @@ from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.table import Table
-from tests.oracle.attacker import naive
 
 TREES = {
     "a": ts.Hierarchy.from_pairs([("A", "A1"), ("A", "A2"), ("A1", "a"), ("A1", "b"), ("A2", "c"), ("A2", "d")]),

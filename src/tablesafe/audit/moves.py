@@ -217,7 +217,7 @@ class Moves:
         columns = self._columns
         if not adds_up(columns.indptr, columns.indices, columns.data, cells, signs, self._sums):
             return None
-        return Move(cells, by * signs)
+        return Move(cells, by * signs.astype(np.float64))
 
     def reach(self, room: Room, cell: int, sign: int, other: Limits, *, exactly: bool) -> float:
         """How far a cell can fall (sign −1) or rise (+1), within the room and other limits.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numba import njit
@@ -37,7 +37,7 @@ class Hypercubes:
 
     codes: Integers = field(repr=False)
     """For each cell its codes."""
-    index: NDArray[np.int32] = field(repr=False)
+    index: NDArray[Any] = field(repr=False)
     """The cell of every combination of codes; −1 where there is none."""
     stride: Integers = field(repr=False)
     chain: Integers = field(repr=False)

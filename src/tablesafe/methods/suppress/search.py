@@ -106,6 +106,11 @@ class Search:
         if witnesses.cost < self.best_cost - 1e-9 or self.best is None:
             self.keep(witnesses.pattern, max(witnesses.cost, 0.0))
 
+    def offer_exact(self, pattern: Mask, cost: float) -> None:
+        """Keep a pattern that no deviations come with, if it is the best so far."""
+        if self.best is None or cost < self.best_cost - 1e-9:
+            self.keep(pattern.copy(), cost)
+
     def keep(self, pattern: Mask, cost: float) -> None:
         """Take a pattern as the best so far."""
         self.best, self.best_cost = pattern, cost

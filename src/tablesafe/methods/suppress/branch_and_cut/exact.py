@@ -1,0 +1,183 @@
+"""Drive bound and pattern together until they meet: relaxation, cuts, patterns, and the choice among what is left.
+
+Targets that the sensitive cells protect among themselves are dropped before anything else. The relaxation is cut until
+nothing more is found; a safe pattern is made of it; reduced costs take out what no better pattern uses; what is left
+falls apart and is chosen from exactly. A choice that leaves targets open is cut off, repaired, and made again.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import numpy as np
+
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
+from tablesafe.methods.suppress.branch_and_cut.cuts import Variables, bridgeless, covers
+from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned
+from tablesafe.methods.suppress.branch_and_cut.separation import Seen, Separation, Targets
+from tablesafe.methods.suppress.search import Search
+from tablesafe.methods.suppress.witnesses import CannotProtect
+from tablesafe.solve.covering import NODES, Covering, Cut
+
+STALLED = 6
+RISES = 2e-4
+"""Rounds without a rise of the bound, by this share, after which cutting ends."""
+AFTERWARDS = 5
+"""Rounds of cutting after a choice was cut off."""
+
+
+class BranchAndCut:
+    """One search for the least costly pattern; everything found is handed to the search at once."""
+
+    def __init__(self, search: Search, targets: Targets | None = None, group: Integers | None = None) -> None:
+        instance = search.instance
+        self._search, self._instance = search, instance
+        targets = Targets(instance.cell, instance.sign, instance.level) if targets is None else targets
+        self._variables = Variables.of(instance, group)
+        self._attacker = Attacker(instance, search.solver.work)
+        self._separation = Separation(instance, targets, self._variables, self._attacker, search.late)
+        self._covering = Covering(self._variables.cost, search.solver.work)
+        self._capacities: list[Cut] = []
+
+    @property
+    def _best(self) -> float:
+        return self._search.best_cost
+
+    def run(self) -> None:
+        """Go on until the bound meets the best pattern, or the time is over."""
+        if not self._without_self_protected():
+            self._search.offer_exact(self._instance.forced, 0.0)
+            self._search.prove(0.0)
+            return
+        shares = self._root()
+        if shares is not None:
+            self._finish()
+
+    def _without_self_protected(self) -> int:
+        """Drop the targets that need nothing further; the cuts of the others are the first. Says how many are left."""
+        x = np.zeros(len(self._variables.cost))
+        seen = self._look(x)
+        if self._search.late():
+            return len(self._separation.targets)
+        for at, cut in zip(seen.open, seen.cuts, strict=False):
+            if len(seen.open) == len(seen.cuts) and float(cut.coefficients.sum()) < 1 - 1e-6:
+                raise CannotProtect(at)
+        self._separation.only(np.array(seen.open, dtype=np.int64))
+        self._add(seen.cuts)
+        return len(seen.open)
+
+    def _add(self, cuts: list[Cut]) -> int:
+        before = len(self._covering.cuts)
+        added = self._covering.add(cuts)
+        self._capacities += [
+            cut
+            for cut in self._covering.cuts[before:]
+            if cut.least == 1.0 and (cut.coefficients < 1 - 1e-9).any()
+        ]
+        return added
+
+    def _look(self, x: Floats) -> Seen:
+        return self._separation.look(self._shares(x), x, self._covering.high)
+
+    def _shares(self, x: Floats) -> Floats:
+        return self._variables.shares(self._instance.forced, x)
+
+    def _relaxed(self) -> Floats:
+        """Solve the relaxation; note its bound and fix what it decides."""
+        x = self._covering.relax(max(self._search.deadline - monotonic(), 0.05))
+        self._prove(self._covering.proved)
+        self._covering.fix(self._best)
+        return x
+
+    def _prove(self, bound: float) -> None:
+        """A bound on every pattern better than the best one."""
+        bound = self._covering.up(bound)
+        if np.isfinite(self._best) and bound > self._best - self._covering.slack(self._best):
+            bound = self._best
+        self._search.prove(min(bound, self._best))
+
+    def _done(self) -> bool:
+        return self._search.late() or self._search.closed()
+
+    def _root(self) -> Floats | None:
+        """Cut until nothing more is found or the bound no longer rises; None when that was enough."""
+        last, stalled = -1.0, 0
+        while True:
+            x = self._relaxed()
+            if self._done():
+                return None
+            bound = self._covering.proved
+            stalled = stalled + 1 if bound <= last * (1 + RISES) else 0
+            last = max(last, bound)
+            seen = self._look(x)
+            added = self._add(seen.cuts)
+            if added and stalled < STALLED:
+                continue
+            if self._search.late():
+                return None
+            self._pattern(self._shares(x))
+            if self._done():
+                return None
+            self._covering.fix(self._best)
+            added += self._add(bridgeless(self._attacker, self._variables, self._shares(x), x, self._covering.high))
+            added += self._add(covers(self._capacities, x, self._covering.high))
+            if not added or stalled >= STALLED:
+                return x
+
+    def _pattern(self, shares: Floats, which: Integers | None = None) -> None:
+        """Make a safe pattern of a fractional one, and hand it over if it is the best."""
+        instance, targets, late = self._instance, self._separation.targets, self._search.late
+        among = shares > 1e-7
+        if self._search.best is not None:
+            among |= self._search.best
+        repair = Repair(instance, self._variables, targets, self._search.solver.work, shares, among)
+        everyone = np.arange(len(targets))
+        if not repair.all(everyone if which is None else which, late):
+            return
+        pattern = repair.pattern
+        if which is None:
+            pattern = cleaned(
+                instance, self._variables, targets, self._attacker, self._covering, repair, late
+            )
+        self._offer(pattern)
+
+    def _offer(self, pattern: Mask) -> None:
+        chosen = self._variables.of_cell[pattern]
+        names = np.unique(chosen[chosen >= 0])
+        self._search.offer_exact(pattern, float(self._variables.cost[names].sum()))
+
+    def _finish(self) -> None:
+        """Choose exactly among what is left; cut off and repair what the choice leaves open, and again."""
+        search, covering, nodes = self._search, self._covering, NODES
+        while not self._done():
+            x = self._relaxed()
+            if self._done():
+                return
+            choice = covering.choose(
+                best=self._best, nodes=nodes, seconds=search.deadline - monotonic(), stop=search.late
+            )
+            self._prove(choice.bound)
+            if self._done() or choice.x is None:
+                if choice.x is None and not self._done():
+                    nodes *= 4
+                    continue
+                return
+            seen = self._look(choice.x)
+            if search.late():
+                return
+            if not seen.open:
+                self._offer(self._shares(choice.x) > 0.5)
+                self._prove(choice.bound)
+                nodes *= 8
+                continue
+            added = self._add(seen.cuts)
+            shares = np.where(self._shares(choice.x) > 0.5, 1.0, np.minimum(self._shares(x), 0.99))
+            self._pattern(shares, np.array(seen.open))
+            if not added:
+                nodes *= 4
+            for _ in range(AFTERWARDS):
+                if self._done():
+                    return
+                if not self._add(self._look(self._relaxed()).cuts):
+                    break

@@ -101,6 +101,12 @@ def step_of(cost: Floats) -> float:
     return float(np.gcd.reduce(cost.astype(np.int64)))
 
 
+def rounded_up(bound: float, cost: Floats) -> float:
+    """A bound on sums of (whole) costs, rounded up to what such a sum can be."""
+    step = step_of(cost)
+    return float(np.ceil(bound * (1 - 1e-12) / step - 1e-9) * step) + 0.0 if step else bound
+
+
 def split(block: Block, low: Floats, high: Floats) -> Split | None:
     """Fix what follows from the bounds, drop what is fulfilled, and part the rest; None when nothing fulfils it all."""
     positive, negative = np.maximum(block.matrix, 0.0), np.maximum(-block.matrix, 0.0)

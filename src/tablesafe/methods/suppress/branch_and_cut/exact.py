@@ -7,6 +7,7 @@ falls apart and is chosen from exactly. A choice that leaves targets open is cut
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 
 import numpy as np
@@ -36,35 +37,43 @@ class BranchAndCut:
         targets = Targets(instance.cell, instance.sign, instance.level) if targets is None else targets
         self._variables = Variables.of(instance, group)
         self._attacker = Attacker(instance, search.solver.work)
-        self._separation = Separation(instance, targets, self._variables, self._attacker, search.late)
+        self._stop: Callable[[], bool] = search.late
+        self._separation = Separation(instance, targets, self._variables, self._attacker, self._late)
         self._covering = Covering(self._variables.cost, search.solver.work)
         self._capacities: list[Cut] = []
+        self._begun = self._rooted = False
+
+    def _late(self) -> bool:
+        return self._stop()
 
     @property
     def _best(self) -> float:
         return self._search.best_cost
 
-    def run(self) -> None:
-        """Go on until the bound meets the best pattern, or the time is over."""
-        if not self._without_self_protected():
+    def advance(self, stop: Callable[[], bool]) -> None:
+        """Go on from where it stands until the bound meets the best pattern, or a clock rings."""
+        self._stop = stop
+        if not self._begun and self._without_self_protected() == 0:
             self._search.offer_exact(self._instance.forced, 0.0)
             self._search.prove(0.0)
+        if self._done():
             return
-        shares = self._root()
-        if shares is not None:
+        if self._rooted or self._root():
+            self._rooted = True
             self._finish()
 
     def _without_self_protected(self) -> int:
         """Drop the targets that need nothing further; the cuts of the others are the first. Says how many are left."""
         x = np.zeros(len(self._variables.cost))
         seen = self._look(x)
-        if self._search.late():
+        if self._late():
             return len(self._separation.targets)
         for at, cut in zip(seen.open, seen.cuts, strict=False):
             if len(seen.open) == len(seen.cuts) and float(cut.coefficients.sum()) < 1 - 1e-6:
                 raise CannotProtect(at)
         self._separation.only(np.array(seen.open, dtype=np.int64))
         self._add(seen.cuts)
+        self._begun = True
         return len(seen.open)
 
     def _add(self, cuts: list[Cut]) -> int:
@@ -98,15 +107,15 @@ class BranchAndCut:
         self._search.prove(min(bound, self._best))
 
     def _done(self) -> bool:
-        return self._search.late() or self._search.closed()
+        return self._late() or self._search.closed()
 
-    def _root(self) -> Floats | None:
-        """Cut until nothing more is found or the bound no longer rises; None when that was enough."""
+    def _root(self) -> bool:
+        """Cut until nothing more is found or the bound no longer rises; whether there is more to do."""
         last, stalled = -1.0, 0
         while True:
             x = self._relaxed()
             if self._done():
-                return None
+                return False
             bound = self._covering.proved
             stalled = stalled + 1 if bound <= last * (1 + RISES) else 0
             last = max(last, bound)
@@ -114,20 +123,20 @@ class BranchAndCut:
             added = self._add(seen.cuts)
             if added and stalled < STALLED:
                 continue
-            if self._search.late():
-                return None
+            if self._late():
+                return False
             self._pattern(self._shares(x))
             if self._done():
-                return None
+                return False
             self._covering.fix(self._best)
             added += self._add(bridgeless(self._attacker, self._variables, self._shares(x), x, self._covering.high))
             added += self._add(covers(self._capacities, x, self._covering.high))
             if not added or stalled >= STALLED:
-                return x
+                return True
 
     def _pattern(self, shares: Floats, which: Integers | None = None) -> None:
         """Make a safe pattern of a fractional one, and hand it over if it is the best."""
-        instance, targets, late = self._instance, self._separation.targets, self._search.late
+        instance, targets, late = self._instance, self._separation.targets, self._late
         among = shares > 1e-7
         if self._search.best is not None:
             among |= self._search.best
@@ -155,7 +164,7 @@ class BranchAndCut:
             if self._done():
                 return
             choice = covering.choose(
-                best=self._best, nodes=nodes, seconds=search.deadline - monotonic(), stop=search.late
+                best=self._best, nodes=nodes, seconds=search.deadline - monotonic(), stop=self._late
             )
             self._prove(choice.bound)
             if self._done() or choice.x is None:
@@ -164,7 +173,7 @@ class BranchAndCut:
                     continue
                 return
             seen = self._look(choice.x)
-            if search.late():
+            if self._late():
                 return
             if not seen.open:
                 self._offer(self._shares(choice.x) > 0.5)

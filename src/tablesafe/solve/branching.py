@@ -94,6 +94,12 @@ def safe_bound(cost: Floats, entries: Entries, least: Floats, prices: Floats, lo
     return Bound(least * y, of_column, below, -(reduced + error))
 
 
+def contradictory(entries: Entries, least: Floats, prices: Floats, low: Floats, high: Floats) -> bool:
+    """Whether prices prove, in exact arithmetic, that no point within the bounds fulfils all rows."""
+    nothing = safe_bound(np.zeros(len(low)), entries, least, prices, low, high)
+    return nothing.over() > 0
+
+
 def step_of(cost: Floats) -> float:
     """The number that all (whole) costs are multiples of; 0 when they are not whole."""
     if not len(cost) or not (cost == np.rint(cost)).all() or float(cost.sum()) >= LARGEST:

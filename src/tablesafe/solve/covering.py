@@ -24,11 +24,14 @@ from tablesafe.solve.branching import (
     Entries,
     Least,
     connected,
+    contradictory,
     safe_bound,
     split,
     step_of,
 )
+from tablesafe.errors import SolverFailure
 from tablesafe.solve.hot import HotProgram
+from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import Columns
 from tablesafe.solve.solver import new_solver, set_options
 from tablesafe.solve.stopping import interrupts
@@ -123,10 +126,20 @@ class Covering:
         return self._rows, self._right
 
     def relax(self, seconds: float = np.inf) -> Floats:
-        """The fractional answer of least cost; `proved` is the bound that its prices prove."""
-        self._program.solve(seconds)
-        x, prices = self._program.answer()
+        """The fractional answer of least cost; `proved` is the bound that its prices prove, infinite when none is left."""
         _, least = self.rows()
+        status = self._program.run(seconds)
+        if status is SolveStatus.INFEASIBLE:
+            ray = self._program.ray()
+            for turned in () if ray is None else (ray, -ray):
+                if contradictory(self._entries, least, turned, self.low, self.high):
+                    self.proved = np.inf
+                    return self._point
+        if status is not SolveStatus.OPTIMAL:
+            if status is SolveStatus.FEASIBLE:  # the time was over: the last answer stands
+                return self._point
+            raise SolverFailure(f"The relaxation of the suppression problem was not solved ({status}).")
+        x, prices = self._program.answer()
         self._prices = prices * self._scale
         self.bound = safe_bound(self.cost, self._entries, least, self._prices, self.low, self.high)
         self.proved = self.bound.over()
@@ -139,11 +152,11 @@ class Covering:
 
     def up(self, bound: float) -> float:
         """A bound rounded up to what a sum of whole costs can be."""
-        return float(np.ceil(bound / self.step) * self.step) + 0.0 if self.step else max(bound, 0.0)
+        return float(np.ceil(bound / self.step) * self.step) + 0.0 if self.step and bound < np.inf else max(bound, 0.0)
 
     def fix(self, best: float) -> int:
         """Fix the variables that reduced costs decide in every answer better than `best`; says how many."""
-        if not np.isfinite(best):
+        if not np.isfinite(best) or not np.isfinite(self.proved):
             return 0
         room = best - self.slack(best) - self.proved
         zero = (self.bound.dearer > room) & (self.low < self.high)

@@ -101,6 +101,11 @@ class HotProgram:
         if status not in {SolveStatus.OPTIMAL, SolveStatus.FEASIBLE}:
             raise SolverFailure(f"A linear program of the suppression problem was not solved ({status}).")
 
+    def ray(self) -> Floats | None:
+        """Prices that prove, if they are right, that no point fulfils all rows; after a run that found none."""
+        answer = self._model.getDualRay()
+        return np.asarray(answer[2]) if answer[1] else None
+
     @property
     def objective(self) -> float:
         """The value of the last answer."""

@@ -18,7 +18,7 @@ from tablesafe.methods.suppress.explain import ask_less
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.levels import demanded, refuse_levels_beyond_bounds, sides_matter
+from tablesafe.methods.suppress.levels import demanded, exactly, refuse_levels_beyond_bounds
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.network import Flows
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
@@ -197,6 +197,8 @@ class Suppress:
                 report=self._report(scale),
                 finder=self._flows(instance, solver.work),
                 solver=solver,
+                exactly=exactly(eligible, self.margin, reached, instance),
+                group=group,
             )
             try:
                 pattern = self._repaired(problem, search, group)
@@ -208,8 +210,6 @@ class Suppress:
                 continue
             bound = scale * float(search.bound) / (1 + self.randomise)  # disturbed costs are at most so much too high
             bound = rounded_up(max(bound - added, 0.0), cost[instance.live & ~instance.forced])
-            if sides_matter(eligible, instance.live, instance.up, instance.down):
-                bound = 0.0
             return pattern, float(cost[pattern & ~instance.forced].sum()), bound
 
     def _report(self, scale: float) -> Callable[[float, float], None]:

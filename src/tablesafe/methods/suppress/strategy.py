@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Integers
 from tablesafe.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
-from tablesafe.methods.suppress.branch_and_cut.separation import Targets
 from tablesafe.methods.suppress.deviations import largest_move
 from tablesafe.methods.suppress.restricted import combine
 from tablesafe.methods.suppress.search import Search
@@ -70,30 +68,30 @@ def _by_programs(search: Search) -> None:
         search.prove(0.0)
 
 
-def find(
-    search: Search, *, prove: bool, insist: bool, targets: Targets | None = None, group: Integers | None = None
-) -> None:
+def find(search: Search, *, prove: bool, insist: bool) -> None:
     """A good pattern, better the more time there is; with `prove` also a bound on every pattern.
 
     Branch and cut comes first where a bound is wanted: it ends when the bound is reached. Where it takes long, it and
-    the search for better patterns take turns, each with what the other has found. `targets` say exactly what is asked
-    of each cell, where an instance asks for more; `group` which cells are withheld together.
+    the search for better patterns take turns, each with what the other has found; that search knows of no cells that
+    are withheld together.
     """
-    exact = BranchAndCut(search, targets, group) if prove else None
-    if exact is not None and not _proved(search, exact, insist=insist or group is not None):
-        _improved(search, exact, insist=insist or group is not None)
-    elif exact is None:
+    if not prove:
         first_pattern(search)
         if not search.closed():
             combine(search, seconds=search.left * 0.95)
             _improved(search, None, insist=False)
+        return
+    exact = BranchAndCut(search)
+    together = search.group is not None
+    if not _proved(search, exact, insist=insist or together) and not together:
+        _improved(search, exact, insist=insist)
 
 
 def _proved(search: Search, exact: BranchAndCut, *, insist: bool) -> bool:
     """A safe pattern at once, then branch and cut; whether all is done."""
     boxes = None if len(search.instance.level) == 0 else search.build_of_boxes()
     if boxes is not None:
-        search.keep(search.instance.forced | boxes.used, boxes.cost)
+        exact.offer(search.instance.forced | boxes.used)
     try:
         exact.advance(search.late if insist else search.until(search.left * PROVING))
     except SolverFailure:

@@ -49,7 +49,9 @@ class Variables:
         )
         of_cell = np.full(len(instance), -1, dtype=np.int64)
         of_cell[chosen] = number
-        cost = np.bincount(number, weights=instance.cost[chosen], minlength=len(kept)).astype(np.float64)
+        place = np.searchsorted(kept, names).clip(max=max(len(kept) - 1, 0))
+        paid = ~instance.forced & (kept[place] == names) if len(kept) else chosen
+        cost = np.bincount(place[paid], weights=instance.cost[paid], minlength=len(kept)).astype(np.float64)
         return cls(of_cell, cost, size == 1, np.flatnonzero(chosen)[first])
 
     def shares(self, forced: Mask, x: Floats) -> Floats:

@@ -13,6 +13,7 @@ from time import monotonic
 import numpy as np
 
 from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables, bridgeless, covers
 from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned
@@ -31,11 +32,11 @@ AFTERWARDS = 5
 class BranchAndCut:
     """One search for the least costly pattern; everything found is handed to the search at once."""
 
-    def __init__(self, search: Search, targets: Targets | None = None, group: Integers | None = None) -> None:
+    def __init__(self, search: Search) -> None:
         instance = search.instance
         self._search, self._instance = search, instance
-        targets = Targets(instance.cell, instance.sign, instance.level) if targets is None else targets
-        self._variables = Variables.of(instance, group)
+        targets = search.exactly or Targets(instance.cell, instance.sign, instance.level)
+        self._variables = Variables.of(instance, search.group)
         self._attacker = Attacker(instance, search.solver.work)
         self._stop: Callable[[], bool] = search.late
         self._separation = Separation(instance, targets, self._variables, self._attacker, self._late)
@@ -68,13 +69,17 @@ class BranchAndCut:
         seen = self._look(x)
         if self._late():
             return len(self._separation.targets)
-        for at, cut in zip(seen.open, seen.cuts, strict=False):
-            if len(seen.open) == len(seen.cuts) and float(cut.coefficients.sum()) < 1 - 1e-6:
-                raise CannotProtect(at)
         self._separation.only(np.array(seen.open, dtype=np.int64))
         self._add(seen.cuts)
         self._begun = True
         return len(seen.open)
+
+    def _cannot(self, at: int) -> None:
+        """Say that a target cannot be protected, in the instance's own numbers."""
+        instance, targets = self._instance, self._separation.targets
+        own = instance.cell == targets.cell[at]
+        side = own & (instance.sign == targets.sign[at])
+        raise CannotProtect(int(np.flatnonzero(side if side.any() else own)[0]))
 
     def _add(self, cuts: list[Cut]) -> int:
         before = len(self._covering.cuts)
@@ -87,7 +92,13 @@ class BranchAndCut:
         return added
 
     def _look(self, x: Floats) -> Seen:
-        return self._separation.look(self._shares(x), x, self._covering.high)
+        """Ask about all targets; raise for one that not even withholding everything would protect."""
+        seen = self._separation.look(self._shares(x), x, self._covering.high)
+        if self._search.best is None:
+            for at, cut in zip(seen.whose, seen.cuts, strict=True):
+                if float(cut.coefficients.sum()) < 1 - 1e-6:
+                    self._cannot(at)
+        return seen
 
     def _shares(self, x: Floats) -> Floats:
         return self._variables.shares(self._instance.forced, x)
@@ -95,6 +106,8 @@ class BranchAndCut:
     def _relaxed(self) -> Floats:
         """Solve the relaxation; note its bound and fix what it decides."""
         x = self._covering.relax(max(self._search.deadline - monotonic(), 0.05))
+        if self._search.best is None and not np.isfinite(self._covering.proved):
+            raise SolverFailure("The cuts of the suppression problem contradict each other.")
         self._prove(self._covering.proved)
         self._covering.fix(self._best)
         return x
@@ -149,12 +162,14 @@ class BranchAndCut:
             pattern = cleaned(
                 instance, self._variables, targets, self._attacker, self._covering, repair, late
             )
-        self._offer(pattern)
+        self.offer(pattern)
 
-    def _offer(self, pattern: Mask) -> None:
+    def offer(self, pattern: Mask) -> None:
+        """Hand over a safe pattern, with all cells that are withheld together."""
         chosen = self._variables.of_cell[pattern]
-        names = np.unique(chosen[chosen >= 0])
-        self._search.offer_exact(pattern, float(self._variables.cost[names].sum()))
+        x = np.zeros(len(self._variables.cost))
+        x[chosen[chosen >= 0]] = 1.0
+        self._search.offer_exact(self._shares(x) > 0.5, float(self._variables.cost @ x))
 
     def _finish(self) -> None:
         """Choose exactly among what is left; cut off and repair what the choice leaves open, and again."""
@@ -176,7 +191,7 @@ class BranchAndCut:
             if self._late():
                 return
             if not seen.open:
-                self._offer(self._shares(choice.x) > 0.5)
+                self.offer(self._shares(choice.x) > 0.5)
                 self._prove(choice.bound)
                 nodes *= 8
                 continue

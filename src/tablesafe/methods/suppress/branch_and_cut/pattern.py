@@ -16,7 +16,6 @@ from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attac
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables
 from tablesafe.methods.suppress.branch_and_cut.separation import UP_AND_DOWN, Targets
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.covering import Covering
 from tablesafe.solve.hot import HotProgram
 from tablesafe.solve.program import SolveStatus
@@ -70,7 +69,8 @@ class Repair:
         return np.where(self.pattern[cells], 0.0, (1 - self._shares[cells]) * cost / scale + A_LITTLE)
 
     def all(self, which: Integers, stop: Callable[[], bool]) -> bool:
-        """Protect some targets, one after another; False when the time is over before."""
+        """Protect some targets, one after another; False when the time is over before, or one
+        finds no way."""
         done = np.zeros(len(self._targets), dtype=np.bool_)
         widened = False
         for at in which.tolist():
@@ -78,13 +78,14 @@ class Repair:
                 continue
             if stop():
                 return False
-            if not self._protect(at, which, done):
-                if widened:
-                    raise CannotProtect(at)
+            if self._protect(at, which, done):
+                continue
+            if not widened:
                 self._load(self._instance.live)
                 widened = True
-                if not self._protect(at, which, done):
-                    raise CannotProtect(at)
+                if self._protect(at, which, done):
+                    continue
+            return False
         return True
 
     def _protect(self, at: int, which: Integers, done: Mask) -> bool:

@@ -47,6 +47,8 @@ class Seen:
     """What was seen of a pattern: violated cuts, and the targets that it leaves open."""
 
     cuts: list[Cut]
+    whose: list[int]
+    """The target of each cut."""
     open: list[int]
 
 
@@ -84,6 +86,7 @@ class Separation:
         begin = np.searchsorted(part[order], np.arange(len(attacker.starts)))
         awake = np.ones(len(targets), dtype=np.bool_)
         cuts: list[Cut] = []
+        whose: list[int] = []
         left: list[int] = []
         for at in order.tolist():
             if not awake[at] or self._still_holds(at, share):
@@ -109,7 +112,8 @@ class Separation:
             cuts.append(cut)
             if len(questions) == 1:
                 cuts += self._another(at, cut, x, high)
-        return Seen(cuts, left)
+            whose += [at] * (len(cuts) - len(whose))
+        return Seen(cuts, whose, left)
 
     def _ask(
         self, at: int, cell: int, level: float, own: Integers, awake: Mask

@@ -39,6 +39,8 @@ from tablesafe.solve.work import Work
 
 NODES = 12
 """Nodes of a block's own branching before the integer solver is asked for its answer."""
+SOLVER_NODES = 200
+"""Nodes of the integer solver: its answer will mostly be cut off, the next cuts help more than a finer one."""
 DENSE = 4_000_000
 """Entries of a part beyond which only the integer solver chooses, and the relaxation's bound stands."""
 WHOLE = 1e-6
@@ -271,6 +273,7 @@ class Covering:
             mip_abs_gap=0.999 * self.step / scale if self.step else 1e-6,
             mip_heuristic_effort=0.05,
             mip_detect_symmetry=False,
+            mip_max_nodes=SOLVER_NODES,
         )
         if seconds < np.inf:
             set_options(model, time_limit=max(seconds, 0.1))
@@ -282,7 +285,7 @@ class Covering:
             matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data, np.ones(n, dtype=np.int32),
         )  # fmt: skip
         run_interruptible(model)
-        self._work.further(matrix.nnz, model.getInfo().simplex_iteration_count)
+        self._work.integer(m, model.getInfo().simplex_iteration_count)
         if model.getInfo().primal_solution_status != 2:  # no point at all
             return None
         return columns[np.rint(np.asarray(model.getSolution().col_value)) == 1]

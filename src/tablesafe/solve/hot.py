@@ -86,12 +86,12 @@ class HotProgram:
         if seconds < float("inf"):
             model.setOptionValue("time_limit", model.getRunTime() + max(seconds, 0.01))
         model.run()
-        self._work.hot(model.getInfo().simplex_iteration_count)
+        self._work.hot(model.getNumRow(), model.getInfo().simplex_iteration_count)
         status = _STATUS.get(model.getModelStatus())
         if status is None:
             model.clearSolver()
             model.run()
-            self._work.hot(model.getInfo().simplex_iteration_count)
+            self._work.hot(model.getNumRow(), model.getInfo().simplex_iteration_count)
             status = _STATUS.get(model.getModelStatus(), SolveStatus.FAILED)
         return status
 

@@ -179,7 +179,7 @@ class BranchAndCut:
             if self._done():
                 return
             choice = covering.choose(
-                best=self._best, nodes=nodes, seconds=search.deadline - monotonic(), stop=self._late
+                best=self._best, nodes=nodes, seconds=(search.deadline - monotonic()) / 4, stop=self._late
             )
             self._prove(choice.bound)
             if self._done() or choice.x is None:

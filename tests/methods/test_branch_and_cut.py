@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import tablesafe as ts
 from oracle.patterns import best_pattern
-from oracle.suppression import open_cells, product
+from oracle.suppression import grid, open_cells, product
 from tablesafe.errors import InvalidProblem
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.methods.suppress.responses import groups_of
@@ -128,3 +129,31 @@ def check(seed: int, kind: str, wish: str) -> str:
 @pytest.mark.parametrize("seed", range(4))
 def test_no_pattern_is_better(seed: int, kind: str, wish: str) -> None:
     check(seed, kind, wish)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_pattern_that_is_the_same_in_all_responses_is_better(seed: int) -> None:
+    """Two response variables and their sum: what is withheld in one is withheld in all."""
+    random = np.random.default_rng(seed)
+    home, export = (random.integers(1, 60, (2, 3)) for _ in range(2))
+    tables = []
+    for name, values in {"home": home, "export": export, "all": home + export}.items():
+        table = grid(values.tolist())
+        tables.append(Table(**{**{f.name: getattr(table, f.name) for f in fields(table) if f.init}, "response": name}))
+    table = ts.link(tables, equations="all = home + export")
+    mask = ~table.is_total & (random.random(len(table)) < 0.1)
+    problem = Problem(table, sensitivity=Sensitivity.of(mask, np.ceil(table.value / 5)))
+    group = groups_of(table)
+    given = np.isin(group, group[mask])
+    hidden = problem.replace(suppressed=given)
+    size = np.bincount(group)
+    cost = (np.bincount(group, weights=problem.cost) / size)[group]
+    units = [np.flatnonzero(group == name).tolist() for name in np.unique(group[~given])]
+    best = best_pattern(hidden, cost, units)
+    assert best is not None
+    options: dict[str, Any] = {"insiders": False, "unions": False, "integers": False, "time_limit_s": 60}
+    release = ts.Suppress(algorithm="optimal", same_pattern=True, **options).protect(problem)
+    assert not open_cells(problem, release)
+    assert release.solution is not None
+    assert release.solution.objective == pytest.approx(best)
+    assert release.solution.bound == pytest.approx(best)

@@ -1,4 +1,4 @@
-"""The least cost of 0/1 variables under inequalities, proved: by splitting into parts, bounds from duals, and branching.
+"""The least cost of 0/1 variables under inequalities, proved: by parts, by bounds from duals, and by branching.
 
 What reduced costs and the inequalities themselves decide is fixed; the rest falls apart into parts that have no
 inequality in common, and the costs of parts add up where their branchings would multiply. Every bound is computed from
@@ -313,4 +313,3 @@ class Branching:
                 gain, chosen = score, variable
                 sides = (0.0, 1.0) if value[0] <= value[1] else (1.0, 0.0)
         return chosen, sides
-

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Floats, Integers
+from tablesafe.errors import SolverFailure
 from tablesafe.solve.branching import (
     Block,
     Bound,
@@ -29,7 +30,6 @@ from tablesafe.solve.branching import (
     split,
     step_of,
 )
-from tablesafe.errors import SolverFailure
 from tablesafe.solve.hot import HotProgram
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import Columns
@@ -128,7 +128,7 @@ class Covering:
         return self._rows, self._right
 
     def relax(self, seconds: float = np.inf) -> Floats:
-        """The fractional answer of least cost; `proved` is the bound that its prices prove, infinite when none is left."""
+        """The fractional answer of least cost; `proved` is the bound its prices prove, infinite when none is left."""
         _, least = self.rows()
         status = self._program.run(seconds)
         if status is SolveStatus.INFEASIBLE:
@@ -262,9 +262,7 @@ class Covering:
     def _cost_of(self, ones: Integers) -> float:
         return float(self.cost[ones].sum())
 
-    def _chosen(
-        self, matrix: sparse.csr_array, least: Floats, columns: Integers, seconds: float
-    ) -> Integers | None:
+    def _chosen(self, matrix: sparse.csr_array, least: Floats, columns: Integers, seconds: float) -> Integers | None:
         """The integer solver's answer to a part: its 1s."""
         cost = self.cost[columns]
         scale = float(cost.mean()) or 1.0
@@ -288,7 +286,7 @@ class Covering:
         self._work.integer(m, model.getInfo().simplex_iteration_count)
         if model.getInfo().primal_solution_status != 2:  # no point at all
             return None
-        return columns[np.rint(np.asarray(model.getSolution().col_value)) == 1]
+        return np.asarray(columns[np.rint(np.asarray(model.getSolution().col_value)) == 1])
 
 
 def run_interruptible(model: Any) -> None:

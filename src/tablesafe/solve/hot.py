@@ -31,9 +31,7 @@ class HotProgram:
 
     def __init__(self, work: Work, *, primal: bool) -> None:
         self._work = work
-        self._model: Any = new_solver(
-            presolve="off", solver="simplex", simplex_strategy=_PRIMAL if primal else _DUAL
-        )
+        self._model: Any = new_solver(presolve="off", solver="simplex", simplex_strategy=_PRIMAL if primal else _DUAL)
 
     def load(
         self,

@@ -44,9 +44,7 @@ class Variables:
         """One variable for every cell that may be withheld; for every group of them, where groups are given."""
         chosen = instance.live & ~instance.forced
         names = np.arange(len(instance)) if group is None else group
-        kept, first, number, size = np.unique(
-            names[chosen], return_index=True, return_inverse=True, return_counts=True
-        )
+        kept, first, number, size = np.unique(names[chosen], return_index=True, return_inverse=True, return_counts=True)
         of_cell = np.full(len(instance), -1, dtype=np.int64)
         of_cell[chosen] = number
         place = np.searchsorted(kept, names).clip(max=max(len(kept) - 1, 0))
@@ -84,9 +82,7 @@ def capacity(
     return Cut(kept[open_], np.clip(total[open_] / need * UPWARDS, TINY, 1.0))
 
 
-def bridgeless(
-    attacker: Attacker, variables: Variables, share: Floats, x: Floats, high: Floats
-) -> list[Cut]:
+def bridgeless(attacker: Attacker, variables: Variables, share: Floats, x: Floats, high: Floats) -> list[Cut]:
     """Cuts for cells that the rest of a pattern does not let move at all: some other cell is needed for each."""
     attacker.load(share, unit=True)
     cells = variables.cell[variables.alone & (x > NEAR)]

@@ -85,9 +85,7 @@ class BranchAndCut:
         before = len(self._covering.cuts)
         added = self._covering.add(cuts)
         self._capacities += [
-            cut
-            for cut in self._covering.cuts[before:]
-            if cut.least == 1.0 and (cut.coefficients < 1 - 1e-9).any()
+            cut for cut in self._covering.cuts[before:] if cut.least == 1.0 and (cut.coefficients < 1 - 1e-9).any()
         ]
         return added
 
@@ -159,9 +157,7 @@ class BranchAndCut:
             return
         pattern = repair.pattern
         if which is None:
-            pattern = cleaned(
-                instance, self._variables, targets, self._attacker, self._covering, repair, late
-            )
+            pattern = cleaned(instance, self._variables, targets, self._attacker, self._covering, repair, late)
         self.offer(pattern)
 
     def offer(self, pattern: Mask) -> None:

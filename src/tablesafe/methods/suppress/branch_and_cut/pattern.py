@@ -146,7 +146,7 @@ def cleaned(
     repair: Repair,
     stop: Callable[[], bool],
 ) -> Mask:
-    """The pattern without the cells that are not needed, the dearest first; a cut that needs a cell saves the question."""
+    """The pattern without the cells that are not needed, the dearest first, unless a cut needs them."""
     pattern = repair.pattern.copy()
     used = np.zeros(len(instance), dtype=np.bool_)
     for cells in repair.relies.values():

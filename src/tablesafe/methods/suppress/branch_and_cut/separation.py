@@ -115,9 +115,7 @@ class Separation:
             whose += [at] * (len(cuts) - len(whose))
         return Seen(cuts, whose, left)
 
-    def _ask(
-        self, at: int, cell: int, level: float, own: Integers, awake: Mask
-    ) -> tuple[list[Move], list[Prices]]:
+    def _ask(self, at: int, cell: int, level: float, own: Integers, awake: Mask) -> tuple[list[Move], list[Prices]]:
         """The furthest moves of a target, and their prices; targets of its part that they settle go to sleep."""
         sign = int(self.targets.sign[at])
         moves, questions = [], []

@@ -25,8 +25,9 @@ ROUNDING = 2.0**-52
 CLEARLY = 1e-7
 """By how much an inequality must be violated before it decides anything."""
 NEARLY = 1e-6
-CANDIDATES = 8
-"""Variables that are tried before one is branched on."""
+CANDIDATES, FEW_CANDIDATES = 8, 4
+SMALL = 100
+"""Variables that are tried before one is branched on, fewer in small blocks; and how many variables those have."""
 LARGEST = 2.0**50
 """Sums of whole costs up to this are exact."""
 
@@ -202,11 +203,12 @@ class Branching:
     nodes: int
     """How many nodes may still be opened."""
     stop: Callable[[], bool] = lambda: False
-    opened: int = field(default=0)
+    idle: list[HotProgram] = field(default_factory=list)
+    """Programs that are no longer needed: another block can have them."""
 
     def solved(self, block: Block) -> Node:
         """Solve the relaxation of a block."""
-        program = HotProgram(self.work, primal=False)
+        program = self.idle.pop() if self.idle else HotProgram(self.work, primal=False)
         n, scale = len(block.cost), float(block.cost.mean()) or 1.0
         column, row = np.nonzero(block.matrix.T)
         value = block.matrix[row, column]
@@ -264,9 +266,9 @@ class Branching:
         if self.nodes <= 0 or self.stop():
             return Least(node.value, None)
         self.nodes -= 1
-        self.opened += 1
         low, high = self._fixed(node, limit)
         if float((high - low).sum()) < 0.8 * len(low):
+            self.idle.append(node.program)
             return self.together(split(block, low, high), limit)
         return self._branched(node, limit, low, high)
 
@@ -279,6 +281,7 @@ class Branching:
     def _branched(self, node: Node, limit: float, low: Floats, high: Floats) -> Least:
         """One variable at 0 and at 1: that which raises both bounds most."""
         variable, order = self._choice(node, limit)
+        self.idle.append(node.program)
         bound, best = np.inf, None
         for value in order:
             down, up = low.copy(), high.copy()
@@ -301,7 +304,7 @@ class Branching:
             fractional = np.arange(len(x))
         order = np.lexsort((-node.block.cost[fractional], np.abs(x[fractional] - 0.5)))
         gain, chosen, sides = -1.0, int(fractional[order[0]]), (0.0, 1.0)
-        for variable in fractional[order[:CANDIDATES]].tolist():
+        for variable in fractional[order[: CANDIDATES if len(x) > SMALL else FEW_CANDIDATES]].tolist():
             value = []
             for side in (0.0, 1.0):
                 program.bound(variable, side, side)

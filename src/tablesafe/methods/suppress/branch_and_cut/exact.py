@@ -140,10 +140,15 @@ class BranchAndCut:
             if self._done():
                 return False
             self._covering.fix(self._best)
-            added += self._add(bridgeless(self._attacker, self._variables, self._shares(x), x, self._covering.high))
-            added += self._add(covers(self._capacities, x, self._covering.high))
+            added += self._strengthened(x)
             if not added or stalled >= STALLED:
                 return True
+
+    def _strengthened(self, x: Floats) -> int:
+        """Add violated cuts of the other kinds; says how many."""
+        high = self._covering.high
+        cuts = bridgeless(self._attacker, self._variables, self._shares(x), x, high)
+        return self._add(cuts + covers(self._capacities, x, high))
 
     def _pattern(self, shares: Floats, which: Integers | None = None) -> None:
         """Make a safe pattern of a fractional one, and hand it over if it is the best."""
@@ -199,5 +204,6 @@ class BranchAndCut:
             for _ in range(AFTERWARDS):
                 if self._done():
                     return
-                if not self._add(self._look(self._relaxed()).cuts):
+                x = self._relaxed()
+                if not self._add(self._look(x).cuts) and not self._strengthened(x):
                     break

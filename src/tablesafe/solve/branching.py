@@ -28,6 +28,10 @@ NEARLY = 1e-6
 CANDIDATES, FEW_CANDIDATES = 8, 4
 SMALL = 100
 """Variables that are tried before one is branched on, fewer in small blocks; and how many variables those have."""
+ALIKE = 5e-10
+"""Share of the cost by which an answer must be better to count, where costs are not whole."""
+SPAN = 1e-9
+"""The smallest cost that can be told from nothing beside the largest."""
 LARGEST = 2.0**50
 """Sums of whole costs up to this are exact."""
 
@@ -99,6 +103,12 @@ def contradictory(entries: Entries, least: Floats, prices: Floats, low: Floats, 
     """Whether prices prove, in exact arithmetic, that no point within the bounds fulfils all rows."""
     nothing = safe_bound(np.zeros(len(low)), entries, least, prices, low, high)
     return nothing.over() > 0
+
+
+def scale_of(cost: Floats) -> float:
+    """What costs are divided by for a solver: its tolerances are absolute, and the smallest costs must count."""
+    positive = cost[cost > 0]
+    return max(float(positive.min()), float(positive.max()) * SPAN) if len(positive) else 1.0
 
 
 def step_of(cost: Floats) -> float:
@@ -209,7 +219,7 @@ class Branching:
     def solved(self, block: Block) -> Node:
         """Solve the relaxation of a block."""
         program = self.idle.pop() if self.idle else HotProgram(self.work, primal=False)
-        n, scale = len(block.cost), float(block.cost.mean()) or 1.0
+        n, scale = len(block.cost), scale_of(block.cost)
         column, row = np.nonzero(block.matrix.T)
         value = block.matrix[row, column]
         start = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))])
@@ -258,13 +268,15 @@ class Branching:
         block = node.block
         if node.value > limit - self.slack:
             return Least(min(node.value, limit), None)
+        known = None
         if node.whole():
             chosen = np.rint(node.x) == 1
-            if float(block.cost[chosen].sum()) <= limit - self.slack:
-                return Least(node.value, block.names[chosen])
-            return Least(node.value, None)
+            cost = float(block.cost[chosen].sum())
+            known = block.names[chosen] if cost <= limit - self.slack else None
+            if known is not None and cost <= node.value * (1 + ALIKE):
+                return Least(node.value, known)
         if self.nodes <= 0 or self.stop():
-            return Least(node.value, None)
+            return Least(node.value, known)
         self.nodes -= 1
         low, high = self._fixed(node, limit)
         if float((high - low).sum()) < 0.8 * len(low):

@@ -19,6 +19,7 @@ from scipy import sparse
 from tablesafe.equations import Floats, Integers
 from tablesafe.errors import SolverFailure
 from tablesafe.solve.branching import (
+    ALIKE,
     Block,
     Bound,
     Branching,
@@ -27,6 +28,7 @@ from tablesafe.solve.branching import (
     connected,
     contradictory,
     safe_bound,
+    scale_of,
     split,
     step_of,
 )
@@ -41,11 +43,10 @@ NODES = 12
 """Nodes of a block's own branching before the integer solver is asked for its answer."""
 SOLVER_NODES = 200
 """Nodes of the integer solver: its answer will mostly be cut off, the next cuts help more than a finer one."""
-DENSE = 4_000_000
-"""Entries of a part beyond which only the integer solver chooses, and the relaxation's bound stands."""
+QUICKLY, DENSE = 400_000, 4_000_000
+"""Entries of a part beyond which only the integer solver chooses, and the relaxation's bound stands: at first,
+and in the end."""
 WHOLE = 1e-6
-ALIKE = 5e-10
-"""Share of the cost by which an answer must be better to count, where costs are not whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Covering:
         self._work = Work() if work is None else work
         self.cost = cost
         self.step = step_of(cost)
-        self._scale = float(cost[cost > 0].mean()) if (cost > 0).any() else 1.0
+        self._scale = scale_of(cost)
         n = len(cost)
         self.low, self.high = np.zeros(n), np.ones(n)
         self.cuts: list[Cut] = []
@@ -87,7 +88,7 @@ class Covering:
         self._program.load(cost / self._scale, self.low, self.high, empty, least=np.zeros(0))
         self.bound = Bound(np.zeros(0), np.zeros(n), np.zeros(n), np.zeros(n))
         self.proved = 0.0
-        self._point = np.zeros(n)
+        self.point = np.zeros(n)
         self._known: dict[tuple[bytes, bytes], tuple[float, Least]] = {}
 
     def add(self, cuts: list[Cut]) -> int:
@@ -136,17 +137,17 @@ class Covering:
             for turned in () if ray is None else (ray, -ray):
                 if contradictory(self._entries, least, turned, self.low, self.high):
                     self.proved = np.inf
-                    return self._point
+                    return self.point
         if status is not SolveStatus.OPTIMAL:
             if status is SolveStatus.FEASIBLE:  # the time was over: the last answer stands
-                return self._point
+                return self.point
             raise SolverFailure(f"The relaxation of the suppression problem was not solved ({status}).")
         x, prices = self._program.answer()
         self._prices = prices * self._scale
         self.bound = safe_bound(self.cost, self._entries, least, self._prices, self.low, self.high)
         self.proved = self.bound.over()
-        self._point = np.clip(x, 0.0, 1.0)
-        return self._point
+        self.point = np.clip(x, 0.0, 1.0)
+        return self.point
 
     def slack(self, best: float) -> float:
         """By how much an answer must cost less than the best one known, to be better."""
@@ -211,7 +212,7 @@ class Covering:
             if total > best - slack:
                 return Choice(None, min(total, best))
             rows, columns = parts[at]
-            point = self._point[columns]
+            point = self.point[columns]
             if np.abs(point - np.rint(point)).max() < WHOLE:
                 x[columns] = np.rint(point)
                 continue
@@ -243,7 +244,7 @@ class Covering:
         matrix, least = self.rows()
         some = sparse.csr_array(matrix[rows])
         left = least[rows] - some @ np.where(self.low == 1, 1.0, 0.0)
-        if len(rows) * len(columns) > DENSE:
+        if len(rows) * len(columns) > (DENSE if nodes > NODES else QUICKLY):
             return Least(value, self._chosen(some[:, columns], left, columns, seconds))
         block = Block(some[:, columns].toarray(), left, self.cost[columns], columns, rows)
         branching.nodes = nodes

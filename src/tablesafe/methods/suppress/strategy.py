@@ -21,6 +21,10 @@ SAMPLED = 16
 """Targets that show how long a round of all of them takes."""
 PROVING = 0.6
 """Share of the time left that goes to the bound before the pattern alone is improved, and after that."""
+CLOSE = 0.9
+A_MOMENT = 0.3
+"""Share of the cost below which a bound is far from it: then a better pattern comes first, for as long as the bound took
+or for some seconds, since a poor one is what makes proofs slow."""
 QUICK = 1_500
 """Tries in vain after which improvement by flows gives up: they take a fifth of the time of linear programs."""
 
@@ -92,8 +96,13 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool) -> bool:
     boxes = None if len(search.instance.level) == 0 else search.build_of_boxes()
     if boxes is not None:
         exact.offer(search.instance.forced | boxes.used)
+    begin, stop = search.solver.work.spent, search.late if insist else search.until(search.left * PROVING)
     try:
-        exact.advance(search.late if insist else search.until(search.left * PROVING))
+        exact.cut(stop)
+        if search.best is not None and search.group is None and search.bound < CLOSE * search.best_cost:
+            spent = max(search.solver.work.spent - begin, A_MOMENT)
+            search.polish(search.build(exact.shares), patience=_patience(search), seconds=spent)
+        exact.advance(stop)
     except SolverFailure:
         if search.best is None:
             first_pattern(search)
@@ -105,8 +114,7 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool) -> bool:
 
 def _improved(search: Search, exact: BranchAndCut | None, *, insist: bool) -> None:
     """Improve the pattern, and its bound, in turns, until nothing helps or the time is over."""
-    targets = len(search.instance.level)
-    patience = 160 + 2 * targets if not search.by_flows else max(160 + 2 * targets, min(QUICK, 160 + 16 * targets))
+    patience = _patience(search)
     while not (search.late() or search.closed()):
         before = search.best_cost, search.bound
         search.polish(search.build(search.best), patience=patience, seconds=search.left / 2)
@@ -115,3 +123,9 @@ def _improved(search: Search, exact: BranchAndCut | None, *, insist: bool) -> No
             exact.advance(search.late if insist else search.until(search.left * PROVING))
         if exact is None and search.best_cost >= before[0] * (1 - 1e-9):
             return
+
+
+def _patience(search: Search) -> int:
+    """Tries in vain after which improvement gives up."""
+    targets = len(search.instance.level)
+    return 160 + 2 * targets if not search.by_flows else max(160 + 2 * targets, min(QUICK, 160 + 16 * targets))

@@ -51,17 +51,25 @@ class BranchAndCut:
     def _best(self) -> float:
         return self._search.best_cost
 
-    def advance(self, stop: Callable[[], bool]) -> None:
-        """Go on from where it stands until the bound meets the best pattern, or a clock rings."""
+    def cut(self, stop: Callable[[], bool]) -> None:
+        """Cut the relaxation until nothing more is found, and make a first pattern of it."""
         self._stop = stop
         if not self._begun and self._without_self_protected() == 0:
             self._search.offer_exact(self._instance.forced, 0.0)
             self._search.prove(0.0)
-        if self._done():
-            return
-        if self._rooted or self._root():
-            self._rooted = True
+        if not self._done() and not self._rooted:
+            self._rooted = self._root()
+
+    def advance(self, stop: Callable[[], bool]) -> None:
+        """Go on from where it stands until the bound meets the best pattern, or a clock rings."""
+        self.cut(stop)
+        if self._rooted and not self._done():
             self._finish()
+
+    @property
+    def shares(self) -> Floats:
+        """How much of each cell the relaxation wants withheld."""
+        return self._shares(self._covering.point)
 
     def _without_self_protected(self) -> int:
         """Drop the targets that need nothing further; the cuts of the others are the first. Says how many are left."""

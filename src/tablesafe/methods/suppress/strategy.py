@@ -23,8 +23,8 @@ PROVING = 0.6
 """Share of the time left that goes to the bound before the pattern alone is improved, and after that."""
 CLOSE = 0.9
 A_MOMENT = 0.3
-"""Share of the cost below which a bound is far from it: then a better pattern comes first, for as long as the bound took
-or for some seconds, since a poor one is what makes proofs slow."""
+"""Share of the cost below which a bound is far from it: then a better pattern comes first, for as long as the bound
+took or for some seconds, since a poor one is what makes proofs slow."""
 QUICK = 1_500
 """Tries in vain after which improvement by flows gives up: they take a fifth of the time of linear programs."""
 

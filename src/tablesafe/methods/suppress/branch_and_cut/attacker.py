@@ -102,9 +102,13 @@ class Attacker:
         self._program.load(np.zeros(n), -self.below, self.above, columns, maximise=True)
         self._asked, self._now = 0, (part, far)
 
-    def ask(self, cell: int, sign: int, level: float) -> Move:
-        """Move a cell as far up (`sign` 1) or down (−1) as it can go; rooms far beyond its level may be left out."""
-        self.bring(int(self.part[cell]), 1.0 if self._unit else far_of(level))
+    def ask(self, cell: int, sign: int, level: float, *, tight: bool = False) -> Move:
+        """Move a cell as far up (`sign` 1) or down (−1) as it can go; rooms far beyond its level may be left out.
+
+        With `tight` rooms are cut off near the level: a small share of an endless room must not look like much.
+        """
+        far = float(2.0 ** np.ceil(np.log2(level))) if tight else far_of(level)
+        self.bring(int(self.part[cell]), 1.0 if self._unit else far)
         at = int(self.place[cell])
         if at != self._asked:
             self._program.set_cost(self._asked, 0.0)

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attacker, Move, Prices
 from tablesafe.methods.suppress.branch_and_cut.cuts import VIOLATION, Variables, capacity
-from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
 from tablesafe.solve.covering import Cut
 
 UP_AND_DOWN = (1, -1)
+LEAST = 1e-6
+"""Share of a cell that a deviation needs at least, however much room it has: none is not enough."""
 UNLIMITED = 1e9
 """How many times its level a target is asked about, so that no room is cut off."""
 SHORT = 1e-9
@@ -66,6 +68,7 @@ class Separation:
         self._attacker, self._stop = attacker, stop
         self._enough = targets.reached()
         self._known: dict[int, tuple[Integers, Floats]] = {}
+        self._endless = bool((np.maximum(instance.up, instance.down) >= UNBOUNDED).any())
 
     def only(self, which: Integers) -> None:
         """Forget all other targets."""
@@ -81,6 +84,7 @@ class Separation:
         """
         attacker, targets = self._attacker, self.targets
         attacker.load(share)
+        whole = bool((np.rint(x) == x).all())
         part = attacker.part[targets.cell]
         order = np.argsort(part, kind="stable")
         begin = np.searchsorted(part[order], np.arange(len(attacker.starts)))
@@ -96,11 +100,13 @@ class Separation:
                 break
             level, cell = float(targets.level[at]), int(targets.cell[at])
             own = order[begin[part[at]] : begin[part[at] + 1]]
-            moves, questions = self._ask(at, cell, level, own, awake)
+            moves, questions = self._ask(at, cell, level, own, awake, tight=self._endless and not whole)
             if sum(move.reach for move in moves) >= self._enough[at]:
                 self._remember(at, moves)
                 continue
             cut = self._cut(at, questions, high)
+            if not whole and not _violated(cut, x):
+                continue
             if not _violated(cut, x):  # perhaps only because rooms were cut off
                 moves, questions = self._ask(at, cell, level * UNLIMITED, own, awake)
                 if sum(move.reach for move in moves) >= self._enough[at]:
@@ -115,12 +121,14 @@ class Separation:
             whose += [at] * (len(cuts) - len(whose))
         return Seen(cuts, whose, left)
 
-    def _ask(self, at: int, cell: int, level: float, own: Integers, awake: Mask) -> tuple[list[Move], list[Prices]]:
+    def _ask(
+        self, at: int, cell: int, level: float, own: Integers, awake: Mask, *, tight: bool = False
+    ) -> tuple[list[Move], list[Prices]]:
         """The furthest moves of a target, and their prices; targets of its part that they settle go to sleep."""
         sign = int(self.targets.sign[at])
         moves, questions = [], []
         for side in UP_AND_DOWN if sign == 0 else (sign,):
-            move = self._attacker.ask(cell, side, level)
+            move = self._attacker.ask(cell, side, level, tight=tight)
             moves.append(move)
             if sign == 0 or move.reach < self._enough[at]:
                 questions.append(self._attacker.prices())
@@ -158,7 +166,7 @@ class Separation:
         for move in moves:
             used = np.abs(move.amount) > NEGLIGIBLE
             some, amount = move.cells[used], move.amount[used]
-            need = np.abs(amount) / np.where(amount > 0, instance.up[some], instance.down[some])
-            taken.append(np.minimum(need * min(self.targets.level[at] / total, 1.0), 1.0))
+            room = np.minimum(np.where(amount > 0, instance.up[some], instance.down[some]), self.targets.level[at])
+            taken.append(np.clip(np.abs(amount) / room * min(self.targets.level[at] / total, 1.0), LEAST, 1.0))
             cells.append(some)
         self._known[at] = (np.concatenate(cells), np.concatenate(taken))

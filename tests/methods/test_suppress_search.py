@@ -13,7 +13,7 @@ from tablesafe.hierarchy import Hierarchy
 from tablesafe.methods.suppress import restricted
 from tablesafe.methods.suppress import search as searching
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.search import Search, Unfinished
+from tablesafe.methods.suppress.search import Search, Stop, Unfinished
 from tablesafe.methods.suppress.strategy import first_pattern
 from tablesafe.problem import Problem
 from tablesafe.rules.sensitivity import Sensitivity
@@ -45,14 +45,18 @@ def test_what_a_part_found_counts_though_its_time_ended(monkeypatch: pytest.Monk
     first_pattern(search)
     before = search.best_cost
 
-    def ends_early(part: Search, *, patience: int, rounds: float) -> None:
-        assert part.best is not None
-        better: Mask = part.instance.forced.copy()
-        part.keep(better, before / 2)
-        raise Unfinished(better)
+    class EndsEarly:
+        def __init__(self, part: Search) -> None:
+            self._part = part
 
-    monkeypatch.setattr(restricted, "optimise", ends_early)
-    assert restricted.combine(search, seconds=1.0, patience=10)
+        def advance(self, stop: Stop) -> None:
+            better: Mask = self._part.instance.forced.copy()
+            self._part.keep(better, before / 2)
+            self._part.prove(before / 4)
+
+    monkeypatch.setattr(restricted, "BranchAndCut", EndsEarly)
+    assert restricted.combine(search, seconds=1.0)
+    assert search.bound == 0.0  # a bound among some cells says nothing about the others
     assert search.best_cost == before / 2
 
 

@@ -15,56 +15,85 @@ from hypothesis import strategies as st
 from tablesafe.solve.covering import Covering, Cut
 
 
-@settings(max_examples=30)
-@given(st.integers(0, 2**32 - 1))
-def test_the_least_cost_is_found(seed: int) -> None:
+def some_cuts(random: np.random.Generator, n: int, many: int) -> list[Cut]:
+    """Cuts of all kinds: with fractions, with larger right-hand sides, and one variable that needs others."""
+    cuts = []
+    for _ in range(many):
+        variables = np.sort(random.choice(n, 4, replace=False))
+        kind = random.integers(3)
+        if kind == 0:
+            cuts.append(Cut(variables, random.choice([0.3, 0.5, 1.0], 4)))
+        elif kind == 1:
+            cuts.append(Cut(variables, np.ones(4), 2.0))
+        else:
+            cuts.append(Cut(variables, np.array([1.0, 1.0, 1.0, -1.0]), 0.0))
+    return cuts
+
+
+def answers(cuts: list[Cut], n: int) -> list[np.ndarray]:
+    """All 0/1 points that fulfil the cuts."""
+    points = map(np.array, product((0, 1), repeat=n))
+    return [x for x in points if all(c.coefficients @ x[c.variables] >= c.least - 1e-9 for c in cuts)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0, 1, 100]))
+def test_the_least_cost_is_found_and_no_bound_lies_above_it(seed: int, whole: bool, nodes: int) -> None:
     random = np.random.default_rng(seed)
-    cost = random.integers(1, 9, 7).astype(float)
-    cuts = [Cut(np.sort(random.choice(7, 3, replace=False)), np.ones(3)) for _ in range(5)]
+    cost = random.integers(1, 9, 9).astype(float) + (0.0 if whole else random.random(9))
+    cuts = some_cuts(random, 9, 7)
+    best = min(float(cost @ x) for x in answers(cuts, 9))
     covering = Covering(cost)
     covering.add(cuts)
-    choice = covering.choose(time_limit_s=5.0, start=None)
-    best = min(cost @ x for x in map(np.array, product((0, 1), repeat=7)) if all(x[c.variables].sum() for c in cuts))
-    assert choice is not None
-    assert choice.objective == pytest.approx(best)
-    assert choice.bound <= best + 1e-6
+    covering.relax()
+    assert covering.proved <= best + 1e-12
+    choice = covering.choose(nodes=nodes)
+    assert choice.x is not None
+    assert all(c.coefficients @ choice.x[c.variables] >= c.least - 1e-9 for c in cuts)
+    assert cost @ choice.x == pytest.approx(best)
+    assert choice.bound <= best * (1 + 1e-12)
+    if nodes == 100:
+        assert choice.bound == pytest.approx(best)
 
 
-@settings(max_examples=30)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_what_is_fixed_is_the_same_in_every_better_answer(seed: int, whole: bool) -> None:
     """Reduced costs leave out nothing that an answer below the best known cost may need."""
     random = np.random.default_rng(seed)
     cost = random.integers(1, 9, 8).astype(float) + (0.0 if whole else 0.25)
+    cuts = some_cuts(random, 8, 6)
     covering = Covering(cost)
-    cuts = [Cut(np.sort(random.choice(8, 3, replace=False)), random.choice([0.5, 1.0], 3)) for _ in range(7)]
     covering.add(cuts)
+    known = answers(cuts, 8)
+    best = float(cost @ known[random.integers(len(known))])
+    better = [x for x in known if cost @ x < best - 1e-6]
+    for _ in range(2):
+        covering.relax()
+        covering.fix(best)
+    assert all((x <= covering.high).all() and (x >= covering.low).all() for x in better)
+    choice = covering.choose(best=best)
+    assert (choice.x is None) == (not better)
+    assert choice.bound == pytest.approx(min([float(cost @ x) for x in better], default=best))
+
+
+def test_a_contradiction_is_proved_not_believed() -> None:
+    covering = Covering(np.ones(2))
+    covering.add([Cut(np.array([0, 1]), np.ones(2), 1.0)])
+    covering.high[:] = 0.0
+    covering._program.bounds(np.array([0, 1]), covering.low, covering.high)
     covering.relax()
-    answers = [
-        x
-        for x in map(np.array, product((0, 1), repeat=8))
-        if all(c.coefficients @ x[c.variables] >= 1 - 1e-9 for c in cuts)
-    ]
-    start = answers[random.integers(len(answers))]
-    best = float(cost @ start)
-    better = [x for x in answers if cost @ x < best - 1e-9]
-    assert all((x <= covering.useful(best)).all() and (x >= covering.needed(best)).all() for x in better)
-    choice = covering.choose(time_limit_s=5.0, start=start.astype(float), best=best)
-    assert choice is not None
-    assert choice.objective == pytest.approx(min([cost @ x for x in better], default=best))
-    fewer = np.flatnonzero(covering.useful(best) | (start == 1))
-    again = covering.among(fewer).choose(time_limit_s=5.0, start=start[fewer].astype(float))
-    assert again is not None
-    assert again.objective == pytest.approx(choice.objective)
+    assert covering.proved == np.inf
 
 
 def test_an_interrupt_stops_the_solver_and_the_signals_are_as_before() -> None:
     random = np.random.default_rng(1)
     covering = Covering(random.integers(10, 100, 400).astype(float))
     covering.add([Cut(np.sort(random.choice(400, 12, replace=False)), np.ones(12)) for _ in range(600)])
+    covering.relax()
     before = signal.getsignal(signal.SIGINT)
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        covering.choose(time_limit_s=120.0, start=None)
+        covering.choose(nodes=0, seconds=120.0)
     assert signal.getsignal(signal.SIGINT) is before

@@ -1,63 +1,95 @@
-"""Choose 0/1 variables at least cost under inequalities that arrive one after another: `coefficients · x ≥ 1`."""
+"""Choose 0/1 variables at least cost under inequalities that arrive one after another.
+
+One hot relaxation gives bounds, reduced costs fix what no better answer needs, and what is left falls apart into blocks
+that are solved on their own: by branching with bounds that hold in exact arithmetic, and where that takes long, the
+answer (not the bound) by the integer solver.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from tablesafe.equations import Floats, Mask
+from tablesafe.equations import Floats, Integers
 from tablesafe.errors import SolverFailure
+from tablesafe.solve.branching import (
+    ALIKE,
+    Block,
+    Bound,
+    Branching,
+    Entries,
+    Least,
+    connected,
+    contradictory,
+    safe_bound,
+    scale_of,
+    split,
+    step_of,
+)
+from tablesafe.solve.hot import HotProgram
+from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.small import Columns
 from tablesafe.solve.solver import new_solver, set_options
 from tablesafe.solve.stopping import interrupts
 from tablesafe.solve.work import Work
 
-NODES = 5_000
-"""Branching stops here: the next cuts help more than a finer answer, and a count is the same everywhere."""
-LARGEST = 2.0**50
-"""Sums of whole costs up to this are exact."""
+NODES = 12
+"""Nodes of a block's own branching before the integer solver is asked for its answer."""
+SOLVER_NODES = 200
+"""Nodes of the integer solver: its answer will mostly be cut off, the next cuts help more than a finer one."""
+QUICKLY, DENSE = 400_000, 4_000_000
+"""Entries of a part beyond which only the integer solver chooses, and the relaxation's bound stands: at first,
+and in the end."""
+WHOLE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`coefficients · x[variables] ≥ 1`."""
+    """`coefficients · x[variables] ≥ least`."""
 
     variables: NDArray[np.int64]
     coefficients: Floats
+    least: float = 1.0
 
     def key(self) -> int:
         """Equal for equal cuts."""
-        return hash((self.variables.tobytes(), self.coefficients.round(9).tobytes()))
+        return hash((self.variables.tobytes(), self.coefficients.round(9).tobytes(), self.least))
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A 0/1 answer, and a proven lower bound on every answer."""
+    """A 0/1 answer to all cuts, if there is a better one than was known, and a proven lower bound on every answer."""
 
-    x: Floats
-    objective: float
+    x: Floats | None
     bound: float
-    proved: bool
 
 
 class Covering:
-    """The cuts found so far; their relaxation is re-solved from where it stood, the integer program from scratch."""
+    """The cuts found so far, their relaxation, and what is fixed in every answer better than the best one known."""
 
     def __init__(self, cost: Floats, work: Work | None = None) -> None:
         self._work = Work() if work is None else work
-        self._entries = 0
-        self._scale = float(cost[cost > 0].mean()) if (cost > 0).any() else 1.0
-        self._given = cost
-        self._cost = cost / self._scale
+        self.cost = cost
+        self.step = step_of(cost)
+        self._scale = scale_of(cost)
+        n = len(cost)
+        self.low, self.high = np.zeros(n), np.ones(n)
         self.cuts: list[Cut] = []
         self._seen: set[int] = set()
-        self._relaxation = self._model()
-        self._bound = 0.0
-        self._reduced = np.zeros(len(cost))
-        self._step = 1.0 if bool((cost == np.rint(cost)).all()) and float(cost.sum()) < LARGEST else 0.0
+        self._rows: sparse.csr_array | None = None
+        self._program = HotProgram(self._work, primal=False)
+        empty = Columns(np.zeros(n + 1, np.int32), np.zeros(0, np.int32), np.zeros(0), 0)
+        self._program.load(cost / self._scale, self.low, self.high, empty, least=np.zeros(0))
+        self.bound = Bound(np.zeros(0), np.zeros(n), np.zeros(n), np.zeros(n))
+        self.proved = 0.0
+        self.point = np.zeros(n)
+        self._known: dict[tuple[bytes, bytes], tuple[float, Least]] = {}
 
     def add(self, cuts: list[Cut]) -> int:
         """Add what is new; says how many that were."""
@@ -69,105 +101,193 @@ class Covering:
                 new.append(cut)
         if new:
             self.cuts += new
-            self._entries += sum(len(cut.variables) for cut in new)
-            _append(self._relaxation, new)
+            self._rows = None
+            length = np.array([len(cut.variables) for cut in new])
+            self._program.add_rows(
+                np.cumsum(length) - length,
+                np.concatenate([cut.variables for cut in new]),
+                np.concatenate([cut.coefficients for cut in new]),
+                np.array([cut.least for cut in new]),
+            )
         return len(new)
 
-    def relax(self) -> tuple[float, Floats]:
-        """The least cost of a fractional answer, and the answer."""
-        self._relaxation.run()
-        self._work.further(self._entries, self._relaxation.getInfo().simplex_iteration_count)
-        if self._relaxation.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            raise SolverFailure("The relaxation of the suppression problem was not solved.")
-        solution = self._relaxation.getSolution()
-        self._bound = float(self._relaxation.getInfo().objective_function_value) * self._scale
-        self._reduced = np.asarray(solution.col_dual) * self._scale
-        return self._bound, np.clip(np.asarray(solution.col_value), 0.0, 1.0)
+    def rows(self) -> tuple[sparse.csr_array, Floats]:
+        """All cuts as a matrix, and their right-hand sides."""
+        if self._rows is None:
+            length = np.array([len(cut.variables) for cut in self.cuts], dtype=np.int64)
+            self._rows = sparse.csr_array(
+                (
+                    np.concatenate([np.zeros(0), *(cut.coefficients for cut in self.cuts)]),
+                    np.concatenate([np.zeros(0, np.int64), *(cut.variables for cut in self.cuts)]),
+                    np.concatenate([[0], np.cumsum(length)]),
+                ),
+                shape=(len(self.cuts), len(self.cost)),
+            )
+            self._right = np.array([cut.least for cut in self.cuts])
+            row = np.repeat(np.arange(len(length)), length)
+            self._entries = Entries(row, self._rows.indices.astype(np.int64), self._rows.data)
+        return self._rows, self._right
 
-    def useful(self, best: float) -> Mask:
-        """The variables that may be 1 in an answer that costs less than `best`, by their reduced costs."""
-        return self._reduced <= self._room(best)
+    def relax(self, seconds: float = np.inf) -> Floats:
+        """The fractional answer of least cost; `proved` is the bound its prices prove, infinite when none is left."""
+        _, least = self.rows()
+        status = self._program.run(seconds)
+        if status is SolveStatus.INFEASIBLE:
+            ray = self._program.ray()
+            for turned in () if ray is None else (ray, -ray):
+                if contradictory(self._entries, least, turned, self.low, self.high):
+                    self.proved = np.inf
+                    return self.point
+        if status is not SolveStatus.OPTIMAL:
+            if status is SolveStatus.FEASIBLE:  # the time was over: the last answer stands
+                return self.point
+            raise SolverFailure(f"The relaxation of the suppression problem was not solved ({status}).")
+        x, prices = self._program.answer()
+        self._prices = prices * self._scale
+        self.bound = safe_bound(self.cost, self._entries, least, self._prices, self.low, self.high)
+        self.proved = self.bound.over()
+        self.point = np.clip(x, 0.0, 1.0)
+        return self.point
 
-    def needed(self, best: float) -> Mask:
-        """The variables that are 1 in every answer that costs less than `best`, by their reduced costs."""
-        return self._reduced < -self._room(best)
+    def slack(self, best: float) -> float:
+        """By how much an answer must cost less than the best one known, to be better."""
+        return self.step or ALIKE * best
 
-    def _room(self, best: float) -> float:
-        """How much an answer may cost beyond the relaxation to cost less than `best`, and a little for rounding."""
-        return max(best - self._bound - self._step, 0.0) + 1e-6 * max(abs(best), self._scale)
+    def up(self, bound: float) -> float:
+        """A bound rounded up to what a sum of whole costs can be."""
+        return float(np.ceil(bound / self.step) * self.step) + 0.0 if self.step and bound < np.inf else max(bound, 0.0)
 
-    def among(self, variables: NDArray[np.int64]) -> Covering:
-        """The same for some (ascending) variables, all others being 0."""
-        number = np.full(len(self._cost), -1, dtype=np.int64)
-        number[variables] = np.arange(len(variables))
-        fewer = Covering(self._given[variables], self._work)
-        for cut in self.cuts:
-            left = number[cut.variables] >= 0
-            fewer.add([Cut(number[cut.variables[left]], cut.coefficients[left])])
-        return fewer
+    def fix(self, best: float) -> int:
+        """Fix the variables that reduced costs decide in every answer better than `best`; says how many."""
+        if not np.isfinite(best) or not np.isfinite(self.proved):
+            return 0
+        room = best - self.slack(best) - self.proved
+        zero = (self.bound.dearer > room) & (self.low < self.high)
+        one = (self.bound.cheaper > room) & (self.low < self.high)
+        fixed = np.flatnonzero(zero | one)
+        if len(fixed):
+            self.high[zero] = 0.0
+            self.low[one] = 1.0
+            both = np.flatnonzero(self.low > self.high)  # no better answer at all: the bound will say so
+            self.low[both] = 0.0
+            self.high[both] = 1.0
+            self._program.bounds(fixed, self.low[fixed], self.high[fixed])
+        return len(fixed)
 
     def choose(
-        self, *, time_limit_s: float, start: Floats | None, gap: float = 1e-6, best: float = np.inf
-    ) -> Choice | None:
-        """The least cost of a 0/1 answer, within a time limit; `start` is an answer known already.
+        self,
+        *,
+        best: float = np.inf,
+        nodes: int = NODES,
+        seconds: float = np.inf,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Choice:
+        """An answer that costs less than `best`, of the least cost that is found, and a bound on all such answers.
 
-        Answers that cost no less than `best` need not be found: variables that only those differ in are fixed.
+        The bound is proved as far as the nodes of every block allow; the answer is the least cost as far as the
+        integer solver can be believed.
         """
-        model = self._model()
-        _append(model, self.cuts)
-        n = len(self._cost)
-        model.changeColsIntegrality(n, np.arange(n, dtype=np.int32), np.ones(n, dtype=np.uint8))
-        set_options(model, time_limit=max(0.1, time_limit_s))
-        set_options(model, mip_rel_gap=gap, mip_abs_gap=min(gap, 1e-6))
-        set_options(model, presolve="on")
-        self._fix(model, best, start)
-        if start is not None:
-            solution = highspy.HighsSolution()
-            solution.col_value = start.tolist()
-            solution.value_valid = True
-            model.setSolution(solution)
-        set_options(model, mip_max_nodes=NODES)
+        matrix, least = self.rows()
+        entries = self._entries
+        free = self.low < self.high
+        lowest = np.bincount(
+            entries.row,
+            weights=np.where(entries.value > 0, self.low[entries.column], self.high[entries.column]) * entries.value,
+            minlength=len(least),
+        )
+        open_rows = lowest < least - 1e-9
+        inside = free[entries.column] & open_rows[entries.row]
+        left = least - matrix @ np.where(self.low == 1, 1.0, 0.0)
+        prices = np.where(open_rows, self._prices, 0.0)
+        bound = safe_bound(self.cost, entries, left, prices, np.zeros(len(free)), free.astype(np.float64))
+        parts = connected(entries.row[inside], entries.column[inside], matrix.shape)
+        x = np.rint(self.low)
+        slack = self.slack(best) if np.isfinite(best) else self.step
+        branching = Branching(self._work, self.step, slack, nodes, stop)
+        parts = [(rows, columns) for rows, columns in parts if len(columns)]
+        values = [self.up(max(bound.over(rows, columns), 0.0)) for rows, columns in parts]
+        total = float(self.cost[self.low == 1].sum()) + sum(values)
+        complete = True
+        for at in sorted(range(len(parts)), key=lambda at: len(parts[at][1])):
+            if total > best - slack:
+                return Choice(None, min(total, best))
+            rows, columns = parts[at]
+            point = self.point[columns]
+            if np.abs(point - np.rint(point)).max() < WHOLE:
+                x[columns] = np.rint(point)
+                continue
+            answer = self._least(rows, columns, values[at], best - (total - values[at]), branching, nodes, seconds)
+            total += max(answer.bound - values[at], 0.0)
+            if answer.ones is None:
+                complete = False
+            else:
+                x[answer.ones] = 1.0
+        if total > best - slack:
+            return Choice(None, min(total, best))
+        return Choice(x if complete else None, total)
+
+    def _least(
+        self,
+        rows: Integers,
+        columns: Integers,
+        value: float,
+        limit: float,
+        branching: Branching,
+        nodes: int,
+        seconds: float,
+    ) -> Least:
+        """The least cost of one part, and its answer; what was found before is not looked for again."""
+        key = (rows.tobytes(), columns.tobytes())
+        known = self._known.get(key)
+        if known is not None and (known[0] >= nodes or known[1].bound >= limit):
+            return known[1]
+        matrix, least = self.rows()
+        some = sparse.csr_array(matrix[rows])
+        left = least[rows] - some @ np.where(self.low == 1, 1.0, 0.0)
+        if len(rows) * len(columns) > (DENSE if nodes > NODES else QUICKLY):
+            return Least(value, self._chosen(some[:, columns], left, columns, seconds))
+        block = Block(some[:, columns].toarray(), left, self.cost[columns], columns, rows)
+        branching.nodes = nodes
+        answer = branching.together(split(block, np.zeros(len(columns)), np.ones(len(columns))), limit)
+        if answer.bound > limit - branching.slack:
+            return answer
+        finished = answer.ones is not None and self._cost_of(answer.ones) <= answer.bound * (1 + ALIKE)
+        if not finished and not branching.stop():
+            ones = known[1].ones if known is not None else self._chosen(some[:, columns], left, columns, seconds)
+            if answer.ones is None or (ones is not None and self._cost_of(ones) < self._cost_of(answer.ones)):
+                answer = Least(answer.bound, ones)
+        if answer.ones is not None:
+            self._known[key] = (2**60 if finished else nodes, answer)
+        return answer
+
+    def _cost_of(self, ones: Integers) -> float:
+        return float(self.cost[ones].sum())
+
+    def _chosen(self, matrix: sparse.csr_array, least: Floats, columns: Integers, seconds: float) -> Integers | None:
+        """The integer solver's answer to a part: its 1s."""
+        cost = self.cost[columns]
+        scale = float(cost.mean()) or 1.0
+        model: Any = new_solver(
+            mip_rel_gap=0.0,
+            mip_abs_gap=0.999 * self.step / scale if self.step else 1e-6,
+            mip_heuristic_effort=0.05,
+            mip_detect_symmetry=False,
+            mip_max_nodes=SOLVER_NODES,
+        )
+        if seconds < np.inf:
+            set_options(model, time_limit=max(seconds, 0.1))
+        m, n = matrix.shape
+        matrix = sparse.csr_array(matrix)
+        model.passModel(
+            n, m, matrix.nnz, int(highspy.MatrixFormat.kRowwise), int(highspy.ObjSense.kMinimize), 0.0,
+            cost / scale, np.zeros(n), np.ones(n), least, np.full(m, highspy.kHighsInf),
+            matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data, np.ones(n, dtype=np.int32),
+        )  # fmt: skip
         run_interruptible(model)
-        self._work.further(self._entries, model.getInfo().simplex_iteration_count)
-        info = model.getInfo()
-        if info.primal_solution_status != 2:  # no point at all
+        self._work.integer(m, model.getInfo().simplex_iteration_count)
+        if model.getInfo().primal_solution_status != 2:  # no point at all
             return None
-        x = np.round(np.asarray(model.getSolution().col_value))
-        proved = model.getModelStatus() == highspy.HighsModelStatus.kOptimal
-        return Choice(x, float(self._cost @ x) * self._scale, float(info.mip_dual_bound) * self._scale, proved)
-
-    def _fix(self, model: Any, best: float, start: Floats | None) -> None:
-        """Fix what the reduced costs tell about answers below `best`; the answer known already stays possible."""
-        known = np.full(len(self._cost), -1.0) if start is None else start
-        lower = np.where(self.needed(best) & (known != 0), 1.0, 0.0)
-        upper = np.where(self.useful(best) | (known == 1), 1.0, 0.0)
-        model.changeColsBounds(len(lower), np.arange(len(lower), dtype=np.int32), lower, upper)
-
-    def _model(self) -> Any:
-        model: Any = new_solver()
-        n = len(self._cost)
-        program = highspy.HighsLp()
-        program.num_col_, program.num_row_ = n, 0
-        program.col_cost_, program.col_lower_, program.col_upper_ = self._cost, np.zeros(n), np.ones(n)
-        program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        program.a_matrix_.start_ = np.zeros(n + 1, dtype=np.int32)
-        model.passModel(program)
-        return model
-
-
-def _append(model: Any, cuts: list[Cut]) -> None:
-    if not cuts:
-        return
-    lengths = np.array([len(cut.variables) for cut in cuts])
-    model.addRows(
-        len(cuts),
-        np.ones(len(cuts)),
-        np.full(len(cuts), highspy.kHighsInf),
-        int(lengths.sum()),
-        (np.cumsum(lengths) - lengths).astype(np.int32),
-        np.concatenate([cut.variables for cut in cuts]).astype(np.int32),
-        np.concatenate([cut.coefficients for cut in cuts]),
-    )
+        return np.asarray(columns[np.rint(np.asarray(model.getSolution().col_value)) == 1])
 
 
 def run_interruptible(model: Any) -> None:

@@ -12,6 +12,9 @@ PER_PAIR_OF_PIVOTS = 7.5e-9
 """Seconds on a machine of 2024, fitted to 27,000 programs: the more pivots, the longer each takes."""
 PER_PIVOT = 8e-6
 """The same for programs that go on from their last answer."""
+PER_HOT = 2.5e-4
+PER_PIVOT_AND_ROW = 3e-8
+"""The same for programs of which only the objective or a few bounds change."""
 PER_FLOW = 2e-4
 PER_ARC = 6e-8
 """The same for minimum-cost flows."""
@@ -32,9 +35,13 @@ class Work:
         by_pivots = (PER_PIVOT_AND_ENTRY * entries + PER_PAIR_OF_PIVOTS * pivots) * pivots
         self.spent += PER_PROGRAM + (PER_ENTRY + PER_STEP * steps) * entries + by_pivots
 
-    def further(self, entries: int, pivots: int) -> None:
-        """Count a program that goes on from its last answer, or an integer program that does so many times."""
-        self.spent += PER_PROGRAM + PER_ENTRY * entries + PER_PIVOT * max(pivots, 0)
+    def hot(self, rows: int, pivots: int) -> None:
+        """Count a program that is kept in memory and goes on from its last answer."""
+        self.spent += PER_HOT + (PER_PIVOT + PER_PIVOT_AND_ROW * rows) * max(pivots, 0)
+
+    def integer(self, rows: int, pivots: int) -> None:
+        """Count an integer program, by all pivots of its relaxations."""
+        self.spent += 10 * PER_PROGRAM + (PER_PIVOT + PER_PIVOT_AND_ROW * rows) * max(pivots, 0)
 
     def flow(self, arcs: int) -> None:
         """Count one minimum-cost flow."""

@@ -9,15 +9,12 @@ import numpy as np
 
 from tablesafe.equations import Floats, Integers
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.local import Localities, spans
-from tablesafe.solve.covering import Cut
+from tablesafe.methods.suppress.local import Localities
 from tablesafe.solve.small import Columns, SmallSolver
 
 FAR = 1e4
 """No deviation needs to be larger than this many times the protection level."""
 NEGLIGIBLE = 1e-7
-GRID = 55_440
-"""Prices of ±1 matrices are fractions with small denominators: multiples of one in 55,440."""
 
 
 Prices = Callable[[int, Integers], Floats]
@@ -126,32 +123,3 @@ def largest_move(
     if answer is None:
         return None
     return Move(-answer.objective, local.cells, answer.x, local.rows, answer.prices)
-
-
-def capacity_cut(instance: Instance, target: int, rows: Integers, prices: Floats, variable: Integers) -> Cut | None:
-    """The inequality that prices of equations prove about every pattern that protects a target.
-
-    For any prices λ, a move of the target is at most Σ |rc| · room over the withheld cells, with rc the reduced costs.
-    Coefficients are cut down to what is needed (Fischetti & Salazar), withheld cells go to the right-hand side.
-    """
-    on_grid = np.round(prices * GRID)
-    exact = bool((np.abs(on_grid - prices * GRID) < 1e-3).all())
-    weight = on_grid if exact else prices * GRID
-    entries, length = spans(instance.rows.indptr, rows)
-    cells, place = np.unique(instance.rows.indices[entries], return_inverse=True)
-    terms = np.repeat(weight, length) * instance.rows.data[entries]
-    reduced = np.bincount(place, weights=terms).astype(np.float64)
-    here = int(np.searchsorted(cells, instance.cell[target]))
-    sign = int(instance.sign[target])
-    if here < len(cells) and cells[here] == instance.cell[target]:
-        reduced[here] += sign * GRID
-    reduced = reduced / GRID
-    live = instance.live[cells]
-    room = np.where(reduced > 0, instance.up[cells], instance.down[cells]) / instance.level[target]
-    carried = np.where(live & (reduced != 0), np.abs(reduced) * room, 0.0)
-    forced = instance.forced[cells]
-    needed = 1.0 - float(carried[forced].sum())
-    if needed <= 1e-9:
-        return None
-    useful = ~forced & (carried > 0)
-    return Cut(variable[cells[useful]], np.minimum(carried[useful] / needed, 1.0))

@@ -227,6 +227,7 @@ def _hitting(conflicts: list[Conflict]) -> tuple[int, ...]:
     covering.add(
         [Cut(np.searchsorted(cells, np.array(conflict.cells)), np.ones(len(conflict.cells))) for conflict in conflicts]
     )
-    choice = covering.choose(time_limit_s=10.0, start=None)
-    chosen = np.ones(len(cells), dtype=np.bool_) if choice is None else choice.x > 0.5
-    return tuple(cells[chosen].tolist())
+    covering.relax()
+    chosen = covering.choose(seconds=10.0).x
+    chosen = np.ones(len(cells)) if chosen is None else chosen
+    return tuple(cells[chosen > 0.5].tolist())

@@ -9,8 +9,12 @@ import numpy as np
 
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidProblem
-from tablesafe.methods.suppress.instance import NOISE
+from tablesafe.methods.suppress.branch_and_cut.separation import Targets
+from tablesafe.methods.suppress.instance import NOISE, Instance
 from tablesafe.problem import Problem
+
+A_PART = 2.0**-7
+"""Share of the smallest room by which a cell must move that must only not be known: any deviation moves it further."""
 
 
 def refuse_levels_beyond_bounds(problem: Problem) -> None:
@@ -58,6 +62,23 @@ def demanded(problem: Problem, margin: float, reached: Mapping[int, tuple[float,
     where it can. `reached` says for some cells how far they can rise and fall at most: what is asked beyond
     the levels themselves goes no further than that.
     """
+    above, below, width, up, down = _asked(problem, margin, reached)
+    cells, levels = problem.sensitive, problem.sensitivity
+    missing = np.maximum(width - above - below, 0.0)
+    rises = up - above >= down - below
+    first = np.minimum(missing, np.maximum(np.where(rises, up - above, down - below), 0.0))
+    rest = missing - first
+    lower, upper = levels.lower.copy(), levels.upper.copy()
+    upper[cells] = above + np.where(rises, first, rest)
+    lower[cells] = below + np.where(rises, rest, first)
+    sensitivity = replace(levels, lower=lower, upper=upper, sliding=np.zeros_like(levels.sliding))
+    return problem.replace(sensitivity=sensitivity)
+
+
+def _asked(
+    problem: Problem, margin: float, reached: Mapping[int, tuple[float, float]]
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """How far each sensitive cell must rise, fall, and both together, and how far it can rise and fall."""
     cells, levels = problem.sensitive, problem.sensitivity
     up, down = (room.copy() for room in _room(problem))
     for cell, (rise, fall) in reached.items():
@@ -68,15 +89,37 @@ def demanded(problem: Problem, margin: float, reached: Mapping[int, tuple[float,
     width = np.where(bare, _least(problem, np.maximum(up, down)), width * (1 + margin))
     above = np.maximum(above, np.minimum(above * (1 + margin), up))
     below = np.maximum(below, np.minimum(below * (1 + margin), down))
-    missing = np.maximum(width - above - below, 0.0)
-    rises = up - above >= down - below
-    first = np.minimum(missing, np.maximum(np.where(rises, up - above, down - below), 0.0))
-    rest = missing - first
-    lower, upper = levels.lower.copy(), levels.upper.copy()
-    upper[cells] = above + np.where(rises, first, rest)
-    lower[cells] = below + np.where(rises, rest, first)
-    sensitivity = replace(levels, lower=lower, upper=upper, sliding=np.zeros_like(levels.sliding))
-    return problem.replace(sensitivity=sensitivity)
+    return above, below, width, up, down
+
+
+def exactly(
+    problem: Problem, margin: float, reached: Mapping[int, tuple[float, float]], instance: Instance
+) -> Targets | None:
+    """What is asked of each cell, without a side for the width that slides; None where no side was chosen.
+
+    A cell that must only not be known has to move by something: by a small part of the smallest room there is.
+    """
+    above, below, width, up, down = _asked(problem, margin, reached)
+    bare = (above == 0) & (below == 0) & (problem.sensitivity.sliding[problem.sensitive] == 0)
+    slides = bare | (width > above + below)
+    if not slides.any():
+        return None
+    unit = 10.0**problem.table.decimals
+    rooms = np.concatenate([instance.up, instance.down])
+    something = A_PART * min(float(rooms[rooms > 0].min(initial=1.0)), 1.0)
+    width = np.where(bare, something, np.minimum(width, up + down) * unit)
+    cell = problem.sensitive
+    demands = [(above * unit, instance.up[cell], 1), (below * unit, instance.down[cell], -1)]
+    parts = [Targets(cell[slides], np.zeros(int(slides.sum()), np.int8), width[slides])]
+    for level, room, sign in demands:
+        level = np.where(level <= room + NOISE * np.maximum(room, 1.0), np.minimum(level, room), level)
+        own = np.flatnonzero(level > 0)
+        parts.append(Targets(cell[own], np.full(len(own), sign, np.int8), level[own]))
+    return Targets(
+        np.concatenate([part.cell for part in parts]),
+        np.concatenate([part.sign for part in parts]),
+        np.concatenate([part.level for part in parts]),
+    )
 
 
 def _least(problem: Problem, widest: Floats) -> Floats:
@@ -95,15 +138,3 @@ def satisfied(problem: Problem, cell: int, rise: float, fall: float) -> bool:
         return rise + fall > 0
     slack = 1 - NOISE
     return bool(rise >= above * slack and fall >= below * slack and rise + fall >= width * slack)
-
-
-def sides_matter(problem: Problem, live: Mask, up: Floats, down: Floats) -> bool:
-    """Whether another side for a sliding level could have cost less: then a bound for the side chosen proves nothing.
-
-    A cell that must only not be known moves both ways or none, as long as whatever may move can do so by a unit.
-    """
-    levels, cells = problem.sensitivity, problem.sensitive
-    if (levels.sliding[cells] > levels.lower[cells] + levels.upper[cells]).any():
-        return True
-    bare = (levels.sliding[cells] == 0) & (levels.lower[cells] == 0) & (levels.upper[cells] == 0)
-    return bool(bare.any() and (live & ((up < 1) | (down < 1))).any())

@@ -19,10 +19,9 @@ from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.hypercubes import CubePattern, hypercubes_of
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.levels import demanded, refuse_levels_beyond_bounds, sides_matter
+from tablesafe.methods.suppress.levels import demanded, exactly, refuse_levels_beyond_bounds
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.network import Flows
-from tablesafe.methods.suppress.optimal import whole_bound
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed, groups_of, thinned_groups, together
@@ -34,6 +33,7 @@ from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.rules.options import require_choice, require_number, require_whole
+from tablesafe.solve.branching import rounded_up
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.solve.small import SmallSolver
@@ -208,6 +208,8 @@ class Suppress:
                 report=self._report(scale),
                 finder=self._flows(instance, solver.work),
                 solver=solver,
+                exactly=exactly(eligible, self.margin, reached, instance),
+                group=group,
             )
             try:
                 pattern = self._repaired(problem, search, group)
@@ -218,9 +220,7 @@ class Suppress:
                 ask_less(eligible, obstacles, demand, reached)
                 continue
             bound = scale * float(search.bound) / (1 + self.randomise)  # disturbed costs are at most so much too high
-            bound = whole_bound(max(bound - added, 0.0), cost)
-            if sides_matter(eligible, instance.live, instance.up, instance.down):
-                bound = 0.0
+            bound = rounded_up(max(bound - added, 0.0), cost[instance.live & ~instance.forced])
             return pattern, float(cost[pattern & ~instance.forced].sum()), bound
 
     def _report(self, scale: float) -> Callable[[float, float], None]:

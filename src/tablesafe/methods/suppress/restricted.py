@@ -1,30 +1,73 @@
 """The best pattern among the cells that searches have used so far: few enough to choose exactly.
 
 Every deviation that a search tries, kept or not, names cells that are worth withholding somewhere. The least costly
-pattern made of these cells is found by cuts, in programs that are a fraction of the size of the table's, and it is
-better than every pattern that contributed to it. (Construct, merge, solve and adapt: Blum et al.)
+pattern made of these cells is found by branch and cut, in programs that are a fraction of the size of the table's, and
+it is better than every pattern that contributed to it. (Construct, merge, solve and adapt: Blum et al.)
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
 
-from tablesafe.methods.suppress.narrowed import narrowed
-from tablesafe.methods.suppress.optimal import optimise
-from tablesafe.methods.suppress.search import Search, Unfinished
+from tablesafe.equations import Integers
+from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.search import Search
 
-ROUNDS = 1
-"""Rounds of all targets that are worth it here: among few cells the relaxation rises fast."""
+MARGIN = 1e-9
 
 
-def combine(search: Search, *, seconds: float, patience: int) -> bool:
+def combine(search: Search, *, seconds: float) -> bool:
     """Choose anew among the cells used so far; says whether the best pattern became better."""
     assert search.best is not None
     instance, before = search.instance, search.best_cost
     cells = np.flatnonzero((search.ever_used | search.best | instance.forced) & instance.live)
     part = narrowed(search, cells, seconds=seconds)
-    with suppress(Unfinished):  # the time of this part is over, not that of the search: what it found counts
-        optimise(part, patience=patience, rounds=ROUNDS)
+    BranchAndCut(part).advance(part.late)
     return search.best_cost < before
+
+
+def narrowed(search: Search, cells: Integers, *, seconds: float) -> Search:
+    """A search among some (ascending) cells, as if every other cell were published; better patterns are handed over.
+
+    Its bounds say nothing about patterns that use other cells.
+    """
+    assert search.best is not None
+
+    def hand_over(cost: float, bound: float) -> None:
+        if part.best is not None and cost < search.best_cost * (1 - MARGIN):
+            pattern = search.instance.forced.copy()
+            pattern[cells] |= part.best
+            search.keep(pattern, cost)
+
+    part = Search(
+        _only(search.instance, cells),
+        deadline=search.deadline,
+        seed=search.seed,
+        report=hand_over,
+        seconds=min(seconds, search.left),
+        solver=search.solver,
+    )
+    part.keep(search.best[cells], search.best_cost)
+    return part
+
+
+def _only(instance: Instance, cells: Integers) -> Instance:
+    """The instance on some (ascending) cells, all targets among them; every other cell stands still."""
+    columns = instance.columns[:, cells]
+    touched = np.flatnonzero(np.bincount(columns.indices, minlength=columns.shape[0]))
+    rows = sparse.csr_array(columns.tocsr()[touched])
+    return replace(
+        instance,
+        rows=rows,
+        columns=sparse.csc_array(rows),
+        cost=instance.cost[cells],
+        forced=instance.forced[cells],
+        live=instance.live[cells],
+        up=instance.up[cells],
+        down=instance.down[cells],
+        cell=np.searchsorted(cells, instance.cell),
+    )

@@ -7,7 +7,8 @@ from time import monotonic
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.suppress.branch_and_cut.separation import Targets
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, Ledger, boxed, ledger_of
 from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
@@ -60,8 +61,14 @@ class Search:
         finder: Finder | None = None,
         seconds: float = np.inf,
         solver: SmallSolver | None = None,
+        exactly: Targets | None = None,
+        group: Integers | None = None,
     ) -> None:
         self.instance = instance
+        self.exactly = exactly
+        """What is asked of each cell, where the instance asks for more."""
+        self.group = group
+        """Equal numbers for cells that are withheld together."""
         self.neighbourhoods = Neighbourhoods(instance)
         self.solver = SmallSolver() if solver is None else solver
         self.deadline = deadline
@@ -105,6 +112,11 @@ class Search:
         self.ever_used |= witnesses.ever_used
         if witnesses.cost < self.best_cost - 1e-9 or self.best is None:
             self.keep(witnesses.pattern, max(witnesses.cost, 0.0))
+
+    def offer_exact(self, pattern: Mask, cost: float) -> None:
+        """Keep a pattern that no deviations come with, if it is the best so far."""
+        if self.best is None or cost < self.best_cost - 1e-9:
+            self.keep(pattern.copy(), cost)
 
     def keep(self, pattern: Mask, cost: float) -> None:
         """Take a pattern as the best so far."""

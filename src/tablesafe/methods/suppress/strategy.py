@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tablesafe.methods.suppress.optimal import affordable, optimise
+import numpy as np
+
+from tablesafe.errors import SolverFailure
+from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
+from tablesafe.methods.suppress.deviations import largest_move
 from tablesafe.methods.suppress.restricted import combine
 from tablesafe.methods.suppress.search import Search
 from tablesafe.methods.suppress.sequential import clean_up
@@ -11,10 +15,16 @@ MUCH_BETTER = 0.6
 """Share of the cost of a first pattern below which one that was made in the other way is taken instead."""
 CLEANING = 0.5
 """Share of the time for publishing again what is not needed."""
-AT_FIRST = 2
-"""Rounds of all targets that leave time enough for a first pattern by programs."""
-EASY = 10
-"""Rounds of all targets that leave time enough to go for a proof at once, without a better pattern to start from."""
+AT_FIRST = 4
+"""Rounds of all targets for which there must be time, or a first pattern is made of boxes alone."""
+SAMPLED = 16
+"""Targets that show how long a round of all of them takes."""
+PROVING = 0.6
+"""Share of the time left that goes to the bound before the pattern alone is improved, and after that."""
+CLOSE = 0.9
+A_MOMENT = 0.3
+"""Share of the cost below which a bound is far from it: then a better pattern comes first, for as long as the bound
+took or for some seconds, since a poor one is what makes proofs slow."""
 QUICK = 1_500
 """Tries in vain after which improvement by flows gives up: they take a fifth of the time of linear programs."""
 
@@ -24,11 +34,25 @@ def first_pattern(search: Search) -> None:
     boxes = None if search.by_flows else search.build_of_boxes()
     if boxes is not None:
         search.keep(search.instance.forced | boxes.used, boxes.cost)
-    if boxes is None or affordable(search, AT_FIRST):
+    if boxes is None or _affordable(search):
         _by_programs(search)
     else:
         search.settle(boxes)
         search.offer(search.witnesses_of(boxes))
+
+
+def _affordable(search: Search) -> bool:
+    """Whether some rounds of linear programs for all targets fit into the time."""
+    instance, work = search.instance, search.solver.work
+    targets = len(instance.level)
+    everything, before, asked = instance.live.astype(np.float64), work.spent, 0
+    for target in np.linspace(0, targets - 1, min(targets, SAMPLED)).astype(np.int64).tolist():
+        near = search.neighbourhoods.near(int(instance.cell[target]), effort=1)
+        largest_move(instance, search.neighbourhoods.localities, search.solver, target, near, everything)
+        asked += 1
+        if (work.spent - before) * targets * AT_FIRST > 2 * search.left * SAMPLED:
+            break
+    return (work.spent - before) * targets / max(asked, 1) * AT_FIRST <= search.left
 
 
 def _by_programs(search: Search) -> None:
@@ -51,22 +75,57 @@ def _by_programs(search: Search) -> None:
 def find(search: Search, *, prove: bool, insist: bool) -> None:
     """A good pattern, better the more time there is; with `prove` also a bound on every pattern.
 
-    A bound takes one linear program per sensitive cell and round: where that is too much for the time, it is left out,
-    unless the user insists.
+    Branch and cut comes first where a bound is wanted: it ends when the bound is reached. Where it takes long, it and
+    the search for better patterns take turns, each with what the other has found; that search knows of no cells that
+    are withheld together.
     """
-    targets = len(search.instance.level)
-    patience = 160 + 2 * targets if not search.by_flows else max(160 + 2 * targets, min(QUICK, 160 + 16 * targets))
-    first_pattern(search)
-    if search.closed():
+    if not prove:
+        first_pattern(search)
+        if not search.closed():
+            combine(search, seconds=search.left * 0.95)
+            _improved(search, None, insist=False)
         return
-    soon = prove and affordable(search, EASY)
-    if not soon:
-        combine(search, seconds=search.left * (0.7 if prove else 0.95), patience=patience // 8)
-    if prove:
-        optimise(search, patience=patience // 8, insist=insist, soon=soon or insist)
+    exact = BranchAndCut(search)
+    together = search.group is not None
+    if not _proved(search, exact, insist=insist or together) and not together:
+        _improved(search, exact, insist=insist)
+
+
+def _proved(search: Search, exact: BranchAndCut, *, insist: bool) -> bool:
+    """A safe pattern at once, then branch and cut; whether all is done."""
+    boxes = None if len(search.instance.level) == 0 else search.build_of_boxes()
+    if boxes is not None:
+        exact.offer(search.instance.forced | boxes.used)
+    begin, stop = search.solver.work.spent, search.late if insist else search.until(search.left * PROVING)
+    try:
+        exact.cut(stop)
+        if search.best is not None and search.group is None and search.bound < CLOSE * search.best_cost:
+            spent = max(search.solver.work.spent - begin, A_MOMENT)
+            search.polish(search.build(exact.shares), patience=_patience(search), seconds=spent)
+        exact.advance(stop)
+    except SolverFailure:
+        if search.best is None:
+            first_pattern(search)
+        raise
+    if search.best is None:
+        first_pattern(search)
+    return search.closed() or search.late()
+
+
+def _improved(search: Search, exact: BranchAndCut | None, *, insist: bool) -> None:
+    """Improve the pattern, and its bound, in turns, until nothing helps or the time is over."""
+    patience = _patience(search)
     while not (search.late() or search.closed()):
-        before = search.best_cost
-        search.polish(search.build(search.best), patience=patience)
-        combine(search, seconds=search.left / 2, patience=patience // 8)
-        if search.best_cost >= before * (1 - 1e-9):
+        before = search.best_cost, search.bound
+        search.polish(search.build(search.best), patience=patience, seconds=search.left / 2)
+        combine(search, seconds=search.left / 2)
+        if exact is not None and not search.closed():
+            exact.advance(search.late if insist else search.until(search.left * PROVING))
+        if exact is None and search.best_cost >= before[0] * (1 - 1e-9):
             return
+
+
+def _patience(search: Search) -> int:
+    """Tries in vain after which improvement gives up."""
+    targets = len(search.instance.level)
+    return 160 + 2 * targets if not search.by_flows else max(160 + 2 * targets, min(QUICK, 160 + 16 * targets))

@@ -1,0 +1,166 @@
+"""The attacker's linear programs, kept hot: one model for each connected part of a (fractional) pattern.
+
+How far can a cell move when each cell may move by a share of its room? Between two questions about the same part only
+the objective changes, and the last vertex is a good start: a question takes a few pivots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from tablesafe.equations import Floats, Integers
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.local import spans
+from tablesafe.solve.hot import HotProgram
+from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.small import columns_of
+from tablesafe.solve.work import Work
+
+PRESENT = 1e-9
+NEGLIGIBLE = 1e-9
+GRIDS = (55_440, 55_440 * 13 * 17)
+"""Prices of equations are fractions with small denominators: multiples of one in these."""
+FINEST = 2**30
+FAR = 1e4
+"""Room beyond this many times the level asked for is first left out: it seldom helps, and costs digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """How far a cell got, and the deviation that took it there, over the cells of its part."""
+
+    reach: float
+    cells: Integers
+    amount: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Reduced costs of an attacker's question over all cells of the table: whole numbers over a denominator.
+
+    In every table that agrees with what is published, the move of the cell asked about is `Σ number · y / over`.
+    """
+
+    cells: Integers
+    number: Integers
+    over: int
+
+
+class Attacker:
+    """Asks how far cells can move in a pattern; `load` says which."""
+
+    def __init__(self, instance: Instance, work: Work) -> None:
+        self._instance = instance
+        self._program = HotProgram(work, primal=True)
+        n = len(instance)
+        self.place = np.full(n, -1, dtype=np.int64)
+        self.part = np.full(n, -1, dtype=np.int64)
+        columns, rows = instance.columns, instance.rows
+        self._pointer, self._index = columns.indptr.astype(np.int64), columns.indices.astype(np.int64)
+        self._value = columns.data.astype(np.float64)
+        self._row_pointer, self._row_index = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
+        self._row_value = np.rint(rows.data).astype(np.int64)
+
+    def load(self, share: Floats, *, unit: bool = False) -> None:
+        """Take a pattern, and find its connected parts; with `unit` all rooms are the shares themselves."""
+        self._share, self._unit, self._now = share.copy(), unit, (-1, 0.0)
+        cells = np.flatnonzero((share > PRESENT) & self._instance.live)
+        m = self._instance.rows.shape[0]
+        entries, length = spans(self._pointer, cells)
+        graph = sparse.coo_array(
+            (
+                np.ones(len(entries), np.int8),
+                (self._index[entries], m + np.repeat(np.arange(len(cells)), length)),
+            ),
+            shape=(m + len(cells),) * 2,
+        )
+        labels = csgraph.connected_components(graph, directed=False)[1][m:]
+        self.part[:] = -1
+        self.part[cells] = labels
+        order = np.argsort(labels, kind="stable")
+        self._sorted = cells[order]
+        self.starts = np.searchsorted(labels[order], np.arange(labels.max(initial=-1) + 2))
+
+    def bring(self, part: int, far: float) -> None:
+        """Make a part's program the one that is asked; rooms beyond `far` are cut off."""
+        if self._now == (part, far):
+            return
+        instance = self._instance
+        cells = self.cells = self._sorted[self.starts[part] : self.starts[part + 1]]
+        entries, length = spans(self._pointer, cells)
+        self._rows, index = np.unique(self._index[entries], return_inverse=True)
+        n, share = len(cells), self._share[cells]
+        self.place[cells] = np.arange(n)
+        up, down = (np.ones(n), np.ones(n)) if self._unit else (instance.up[cells], instance.down[cells])
+        self.above, self.below = np.minimum(up, far) * share, np.minimum(down, far) * share
+        start = np.concatenate([[0], np.cumsum(length)])
+        columns = columns_of(start, index, self._value[entries], len(self._rows))
+        self._program.load(np.zeros(n), -self.below, self.above, columns, maximise=True)
+        self._asked, self._now = 0, (part, far)
+
+    def ask(self, cell: int, sign: int, level: float, *, tight: bool = False) -> Move:
+        """Move a cell as far up (`sign` 1) or down (−1) as it can go; rooms far beyond its level may be left out.
+
+        With `tight` rooms are cut off near the level: a small share of an endless room must not look like much.
+        """
+        far = float(2.0 ** np.ceil(np.log2(level))) if tight else far_of(level)
+        self.bring(int(self.part[cell]), 1.0 if self._unit else far)
+        at = int(self.place[cell])
+        if at != self._asked:
+            self._program.set_cost(self._asked, 0.0)
+        self._program.set_cost(at, float(sign))
+        self._asked, self._question = at, (cell, sign)
+        self._program.solve()
+        amount, self._row_prices = self._program.answer()
+        return Move(float(self._program.objective), self.cells, amount)
+
+    def ask_again_without_bounds_of(self, cell: int) -> float | None:
+        """The same question when one cell moves freely: where the answer is finite, its prices name others."""
+        at = int(self.place[cell])
+        self._program.free(at)
+        reach = None
+        if self._program.run() is SolveStatus.OPTIMAL:
+            self._row_prices, reach = self._program.answer()[1], self._program.objective
+        self._program.bound(at, -self.below[at], self.above[at])
+        return reach
+
+    def publish(self, cell: int) -> None:
+        """Keep a cell of the part where it is, until it is withheld again."""
+        self._share[cell] = 0.0
+        self._program.bound(int(self.place[cell]), 0.0, 0.0)
+
+    def withhold(self, cell: int) -> None:
+        """Let a cell of the part move again, by all its room."""
+        self._share[cell] = 1.0
+        at = int(self.place[cell])
+        self._program.bound(at, -self.below[at], self.above[at])
+
+    def prices(self) -> Prices:
+        """What the last question's prices say about all cells, in whole numbers: true whatever the solver meant."""
+        cell, sign = self._question
+        prices = self._row_prices
+        for over in GRIDS:
+            number = np.rint(prices * over)
+            if np.abs(number - prices * over).max(initial=0.0) < 1e-2:
+                break
+        else:
+            over = FINEST
+            number = np.rint(prices * over)
+        used = np.flatnonzero(number)
+        entries, length = spans(self._row_pointer, self._rows[used])
+        terms = -np.repeat(number[used].astype(np.int64), length) * self._row_value[entries]
+        order = np.append(self._row_index[entries], cell)
+        cells, place = np.unique(order, return_inverse=True)
+        sums = np.zeros(len(cells), dtype=np.int64)
+        np.add.at(sums, place, np.append(terms, sign * over))
+        on = (sums != 0) & self._instance.live[cells]
+        return Prices(cells[on], sums[on], over)
+
+
+def far_of(level: float) -> float:
+    """Where rooms are cut off for a level: the same for levels of about the same size, so that programs are shared."""
+    return float(FAR * 1000.0 ** np.ceil(np.log10(max(level, 1e-6)) / 3.0))

@@ -1,0 +1,172 @@
+"""Which targets a (fractional) pattern leaves open, and the capacity cuts that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attacker, Move, Prices
+from tablesafe.methods.suppress.branch_and_cut.cuts import VIOLATION, Variables, capacity
+from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
+from tablesafe.solve.covering import Cut
+
+UP_AND_DOWN = (1, -1)
+LEAST = 1e-6
+"""Share of a cell that a deviation needs at least, however much room it has: none is not enough."""
+UNLIMITED = 1e9
+"""How many times its level a target is asked about, so that no room is cut off."""
+SHORT = 1e-9
+"""A level is reached when no larger share of it is missing, and cuts ask for so much less: they cut off nothing that
+counts as safe."""
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """How far cells must be able to move: up (`sign` 1), down (−1), or from one end to the other (0), in units."""
+
+    cell: Integers
+    sign: NDArray[np.int8]
+    level: Floats
+
+    def __len__(self) -> int:
+        return len(self.cell)
+
+    def take(self, which: Integers) -> Targets:
+        """Some of them."""
+        return Targets(self.cell[which], self.sign[which], self.level[which])
+
+    def reached(self) -> Floats:
+        """The levels less what may be missing."""
+        return self.level * (1 - SHORT) - np.minimum(1e-6 * self.level, 1e-7)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of a pattern: violated cuts, and the targets that it leaves open."""
+
+    cuts: list[Cut]
+    whose: list[int]
+    """The target of each cut."""
+    open: list[int]
+
+
+def _violated(cut: Cut | None, x: Floats) -> bool:
+    return cut is not None and float(cut.coefficients @ x[cut.variables]) < cut.least - VIOLATION
+
+
+class Separation:
+    """Asks about every target; remembers deviations that still hold."""
+
+    def __init__(
+        self, instance: Instance, targets: Targets, variables: Variables, attacker: Attacker, stop: Callable[[], bool]
+    ) -> None:
+        self._instance, self.targets, self._variables = instance, targets, variables
+        self._attacker, self._stop = attacker, stop
+        self._enough = targets.reached()
+        self._known: dict[int, tuple[Integers, Floats]] = {}
+        self._endless = bool((np.maximum(instance.up, instance.down) >= UNBOUNDED).any())
+
+    def only(self, which: Integers) -> None:
+        """Forget all other targets."""
+        self.targets = self.targets.take(which)
+        self._enough = self.targets.reached()
+        self._known.clear()
+
+    def look(self, share: Floats, x: Floats, high: Floats) -> Seen:
+        """Ask about all targets, part by part; a deviation that moves others far enough settles these too.
+
+        Where an answer leaves a target open, the cell that the cut names most is set free and the question repeated:
+        the next cut names others.
+        """
+        attacker, targets = self._attacker, self.targets
+        attacker.load(share)
+        whole = bool((np.rint(x) == x).all())
+        part = attacker.part[targets.cell]
+        order = np.argsort(part, kind="stable")
+        begin = np.searchsorted(part[order], np.arange(len(attacker.starts)))
+        awake = np.ones(len(targets), dtype=np.bool_)
+        cuts: list[Cut] = []
+        whose: list[int] = []
+        left: list[int] = []
+        for at in order.tolist():
+            if not awake[at] or self._still_holds(at, share):
+                continue
+            if self._stop():
+                left.append(at)
+                break
+            level, cell = float(targets.level[at]), int(targets.cell[at])
+            own = order[begin[part[at]] : begin[part[at] + 1]]
+            moves, questions = self._ask(at, cell, level, own, awake, tight=self._endless and not whole)
+            if sum(move.reach for move in moves) >= self._enough[at]:
+                self._remember(at, moves)
+                continue
+            cut = self._cut(at, questions, high)
+            if not whole and not _violated(cut, x):
+                continue
+            if not _violated(cut, x):  # perhaps only because rooms were cut off
+                moves, questions = self._ask(at, cell, level * UNLIMITED, own, awake)
+                if sum(move.reach for move in moves) >= self._enough[at]:
+                    continue
+                cut = self._cut(at, questions, high)
+            left.append(at)
+            if cut is None or not _violated(cut, x):
+                continue
+            cuts.append(cut)
+            if len(questions) == 1:
+                cuts += self._another(at, cut, x, high)
+            whose += [at] * (len(cuts) - len(whose))
+        return Seen(cuts, whose, left)
+
+    def _ask(
+        self, at: int, cell: int, level: float, own: Integers, awake: Mask, *, tight: bool = False
+    ) -> tuple[list[Move], list[Prices]]:
+        """The furthest moves of a target, and their prices; targets of its part that they settle go to sleep."""
+        sign = int(self.targets.sign[at])
+        moves, questions = [], []
+        for side in UP_AND_DOWN if sign == 0 else (sign,):
+            move = self._attacker.ask(cell, side, level, tight=tight)
+            moves.append(move)
+            if sign == 0 or move.reach < self._enough[at]:
+                questions.append(self._attacker.prices())
+            signs = self.targets.sign[own]
+            far = signs * move.amount[self._attacker.place[self.targets.cell[own]]]
+            awake[own[(signs != 0) & (far >= self._enough[own])]] = False
+        return moves, questions
+
+    def _cut(self, at: int, questions: list[Prices], high: Floats) -> Cut | None:
+        return capacity(self._instance, self._variables, questions, float(self._enough[at]), high)
+
+    def _another(self, at: int, cut: Cut, x: Floats, high: Floats) -> list[Cut]:
+        """A second cut for the same target, around the cell that the first one leans on."""
+        weight = cut.coefficients * (x[cut.variables] > 1e-6)
+        most = int(np.argmax(weight)) if len(weight) else 0
+        if not len(weight) or weight[most] <= 1e-9:
+            return []
+        cell = int(self._variables.cell[cut.variables[most]])
+        if self._attacker.part[cell] != self._attacker.part[self.targets.cell[at]]:
+            return []
+        reach = self._attacker.ask_again_without_bounds_of(cell)
+        if reach is None or reach >= self._enough[at]:
+            return []
+        other = self._cut(at, [self._attacker.prices()], high)
+        return [other] if other is not None and _violated(other, x) else []
+
+    def _still_holds(self, at: int, share: Floats) -> bool:
+        known = self._known.get(at)
+        return known is not None and bool((known[1] <= share[known[0]] + 1e-9).all())
+
+    def _remember(self, at: int, moves: list[Move]) -> None:
+        """The deviations of a target, taken back to what it needs, and the shares of their rooms that they use."""
+        instance, total = self._instance, sum(move.reach for move in moves)
+        taken, cells = [], []
+        for move in moves:
+            used = np.abs(move.amount) > NEGLIGIBLE
+            some, amount = move.cells[used], move.amount[used]
+            room = np.minimum(np.where(amount > 0, instance.up[some], instance.down[some]), self.targets.level[at])
+            taken.append(np.clip(np.abs(amount) / room * min(self.targets.level[at] / total, 1.0), LEAST, 1.0))
+            cells.append(some)
+        self._known[at] = (np.concatenate(cells), np.concatenate(taken))

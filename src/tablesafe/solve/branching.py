@@ -1,0 +1,330 @@
+"""The least cost of 0/1 variables under inequalities, proved: by parts, by bounds from duals, and by branching.
+
+What reduced costs and the inequalities themselves decide is fixed; the rest falls apart into parts that have no
+inequality in common, and the costs of parts add up where their branchings would multiply. Every bound is computed from
+the prices of a linear program with a margin for all rounding (Neumaier & Shcherbina), so it holds whatever the solver
+did wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from tablesafe.equations import Floats, Integers
+from tablesafe.solve.hot import HotProgram
+from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.small import columns_of
+from tablesafe.solve.work import Work
+
+ROUNDING = 2.0**-52
+CLEARLY = 1e-7
+"""By how much an inequality must be violated before it decides anything."""
+NEARLY = 1e-6
+CANDIDATES, FEW_CANDIDATES = 8, 4
+SMALL = 100
+"""Variables that are tried before one is branched on, fewer in small blocks; and how many variables those have."""
+ALIKE = 5e-10
+"""Share of the cost by which an answer must be better to count, where costs are not whole."""
+SPAN = 1e-9
+"""The smallest cost that can be told from nothing beside the largest."""
+LARGEST = 2.0**50
+"""Sums of whole costs up to this are exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`matrix @ x ≥ least` for 0/1 variables of some cost; `names` are their numbers outside, `rows` those of rows."""
+
+    matrix: Floats
+    least: Floats
+    cost: Floats
+    names: Integers
+    rows: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The entries of a sparse matrix."""
+
+    row: Integers
+    column: Integers
+    value: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound that holds in exact arithmetic, and by how much at least each variable adds to it at 1, or takes off."""
+
+    of_row: Floats
+    of_column: Floats
+    dearer: Floats
+    cheaper: Floats
+
+    def over(self, rows: Integers | slice = slice(None), columns: Integers | slice = slice(None)) -> float:
+        """The bound of some rows and variables that share nothing with others."""
+        one, other = self.of_row[rows], self.of_column[columns]
+        sums = float(np.abs(one).sum() + np.abs(other).sum())
+        return float(one.sum() + other.sum()) - ROUNDING * (len(one) + len(other) + 4) * sums
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What is left of a block when some variables are fixed: parts without a common row, and the cost of the fixed."""
+
+    parts: list[Block]
+    cost: float
+    ones: Integers
+
+
+def safe_bound(cost: Floats, entries: Entries, least: Floats, prices: Floats, low: Floats, high: Floats) -> Bound:
+    """The bound that prices prove, whatever they are: rounding errors are bounded and taken off.
+
+    It is a sum over rows and variables, so it has one for each part of them.
+    """
+    y = np.maximum(prices, 0.0)
+    paid = y[entries.row]
+    used = paid > 0
+    terms, column = entries.value[used] * paid[used], entries.column[used]
+    n = len(cost)
+    reduced = cost - np.bincount(column, weights=terms, minlength=n)
+    count = np.bincount(column, minlength=n) + 4
+    error = (np.bincount(column, weights=np.abs(terms), minlength=n) + np.abs(cost)) * ROUNDING * count
+    below = reduced - error
+    of_column = np.minimum(below * low, below * high)
+    return Bound(least * y, of_column, below, -(reduced + error))
+
+
+def contradictory(entries: Entries, least: Floats, prices: Floats, low: Floats, high: Floats) -> bool:
+    """Whether prices prove, in exact arithmetic, that no point within the bounds fulfils all rows."""
+    nothing = safe_bound(np.zeros(len(low)), entries, least, prices, low, high)
+    return nothing.over() > 0
+
+
+def scale_of(cost: Floats) -> float:
+    """What costs are divided by for a solver: its tolerances are absolute, and the smallest costs must count."""
+    positive = cost[cost > 0]
+    return max(float(positive.min()), float(positive.max()) * SPAN) if len(positive) else 1.0
+
+
+def step_of(cost: Floats) -> float:
+    """The number that all (whole) costs are multiples of; 0 when they are not whole."""
+    if not len(cost) or not (cost == np.rint(cost)).all() or float(cost.sum()) >= LARGEST:
+        return 0.0
+    return float(np.gcd.reduce(cost.astype(np.int64)))
+
+
+def rounded_up(bound: float, cost: Floats) -> float:
+    """A bound on sums of (whole) costs, rounded up to what such a sum can be."""
+    step = step_of(cost)
+    return float(np.ceil(bound * (1 - 1e-12) / step - 1e-9) * step) + 0.0 if step else bound
+
+
+def split(block: Block, low: Floats, high: Floats) -> Split | None:
+    """Fix what follows from the bounds, drop what is fulfilled, and part the rest; None when nothing fulfils it all."""
+    positive, negative = np.maximum(block.matrix, 0.0), np.maximum(-block.matrix, 0.0)
+    size = positive + negative
+    low, high = low.copy(), high.copy()
+    while True:
+        spare = positive @ high - negative @ low - block.least
+        if (spare < -CLEARLY).any():
+            return None
+        needed = (size > spare[:, None] + CLEARLY) & (low < high)
+        if not needed.any():
+            break
+        low[(needed & (positive > 0)).any(axis=0)] = 1.0
+        high[(needed & (negative > 0)).any(axis=0)] = 0.0
+        if (low > high).any():
+            return None
+    free, ones = np.flatnonzero(low < high), np.flatnonzero(low == 1)
+    open_rows = np.flatnonzero(positive @ low - negative @ high < block.least - 1e-9)
+    rest = block.least - block.matrix @ low
+    matrix = block.matrix[np.ix_(open_rows, free)]
+    row, column = np.nonzero(matrix)
+    parts = []
+    for rows, columns in connected(row, column, matrix.shape):
+        names = free[columns]
+        parts.append(
+            Block(
+                matrix[np.ix_(rows, columns)],
+                rest[open_rows[rows]],
+                block.cost[names],
+                block.names[names],
+                block.rows[open_rows[rows]],
+            )
+        )
+    return Split(parts, float(block.cost[ones].sum()), block.names[ones])
+
+
+def connected(row: Integers, column: Integers, shape: tuple[int, int]) -> list[tuple[Integers, Integers]]:
+    """The rows and columns of each connected part of a matrix, given where it has entries; no rows, no part."""
+    m, n = shape
+    graph = sparse.coo_array((np.ones(len(row), np.int8), (row, m + column)), shape=(m + n, m + n))
+    count, labels = csgraph.connected_components(graph, directed=False)
+    by_row, by_column = np.argsort(labels[:m], kind="stable"), np.argsort(labels[m:], kind="stable")
+    row_ends = np.searchsorted(labels[:m][by_row], np.arange(count + 1))
+    column_ends = np.searchsorted(labels[m:][by_column], np.arange(count + 1))
+    return [
+        (by_row[row_ends[k] : row_ends[k + 1]], by_column[column_ends[k] : column_ends[k + 1]])
+        for k in np.unique(labels[:m]).tolist()
+    ]
+
+
+@dataclass(slots=True)
+class Node:
+    """A block with its relaxation solved: a bound, and the point where the relaxation is least."""
+
+    block: Block
+    program: HotProgram
+    scale: float
+    bound: Bound
+    x: Floats
+    proved: float
+    value: float
+    """The bound, and what it is when rounded up."""
+
+    def whole(self) -> bool:
+        """Whether the point is a 0/1 answer."""
+        near = np.rint(self.x)
+        if np.abs(self.x - near).max(initial=0.0) > NEARLY:
+            return False
+        return bool((self.block.matrix @ near >= self.block.least - CLEARLY).all())
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """A bound on every answer (or the limit given), and the variables that are 1 in the best answer, where found."""
+
+    bound: float
+    ones: Integers | None
+
+
+@dataclass(slots=True)
+class Branching:
+    """Branch and bound over blocks. Answers must be less than a limit by more than `slack`, or they are no better."""
+
+    work: Work
+    step: float
+    slack: float
+    nodes: int
+    """How many nodes may still be opened."""
+    stop: Callable[[], bool] = lambda: False
+    idle: list[HotProgram] = field(default_factory=list)
+    """Programs that are no longer needed: another block can have them."""
+
+    def solved(self, block: Block) -> Node:
+        """Solve the relaxation of a block."""
+        program = self.idle.pop() if self.idle else HotProgram(self.work, primal=False)
+        n, scale = len(block.cost), scale_of(block.cost)
+        column, row = np.nonzero(block.matrix.T)
+        value = block.matrix[row, column]
+        start = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))])
+        program.load(
+            block.cost / scale,
+            np.zeros(n),
+            np.ones(n),
+            columns_of(start, row, value, len(block.least)),
+            least=block.least,
+        )
+        prices = np.zeros(len(block.least))
+        x = np.full(n, 0.5)
+        if program.run() is SolveStatus.OPTIMAL:
+            x, prices = program.answer()
+        entries = Entries(row, column, value)
+        bound = safe_bound(block.cost, entries, block.least, prices * scale, np.zeros(n), np.ones(n))
+        proved = bound.over()
+        return Node(block, program, scale, bound, np.clip(x, 0.0, 1.0), proved, self.up(max(proved, 0.0)))
+
+    def up(self, bound: float) -> float:
+        """A bound on sums of whole costs, rounded up to what such a sum can be."""
+        return float(np.ceil(bound / self.step) * self.step) if self.step else bound
+
+    def together(self, some: Split | None, limit: float) -> Least:
+        """The least cost of all parts together."""
+        if some is None:
+            return Least(limit, None)
+        nodes = [self.solved(part) for part in some.parts]
+        total = some.cost + sum(node.value for node in nodes)
+        ones: list[Integers] | None = [some.ones]
+        for node in sorted(nodes, key=lambda node: len(node.block.cost)):
+            if total > limit - self.slack:
+                return Least(min(total, limit), None)
+            least = self.least(node, limit - (total - node.value))
+            total += max(least.bound - node.value, 0.0)
+            if ones is not None and least.ones is not None:
+                ones.append(least.ones)
+            else:
+                ones = None
+        if total > limit - self.slack:
+            return Least(min(total, limit), None)
+        return Least(total, None if ones is None else np.concatenate(ones))
+
+    def least(self, node: Node, limit: float) -> Least:
+        """The least cost of a block whose relaxation is solved."""
+        block = node.block
+        if node.value > limit - self.slack:
+            return Least(min(node.value, limit), None)
+        known = None
+        if node.whole():
+            chosen = np.rint(node.x) == 1
+            cost = float(block.cost[chosen].sum())
+            known = block.names[chosen] if cost <= limit - self.slack else None
+            if known is not None and cost <= node.value * (1 + ALIKE):
+                return Least(node.value, known)
+        if self.nodes <= 0 or self.stop():
+            return Least(node.value, known)
+        self.nodes -= 1
+        low, high = self._fixed(node, limit)
+        if float((high - low).sum()) < 0.8 * len(low):
+            self.idle.append(node.program)
+            return self.together(split(block, low, high), limit)
+        return self._branched(node, limit, low, high)
+
+    def _fixed(self, node: Node, limit: float) -> tuple[Floats, Floats]:
+        """Bounds of the variables in every answer below the limit."""
+        room = limit - self.slack - node.proved
+        low = np.where(node.bound.cheaper > room, 1.0, 0.0)
+        return low, np.where(node.bound.dearer > room, 0.0, 1.0)
+
+    def _branched(self, node: Node, limit: float, low: Floats, high: Floats) -> Least:
+        """One variable at 0 and at 1: that which raises both bounds most."""
+        variable, order = self._choice(node, limit)
+        self.idle.append(node.program)
+        bound, best = np.inf, None
+        for value in order:
+            down, up = low.copy(), high.copy()
+            down[variable] = up[variable] = value
+            if low[variable] > value or high[variable] < value:
+                continue
+            child = self.together(split(node.block, down, up), limit)
+            bound = min(bound, child.bound)
+            if child.ones is not None:
+                best = child.ones
+                inside = np.isin(node.block.names, best)
+                limit = float(node.block.cost[inside].sum())
+        return Least(max(min(bound, limit), node.value), best)
+
+    def _choice(self, node: Node, limit: float) -> tuple[int, tuple[float, float]]:
+        """The variable to branch on, and which side is more likely to hold the best answer."""
+        x, program = node.x, node.program
+        fractional = np.flatnonzero((x > NEARLY) & (x < 1 - NEARLY))
+        if not len(fractional):
+            fractional = np.arange(len(x))
+        order = np.lexsort((-node.block.cost[fractional], np.abs(x[fractional] - 0.5)))
+        gain, chosen, sides = -1.0, int(fractional[order[0]]), (0.0, 1.0)
+        for variable in fractional[order[: CANDIDATES if len(x) > SMALL else FEW_CANDIDATES]].tolist():
+            value = []
+            for side in (0.0, 1.0):
+                program.bound(variable, side, side)
+                solved = program.run() is SolveStatus.OPTIMAL
+                value.append(min(program.objective * node.scale if solved else limit, limit) - node.proved)
+                program.bound(variable, 0.0, 1.0)
+            score = max(value[0], 1e-6 * node.scale) * max(value[1], 1e-6 * node.scale)
+            if score > gain:
+                gain, chosen = score, variable
+                sides = (0.0, 1.0) if value[0] <= value[1] else (1.0, 0.0)
+        return chosen, sides

@@ -1,0 +1,159 @@
+"""The least costly pattern is that of all patterns gone through one by one, whatever the table and its wishes."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tablesafe as ts
+from oracle.patterns import best_pattern
+from oracle.suppression import grid, open_cells, product
+from tablesafe.errors import InvalidProblem
+from tablesafe.hierarchy import Hierarchy
+from tablesafe.methods.suppress.responses import groups_of
+from tablesafe.problem import Problem
+from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.table import Table
+
+TREE = Hierarchy.from_pairs([("T", "A"), ("T", "b"), ("A", "a1"), ("A", "a2")])
+WEB = Hierarchy.from_equations("T=a+b+c; X=a+b; Y=b+c")
+KINDS = ("flat", "tree", "cube", "web", "linked")
+MOST = 11
+"""Cells to choose from: the others are frozen."""
+
+
+def flat(size: int) -> Hierarchy:
+    return Hierarchy.flat([f"c{i}" for i in range(size)])
+
+
+def a_table(random: np.random.Generator, kind: str) -> Table:
+    if kind == "linked":
+        tables = []
+        shared = [int(v) for v in random.integers(1, 60, 3)]
+        for other in "yz":
+            rows: dict[str, list[Any]] = {"x": [], other: [], "value": []}
+            for i, total in enumerate(shared):
+                part = int(random.integers(0, total + 1))
+                for code, value in (("p", part), ("q", total - part), ("Total", total)):
+                    rows["x"].append(f"x{i}")
+                    rows[other].append(code)
+                    rows["value"].append(value)
+            for code in ("p", "q", "Total"):
+                rows["x"].append("Total")
+                rows[other].append(code)
+                rows["value"].append(
+                    sum(v for x, o, v in zip(rows["x"], rows[other], rows["value"], strict=False) if o == code)
+                )
+            tables.append(Table.from_cells(rows, dimensions={"x": None, other: None}, total="Total"))
+        return ts.link(tables)
+    sizes = {
+        "flat": [flat(3), flat(int(random.integers(2, 4)))],
+        "tree": [TREE, flat(2)],
+        "cube": [flat(2), flat(2), flat(2)],
+        "web": [WEB, flat(2)],
+    }[kind]
+    return product(sizes, random)
+
+
+def a_problem(random: np.random.Generator, kind: str, wish: str) -> Problem:
+    table = a_table(random, kind)
+    inner = np.flatnonzero(table.value > 0)
+    mask = np.zeros(len(table), dtype=np.bool_)
+    mask[random.choice(inner, min(int(random.integers(1, 4)), len(inner)), replace=False)] = True
+    level = np.ceil(table.value * random.choice([0.1, 0.3]))
+    lower: Any = level
+    sliding: Any = 0.0
+    bounds: dict[str, Any] = {}
+    if wish == "zero levels":
+        level = lower = 0.0
+    if wish == "sliding":
+        level, lower = (np.floor(table.value * share) for share in random.choice([0.0, 0.1], 2))
+        sliding = np.ceil(table.value * 0.4)
+    if wish == "prior bounds":
+        bounds = {"lower": np.floor(table.value * 0.5), "upper": np.ceil(table.value * 1.6)}
+    if wish == "tight bounds":
+        bounds = {"lower": table.value - np.ceil(level * 1.0), "upper": table.value + np.ceil(level * 1.5)}
+    fixed = mask.copy()
+    free = np.flatnonzero(~mask & (table.value != 0))
+    frozen = np.zeros(len(table), dtype=np.bool_)
+    if len(free) > MOST:
+        frozen[random.choice(free, len(free) - MOST, replace=False)] = True
+    withheld = None
+    if wish == "withheld":
+        withheld = ~fixed & ~frozen & (random.random(len(table)) < 0.15)
+    problem = Problem(
+        table, sensitivity=Sensitivity.of(mask, lower, level, sliding), frozen=frozen, withheld=withheld, **bounds
+    )
+    cost = {
+        "zero costs": lambda: random.integers(0, 3, len(table)).astype(float),
+        "large costs": lambda: random.choice([1.0, 3.0, 1e9, 1e9 + 1], len(table)),
+        "fractions": lambda: random.random(len(table)) * 10 + 0.01,
+        "unit": lambda: np.ones(len(table)),
+    }.get(wish, lambda: np.maximum(table.value, 1.0))()
+    return problem.replace(cost=cost)
+
+
+WISHES = (
+    "levels", "zero levels", "sliding", "prior bounds", "tight bounds", "withheld", "zero costs", "large costs",
+    "fractions", "unit",
+)  # fmt: skip
+
+
+def check(seed: int, kind: str, wish: str) -> str:
+    """Compare with all patterns; says what came out."""
+    random = np.random.default_rng((seed, KINDS.index(kind), WISHES.index(wish)))
+    problem = a_problem(random, kind, wish)
+    given = problem.sensitivity.mask | problem.suppressed | problem.withheld
+    free = np.flatnonzero(~given & ~problem.frozen & (problem.table.value != 0))
+    best = best_pattern(problem, problem.cost, [[cell] for cell in free.tolist()])
+    suppress = ts.Suppress(algorithm="optimal", insiders=False, unions=False, integers=False, time_limit_s=60)
+    if best is None:
+        with pytest.raises(InvalidProblem):
+            suppress.protect(problem)
+        return "impossible"
+    release = suppress.protect(problem)
+    assert not open_cells(problem, release)
+    assert release.solution is not None
+    assert problem.cost[release.suppressed & ~given].sum() == pytest.approx(best, rel=1e-9)
+    assert release.solution.objective == pytest.approx(best, rel=1e-9)
+    assert release.solution.bound <= best * (1 + 1e-9) + 1e-9
+    assert release.solution.status == "optimal" or wish == "zero costs"
+    return "optimal"
+
+
+@pytest.mark.parametrize("wish", WISHES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_no_pattern_is_better(seed: int, kind: str, wish: str) -> None:
+    check(seed, kind, wish)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_pattern_that_is_the_same_in_all_responses_is_better(seed: int) -> None:
+    """Two response variables and their sum: what is withheld in one is withheld in all."""
+    random = np.random.default_rng(seed)
+    home, export = (random.integers(1, 60, (2, 3)) for _ in range(2))
+    tables = []
+    for name, values in {"home": home, "export": export, "all": home + export}.items():
+        table = grid(values.tolist())
+        tables.append(Table(**{**{f.name: getattr(table, f.name) for f in fields(table) if f.init}, "response": name}))
+    table = ts.link(tables, equations="all = home + export")
+    mask = ~table.is_total & (random.random(len(table)) < 0.1)
+    problem = Problem(table, sensitivity=Sensitivity.of(mask, np.ceil(table.value / 5)))
+    group = groups_of(table)
+    given = np.isin(group, group[mask])
+    hidden = problem.replace(suppressed=given)
+    size = np.bincount(group)
+    cost = (np.bincount(group, weights=problem.cost) / size)[group]
+    units = [np.flatnonzero(group == name).tolist() for name in np.unique(group[~given])]
+    best = best_pattern(hidden, cost, units)
+    assert best is not None
+    options: dict[str, Any] = {"insiders": False, "unions": False, "integers": False, "time_limit_s": 60}
+    release = ts.Suppress(algorithm="optimal", same_pattern=True, **options).protect(problem)
+    assert not open_cells(problem, release)
+    assert release.solution is not None
+    assert release.solution.objective == pytest.approx(best)
+    assert release.solution.bound == pytest.approx(best)

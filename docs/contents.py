@@ -56,4 +56,5 @@ CONTENTS: dict[str, list[str]] = {
     ],
     "Reference": ["api", "cli", "job-file", "formats", "errors"],
     "Running it": ["scale", "security", "benchmarks", "benchmarks/*"],
+    "Decisions": ["decisions/*"],
 }

@@ -357,7 +357,8 @@ class _Search:
             room = np.where(by > 0, self.free.up[move.cells], self.free.down[move.cells])
             open_room = np.where(by > 0, self.plain.up[move.cells], self.plain.down[move.cells])
             room[np.isin(move.cells, fixed)] = np.inf
-            times = float((room / np.abs(by)).min())
+            moves = by != 0
+            times = float((room[moves] / np.abs(by[moves])).min(initial=np.inf))
             for sign, wanted in self.wanted.items():
                 reach = np.minimum(sign * times * by, open_room)
                 served = (wanted[move.cells] > 0) & (reach >= wanted[move.cells]) & (sign * by > 0)

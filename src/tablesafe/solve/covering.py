@@ -88,6 +88,7 @@ class Covering:
         self._program.load(cost / self._scale, self.low, self.high, empty, least=np.zeros(0))
         self.bound = Bound(np.zeros(0), np.zeros(n), np.zeros(n), np.zeros(n))
         self.proved = 0.0
+        self._prices = np.zeros(0)
         self.point = np.zeros(n)
         self._known: dict[tuple[bytes, bytes], tuple[float, Least]] = {}
 
@@ -198,7 +199,9 @@ class Covering:
         open_rows = lowest < least - 1e-9
         inside = free[entries.column] & open_rows[entries.row]
         left = least - matrix @ np.where(self.low == 1, 1.0, 0.0)
-        prices = np.where(open_rows, self._prices, 0.0)
+        prices = np.zeros(len(least))  # of cuts that no relaxation has seen yet, none is known
+        prices[: len(self._prices)] = self._prices
+        prices[~open_rows] = 0.0
         bound = safe_bound(self.cost, entries, left, prices, np.zeros(len(free)), free.astype(np.float64))
         parts = connected(entries.row[inside], entries.column[inside], matrix.shape)
         x = np.rint(self.low)

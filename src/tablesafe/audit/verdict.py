@@ -123,9 +123,9 @@ def _outsiders(findings: Findings) -> str:
     if found:
         return f"not proved: nothing shows that every sensitive cell is hidden from {who} as far as the rules ask."
     if findings.certificate is None:
-        how = "found by linear programs, without witness tables."
+        how = "found by linear programs, no proof was made."
     else:
-        how = "proved by witness tables in exact arithmetic."
+        how = "proved in exact arithmetic, by tables that agree with the release."
     return f"every sensitive cell is hidden from {who} as far as the rules ask; {how}"
 
 

@@ -300,7 +300,7 @@ def test_ignoring_the_cube_is_told() -> None:
     problem = ts.Problem(made(issue(), zeros=True, cube="ignore"), [ts.PPercent(p=20)])
     findings = ts.audit(problem, ts.protect(problem, ts.Suppress(time_limit_s=5)))
     assert findings.safe
-    assert any('cube = "ignore"' in line for line in findings.attackers)
+    assert any('cube = "ignore"' in line for line in findings.verdict.lines)
     assert 'cube = "ignore"' in str(findings)
 
 

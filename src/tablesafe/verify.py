@@ -76,9 +76,10 @@ class Verification:
     open: tuple[str, ...]
     """Sensitive cells that the certificate itself calls open to anyone who sees the release."""
     others: tuple[str, ...]
-    """What else the certificate admits: cells open to insiders, sums that fail a rule."""
+    """What else the certificate admits: cells (possibly) open to insiders, sums that fail a rule, tables not proved."""
     attackers: tuple[str, ...]
-    """Whom the audit looked at, in words. Witnesses prove what is hidden from outsiders; the rest is its word."""
+    """The verdict of the audit, line by line: whom it looked at, and how far. Witnesses prove what is hidden from
+    outsiders; the rest is its word."""
     witnesses: int
     equations: int
     unknown: int
@@ -100,7 +101,8 @@ class Verification:
         lines = [
             f"{self.protected:,} of {self.cells:,} sensitive cells are protected: proved by {self.witnesses:,} witness "
             f"tables over {self.unknown:,} unknown cells and {self.equations:,} equations.",
-            f"The audit looked at: {' '.join(self.attackers)}",
+            "The audit says:",
+            *self.attackers,
             "The published file agrees with the certificate."
             if self.release_checked
             else "No published file was compared.",
@@ -118,7 +120,8 @@ class Verification:
             are = "cell is" if len(self.open) == 1 else "cells are"
             lines.append(f"{len(self.open):,} sensitive {are} open: {', '.join(self.open[:10])}{more}.")
         if self.others:
-            lines.append(f"The audit also found {len(self.others):,} openings to insiders or by sums:")
+            found = f"{len(self.others):,} openings to respondents or by sums, or things not proved"
+            lines.append(f"The audit also found {found}:")
             lines.extend(f"  {other}" for other in self.others[:10])
         return "\n".join(lines)
 

@@ -13,7 +13,7 @@ import pytest
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.certificate import Certificate, release_hash
-from tablesafe.audit.findings import How
+from tablesafe.audit.openings import How
 from tablesafe.errors import InvalidCertificate
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.io.jj import read_jj

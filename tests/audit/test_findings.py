@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from tablesafe.audit.audit import audit
-from tablesafe.audit.findings import How
+from tablesafe.audit.openings import How
 from tablesafe.errors import InvalidInput, InvalidOption, InvalidRelease
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.problem import Problem
@@ -290,7 +290,7 @@ def test_frame_json_and_text_agree() -> None:
     assert told["open"][0]["because"]
     assert len(told["cells"]) == 4
     assert findings.text().startswith(
-        "NOT SAFE: 0 of 1 sensitive cells are protected from outsiders (4 of 9 cells are withheld)."
+        "OPEN: 0 of 1 sensitive cells are protected from outsiders (4 of 9 cells are withheld)."
     )
     assert "must reach up to 16, 1 short" in findings.text()
 

@@ -14,7 +14,8 @@ import pytest
 from scipy.optimize import LinearConstraint, milp
 
 from tablesafe.audit.audit import audit
-from tablesafe.audit.findings import Findings, How
+from tablesafe.audit.findings import Findings
+from tablesafe.audit.openings import How
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.problem import Problem
 from tablesafe.release import Release

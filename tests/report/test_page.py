@@ -17,7 +17,7 @@ import pytest
 from report_cases import Case, guarded, made, magnitude
 
 import tablesafe as ts
-from tablesafe.audit.findings import How
+from tablesafe.audit.openings import How
 from tablesafe.report import pictures as drawing
 from tablesafe.report.excerpt import PAGE, Excerpt, Room
 from tablesafe.report.layout import Layout
@@ -106,8 +106,9 @@ def test_the_page_says_what_its_json_says(case: Case, internal: bool, written: C
     page = html.unescape(written(case, ".html", internal=internal).read_text(encoding="utf-8"))
     told = json.loads(written(case, ".json", internal=internal).read_text(encoding="utf-8"))
     assert told["internal"] is internal
-    assert told["verdict"]["headline"] in page
-    assert f'class="word">{told["verdict"]["word"].replace("open", "not safe")}<' in page
+    assert all(f"<p>{line}</p>" in page for line in told["verdict"]["lines"])
+    failed = ": not safe" if told["verdict"]["passed"] is False else ""
+    assert f'class="word">{told["verdict"]["word"]}{failed}<' in page
     for status in told["statuses"]:
         assert status["status"] in page
         assert f"{status['cells']:,}" in page
@@ -151,11 +152,11 @@ def test_verdicts() -> None:
     def word(case: Case) -> str:
         return summarise(case.problem, case.release, case.findings, origin=Origin(), internal=False).verdict.word
 
-    assert word(made("suppress")) == "safe"
-    assert word(made("open")) == "open"
-    assert word(made("no rules")) == "nothing to judge"
+    assert word(made("suppress")) == "SAFE"
+    assert word(made("open")) == "OPEN"
+    assert word(made("no rules")) == "NOTHING TO JUDGE"
     case = made("suppress")
-    assert summarise(case.problem, case.release, None, origin=Origin(), internal=True).verdict.word == "not audited"
+    assert summarise(case.problem, case.release, None, origin=Origin(), internal=True).verdict.word == "NOT AUDITED"
 
 
 def test_the_counts_of_the_levels_add_up(case: Case) -> None:
@@ -241,5 +242,5 @@ def test_an_open_release_is_called_not_safe(written: Callable[..., Path]) -> Non
     """The word open alone could be taken for a recommendation."""
     for internal in (False, True):
         page = written(made("open"), ".html", internal=internal).read_text(encoding="utf-8")
-        assert '<p class="word">not safe</p>' in page
-        assert "<dt>Result</dt><dd>not safe</dd>" in page
+        assert '<p class="word">OPEN: not safe</p>' in page
+        assert "<dt>Result</dt><dd>OPEN: not safe</dd>" in page

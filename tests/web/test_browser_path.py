@@ -40,7 +40,7 @@ def test_from_upload_to_download(visitor: Visitor, data: Path, tmp_path: Path) -
     visitor.write("seed", "3")
     section = visitor.run()
     visitor.look(section)
-    assert page.get_by_role("status", name="Verdict").inner_text().startswith("✓ Safe")
+    assert page.get_by_role("status", name="Verdict").inner_text().startswith("✓ SAFE")
     _the_table_tells_why(visitor)
     for tab in ("Sensitive cells", "Plots", "Loss"):
         page.get_by_role("tab", name=tab).click()
@@ -148,7 +148,7 @@ def _two_releases_side_by_side(visitor: Visitor) -> None:
     page.locator(".ts-cell.ts-differs").first.wait_for()
     assert page.get_by_role("grid").count() == 2
     told = page.get_by_role("region", name="Loss and risk").inner_text()
-    assert re.search(r"verdict\s+safe\s+open", told)
+    assert re.search(r"verdict\s+SAFE\s+OPEN", told)
 
 
 def _nothing_stays_in_the_browser(visitor: Visitor, data: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_stopped_run_keeps_a_safe_answer(visitor: Visitor, tmp_path: Path) -> 
     section.locator("svg").wait_for()  # there is a best answer
     section.get_by_role("button", name="Stop and keep the best answer").click()
     visitor.look(section)
-    assert visitor.page.get_by_role("status", name="Verdict").inner_text().startswith("✓ Safe")
+    assert visitor.page.get_by_role("status", name="Verdict").inner_text().startswith("✓ SAFE")
     visitor.page.get_by_role("link", name="Release (CSV)").wait_for()
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from tablesafe.audit.question import Question
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import unions as find_unions
+from tablesafe.audit.verdict import Possibly
 from tablesafe.equations import Floats
 from tablesafe.errors import InvalidOption, InvalidRelease
 from tablesafe.problem import Problem
@@ -51,6 +52,7 @@ def audit(
     coalition: int = 1,
     names: bool = False,
     unions: bool = True,
+    possibly: Possibly = "open",
     integers: bool | None = None,
     certify: bool = True,
     executor: Executor | None = None,
@@ -67,7 +69,9 @@ def audit(
     proves every protected cell by two exact tables; without it only those are whose interval ends where it must, so
     that no tolerance decides.
     `insiders` asks what respondents, or coalitions of up to `coalition`, learn about each other, and tells them by
-    their role unless `names` are wanted; `unions` judges the sums of withheld cells that can be derived. With
+    their role unless `names` are wanted; `unions` judges the sums of withheld cells that can be derived. A cell is
+    `possibly` open where that turns on contributors that the table does not list: it counts as open unless this says
+    "accept", and `findings.verdict` lists it with what would settle it. With
     `integers` the attacker knows that values are whole numbers, as those of counts are (by default it does when the
     values are the table's own counts).
 
@@ -76,6 +80,8 @@ def audit(
     """
     if cells not in {"sensitive", "all"}:
         raise InvalidOption(f"audit's cells must be 'sensitive' or 'all', got {cells!r}.")
+    if possibly not in get_args(Possibly):
+        raise InvalidOption(f"audit's possibly must be 'open' or 'accept', got {possibly!r}.")
     require_problem_and_release("audit", problem, release)
     _refuse_foreign(problem, release)
     judged = release.as_judged
@@ -110,14 +116,17 @@ def audit(
         exact,
         insiders=find_insiders(problem, inside, secret, coalition=coalition, names=names) if insiders else None,
         unions=find_unions(problem, shown) if unions else None,
+        possibly=possibly,
     )
     if not certify:
         return findings
-    others = (*(str(opening) for opening in findings.beyond_outsiders), *findings.not_proved)
+    counted = () if possibly == "accept" else findings.verdict.possibly
+    others = (*(str(opening) for opening in findings.beyond_outsiders), *map(str, counted), *findings.not_proved)
     certificate = Certificate(
-        problem, judged, system, groups, question.cells[~protected], others, findings.attackers, whole, release
+        problem, judged, system, groups, question.cells[~protected], others, whole=whole, published=release
     )
-    return replace(findings, certificate=certificate)
+    proved = replace(findings, certificate=certificate)
+    return replace(proved, certificate=replace(certificate, attackers=proved.verdict.lines))
 
 
 class _OutOfTime(Exception):

@@ -50,7 +50,7 @@ class Certificate:
     others: tuple[str, ...] = ()
     """What the audit found beyond its own proofs: cells open to insiders, sums that fail a rule."""
     attackers: tuple[str, ...] = ()
-    """Whom the audit looked at, in words."""
+    """The verdict line by line: whom the audit looked at, and how far."""
     whole: bool = False
     """Whether the attacker knows that values are whole numbers of the unit, so that all witnesses are."""
     published: Release | None = field(default=None, repr=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -13,12 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.audit.certificate import Certificate, exact_limits
-from tablesafe.audit.cubes import is_large
 from tablesafe.audit.exact import Limits, exact
 from tablesafe.audit.explain import Explanation, Side, explain
 from tablesafe.audit.insiders import Insider, Insiders
+from tablesafe.audit.openings import OUTSIDER, How, Opening
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Union, Unions
+from tablesafe.audit.verdict import Possibly, Verdict, verdict_of
 from tablesafe.display import shown
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidInput
@@ -27,50 +27,7 @@ from tablesafe.release import Release, Status
 
 NEVER_NARROWER = 1e-6
 """Units of width below which an interval is a point: what comes from a table is whole."""
-OUTSIDER = "anyone who sees the release"
 MOST_SHOWN = 20
-
-
-class How(StrEnum):
-    """In which way a cell is open."""
-
-    PUBLISHED = "published"
-    """The release shows it."""
-    EXACT = "exact"
-    """The release does not show it, but gives it away."""
-    LOWER = "lower"
-    """It can be bounded from below too closely."""
-    UPPER = "upper"
-    """It can be bounded from above too closely."""
-    WIDTH = "width"
-    """The whole interval is too narrow."""
-    UNPROVED = "unproved"
-    """A solver says it is protected, but no exact table was found that proves it."""
-    SUM = "sum"
-    """A sum of withheld cells can be derived, and fails a rule itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """One way in which one sensitive cell, or a sum of withheld cells, is open."""
-
-    cell: int
-    """The cell; of a sum, its first."""
-    name: str
-    how: How
-    short: float
-    """How much further the interval would have to reach, in the table's unit."""
-    lower: float
-    """What the attacker derives."""
-    upper: float
-    attacker: str = OUTSIDER
-    certain: bool = True
-    """False when it takes contributions that the table does not list, but that are possible."""
-    because: str = ""
-    """How it follows, where that was found along the way."""
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.how}, open to {self.attacker}"
 
 
 @shown
@@ -95,65 +52,28 @@ class Findings:
     """What respondents learn about each other; None when nobody asked."""
     unions: Unions | None = field(default=None, repr=False)
     """Sums of withheld cells that are published in effect; None when nobody asked."""
+    possibly: Possibly = "open"
+    """Whether cells that are only possibly open count as open, or are accepted."""
 
     @property
     def safe(self) -> bool:
-        """Whether every sensitive cell is protected from every attacker looked at."""
-        return not self.open and not self.not_proved
+        """Whether every sensitive cell is protected from every attacker looked at; the verdict says who that is."""
+        return self.verdict.safe
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The verdict in a word, and in lines that say what was examined; every output repeats them."""
+        return verdict_of(self)
+
+    @property
+    def failing(self) -> tuple[Opening, ...]:
+        """What is open, and what is possibly open unless that was accepted."""
+        return self._openings if self.possibly == "open" else self.open
 
     @property
     def not_proved(self) -> tuple[str, ...]:
         """Tables that were not examined together, though nobody chose that: nothing is proved of them."""
         return tuple(str(each) for each in self.problem.table.apart if each.why != "ignored")
-
-    @property
-    def attackers(self) -> tuple[str, ...]:
-        """Whom the audit looked at, in words."""
-        looked = (self.insiders, self.unions)
-        outsider = "Anyone who sees the release."
-        if self.release.judged is not None:
-            outsider = "Anyone who sees the release, even if they know what inner cells not shown were changed to."
-        sums = self.problem.table.without_sums
-        return (
-            outsider,
-            *(found.searched for found in looked if found is not None),
-            *([sums] if sums else []),
-            *self._about_unseen,
-        )
-
-    @property
-    def _about_unseen(self) -> tuple[str, ...]:
-        """What was looked at of the cells that no table shows."""
-        table = self.problem.table
-        told = [f"Not examined together: {each}" for each in table.apart]
-        if table.unseen is not None:
-            told.append(
-                f"{len(table) - table.seen:,} unseen cells of the cross-classification that linked tables are margins "
-                f"of: {self._judged_unseen}"
-                + (
-                    " They are so many that most were held at their values to prove cells protected, and to look at "
-                    "respondents: what is called open may not be; sums were looked for among shown cells."
-                    if is_large(self.system)
-                    else ""
-                )
-            )
-        return tuple(told)
-
-    @property
-    def _judged_unseen(self) -> str:
-        problem = self.problem
-        if not problem.table.judged:
-            return (
-                "who contributes to them is not known, so that no rule was applied to them and no respondent is "
-                "taken to know of them."
-            )
-        asked = int(problem.sensitivity.mask[problem.table.seen :].sum())
-        left = (
-            f"; {problem.unjudged:,} more are sensitive, and were asked about by bounds only"
-            if problem.unjudged
-            else ""
-        )
-        return f"{asked:,} sensitive ones were judged like cells that are shown{left}."
 
     @property
     def value(self) -> Floats:
@@ -303,7 +223,9 @@ class Findings:
             {
                 "notice": "CONFIDENTIAL: holds true values of withheld cells.",
                 "safe": self.safe,
-                "looked at": list(self.attackers),
+                "verdict": str(self.verdict.word),
+                "lines": list(self.verdict.lines),
+                "possibly": self.possibly,
                 "exact intervals": self.exact,
                 "sensitive cells": int(self.problem.sensitivity.mask.sum()),
                 "withheld cells": int(self.release.suppressed[: table.seen].sum()),
@@ -312,6 +234,10 @@ class Findings:
                 "disclosed exactly": [table.describe(int(cell)) for cell in self.disclosed_exactly],
                 "open": [self._told(opening, number < explanations) for number, opening in enumerate(self.open)],
                 "possible": [self._told(opening, False) for opening in self.possible],
+                "possibly open": [
+                    {"cell": each.cell, "attacker": each.attacker, "settled by": each.settled_by}
+                    for each in self.verdict.possibly
+                ],
                 "cells": [
                     {name: _finite(value) for name, value in row.items()} for row in self.frame().iter_rows(named=True)
                 ],
@@ -341,28 +267,26 @@ class Findings:
     def _sensitive(self) -> Mask:
         return self.problem.sensitivity.mask[self.cells]
 
-    def text(self, *, shown: int = MOST_SHOWN, values: bool = True) -> str:
+    def text(self, *, shown: int = MOST_SHOWN, values: bool = True, verdict: Verdict | None = None) -> str:
         """A summary for the terminal; the first open cells are spelled out.
 
         Without `values` it says which cells are open but no number and no respondent, so that it may stand in a log.
+        `verdict` is that of a release that was attacked in other ways as well.
         """
+        verdict = verdict or self.verdict
         table = self.problem.table
         sensitive, withheld = int(self._sensitive.sum()), int(self.release.suppressed[: table.seen].sum())
         good = int(self.protected[self._sensitive].sum())
         changed = int((self.release.status == Status.CHANGED).sum())
         also = f", {changed:,} changed" if changed else ""
-        verdict = "SAFE" if self.safe else "NOT SAFE" if self.open else "NOT PROVED"
-        whom = "outsiders and insiders" if self.safe and self.insiders is not None else "outsiders"
-        told = f"{good:,} of {sensitive:,} sensitive cells are protected from {whom}"
+        told = f"{good:,} of {sensitive:,} sensitive cells are protected from outsiders"
         if not sensitive:
-            told = "no cell is sensitive" if self.problem.rules else "no rule was applied, so no cell is sensitive"
-        lines = [f"{verdict}: {told} ({withheld:,} of {table.seen:,} cells are withheld{also})."]
-        if table.without_sums:
-            lines.append(table.without_sums)
-        lines += self._about_unseen
+            told = "no cell is sensitive"
+        lines = [f"{verdict.word}: {told} ({withheld:,} of {table.seen:,} cells are withheld{also})."]
+        lines += verdict.lines
         if self.certificate is not None and good:
             tables = "table" if self.certificate.witnesses == 1 else "tables"
-            lines.append(f"Proved by {self.certificate.witnesses:,} witness {tables} in exact arithmetic.")
+            lines.append(f"The proof has {self.certificate.witnesses:,} witness {tables}.")
         if self.beyond_outsiders:
             sums = sum(opening.how is How.SUM for opening in self.beyond_outsiders)
             cells = len({opening.cell for opening in self.beyond_outsiders if opening.how is not How.SUM})
@@ -375,13 +299,19 @@ class Findings:
         if len(self.open) > shown:
             lines.append(f"  ... and {len(self.open) - shown:,} more.")
         if self.possible:
-            lines.append(f"{len(self.possible):,} more would be open if contributors not listed were large enough:")
-            if values:
-                lines.extend(line for opening in self.possible[:3] for line in self._lines(opening))
+            lines.extend(self._about_possible(shown, values=values))
         return "\n".join(lines)
 
     def __str__(self) -> str:
         return self.text()
+
+    def _about_possible(self, shown: int, *, values: bool) -> list[str]:
+        """The possibly open cells, and what would settle them."""
+        possibly = self.verdict.possibly
+        lines = [f"{len(possibly):,} possibly open; to settle them: {possibly[0].settled_by}:"]
+        some = possibly[:shown]
+        lines += [f"  {each.cell}: possibly open to {each.attacker if values else 'a respondent'}" for each in some]
+        return [*lines, f"  ... and {len(possibly) - shown:,} more."] if len(possibly) > shown else lines
 
     def _lines(self, opening: Opening) -> list[str]:
         show = self._show

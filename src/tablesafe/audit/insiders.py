@@ -89,6 +89,10 @@ class Insiders:
     """What was searched, in words."""
     unsearched: tuple[int, ...] = ()
     """The table's cells for which there were more coalitions than could be looked at."""
+    coalition: int = 1
+    """How many share what they know, at most."""
+    examined: bool = True
+    """False when the table tells neither contributors nor their number."""
 
     @property
     def safe(self) -> bool:
@@ -115,7 +119,8 @@ def insiders(
         raise InvalidOption(f"insiders' coalition must be at least 1, got {coalition!r}.")
     knowledge = Knowledge.of(system, coalition)
     if knowledge is None:
-        return Insiders((), (), 0, 0, "No insiders: the table tells neither contributors nor their number.")
+        words = "No insiders: the table tells neither contributors nor their number."
+        return Insiders((), (), 0, 0, words, coalition=coalition, examined=False)
     sensitive = np.flatnonzero(problem.sensitivity.mask[system.cells])
     wanted = sensitive if wanted is None else np.intersect1d(wanted, sensitive)
     search = _Search(problem, knowledge, wanted, max_coalitions)
@@ -130,6 +135,7 @@ def insiders(
         f"Every {who} of the {len(listed):,} contributors listed in suppressed cells, "
         f"against {len(wanted):,} sensitive cells{_except(len(search.cut))}.",
         tuple(system.cells[sorted(search.cut)].tolist()),
+        coalition,
     )
 
 

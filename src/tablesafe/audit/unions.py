@@ -61,6 +61,8 @@ class Unions:
     """Sums that were found to be constant and judged."""
     searched: str
     """What was searched, in words."""
+    examined: bool = True
+    """False when there is no rule that could judge a sum."""
 
     @property
     def safe(self) -> bool:
@@ -83,9 +85,8 @@ def unions(
     """
     search = search or SumSearch()
     if not problem.rules:
-        return Unions(
-            (), 0, "No sums were judged: the problem has protection levels only, no rules and no contributors."
-        )
+        words = "No sums were judged: the problem has protection levels only, no rules and no contributors."
+        return Unions((), 0, words, examined=False)
     found = _of_shown(system, constant_sums(system, lower=lower, upper=upper, search=search))
     if not len(found):
         return Unions((), 0, _searched(found, search))
@@ -120,11 +121,11 @@ class _Judged:
 
 def _searched(found: ConstantSums, search: SumSearch) -> str:
     text = (
-        f"{len(found):,} sums: the remainder of every equation; combinations of up to {search.max_chain} equations "
+        f"{len(found):,} found: the remainder of every equation; combinations of up to {search.max_chain} equations "
         f"with up to {search.max_terms} cells; all pairs, and all triples in components of up to "
-        f"{search.max_component:,} cells."
+        f"{search.max_component:,} cells"
     )
-    return text + (" A limit was met: there may be more." if found.cut else "")
+    return text + ("; a limit was met, there may be more" if found.cut else "")
 
 
 def _judgement(rules: Sequence[Rule | None], table: Table) -> Sensitivity:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from tablesafe.audit.verdict import Possibly
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.show import print_json_text, say
 from tablesafe.cli.sources import SchemeOption, Tolerance, read_problem
@@ -29,6 +30,10 @@ def audit(
     fast: Annotated[bool, Parameter(help="only decide what is protected; intervals are then not exact")] = False,
     outsiders_only: Annotated[bool, Parameter(help="do not ask what respondents learn about each other")] = False,
     coalition: Annotated[int, Parameter(help="how many respondents may put together what they know")] = 1,
+    possibly: Annotated[
+        Possibly,
+        Parameter(help="cells that are open only if contributors not listed are large: count them as open, or accept"),
+    ] = "open",
     integers: Annotated[bool, Parameter(help="the attacker knows that values are whole numbers")] = False,
     certificate: Annotated[Path | None, Parameter(help="write the proof here; it is an internal document")] = None,
     sign: Annotated[Path | None, Parameter(help="private key (.key) that signs the certificate")] = None,
@@ -44,8 +49,8 @@ def audit(
     """Attack a table with its pattern of withheld cells, and say what can be derived.
 
     A pattern may be the table as it was published: blank, c, x, .. and : stand for withheld values. The exit code is 1
-    when a sensitive cell is open. Without a pattern, the cells that the file itself marks as
-    sensitive or suppressed are withheld.
+    when a sensitive cell is open, possibly open (unless that is accepted), or not proved to be protected. Without a
+    pattern, the cells that the file itself marks as sensitive or suppressed are withheld.
 
     Parameters
     ----------
@@ -78,6 +83,7 @@ def audit(
             exact=not fast,
             insiders=not outsiders_only,
             coalition=coalition,
+            possibly=possibly,
             integers=True if integers else None,
             progress=lambda done: listen(Event("audit", "Attacking the release", round(100 * done), 100)),
         )

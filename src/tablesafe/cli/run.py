@@ -89,7 +89,7 @@ def show_result(result: Result, *, quiet: bool = False) -> None:
         return
     if facts["title"]:
         say(facts["title"], style="bold")
-    say(result.findings.text(shown=5, values=False), style="green" if result.safe else "red")
+    say(result.findings.text(shown=5, values=False, verdict=result.verdict), style="green" if result.safe else "red")
     if result.leaks is not None:
         say(str(result.leaks), style="green" if result.leaks.safe else "red")
     if not result.published:

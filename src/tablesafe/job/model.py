@@ -210,6 +210,11 @@ class AuditOptions:
     insiders: bool = _key("attack also as respondents, who know their own contributions", True)
     coalition: int = _key("how many respondents may put together what they know", 1)
     unions: bool = _key("judge also sums of withheld cells that the release gives away", True)
+    possibly: Literal["open", "accept"] = _key(
+        "cells that are open only if contributors that the table does not list are large: they count as open, or you "
+        "accept them, and the verdict says so",
+        "open",
+    )
     integers: bool | None = _key(
         "the attacker knows that values are whole numbers; when not given, it does if they are counts", example=True
     )

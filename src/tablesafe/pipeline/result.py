@@ -10,6 +10,7 @@ from typing import Any
 
 from tablesafe.attack.scores import Scores
 from tablesafe.audit.findings import Findings
+from tablesafe.audit.verdict import Verdict
 from tablesafe.display import shown
 from tablesafe.job.checks import internal_folder
 from tablesafe.job.model import Job
@@ -47,7 +48,13 @@ class Result:
     @property
     def safe(self) -> bool:
         """Whether the release passed its audit, and the intervals that it publishes leak nothing."""
-        return self.findings.safe and (self.leaks is None or self.leaks.safe)
+        return self.verdict.safe
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the audit says of the release, and of the intervals that it publishes."""
+        found = self.findings.verdict
+        return found if self.leaks is None else found.with_intervals(leaking=self.leaks.leaking)
 
     @property
     def internal(self) -> Path:
@@ -80,6 +87,8 @@ class Result:
         status = self.release.status
         return {
             "status": "safe" if self.safe else "open",
+            "verdict": str(self.verdict.word),
+            "lines": list(self.verdict.lines),
             "title": self.job.title,
             "cells": len(self.problem.table),
             "equations": int(self.problem.table.equations.shape[0]),
@@ -87,6 +96,7 @@ class Result:
             "withheld": int(self.release.suppressed.sum()),
             "by_status": {kind.word: int((status == kind).sum()) for kind in Status if bool((status == kind).any())},
             "open": len({opening.cell for opening in self.findings.open}),
+            "possibly_open": len({opening.cell for opening in self.findings.possible}),
             "method": self.release.method,
             **self._quality(),
             "leaks": None if self.leaks is None else str(self.leaks),

@@ -151,7 +151,7 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
     with clock.stage("attack"):
         scores = _attacked(job, problem, release, listen)
         leaks = None if release.intervals is None else check_intervals(problem, release, findings=findings)
-    published = (findings.safe and (leaks is None or leaks.safe)) or job.output.force
+    published = (findings.safe and (leaks is None or not leaks.leaking)) or job.output.force
     with clock.stage("write"):
         listen(Event("write", "Writing files"))
         subject = Subject(
@@ -297,7 +297,7 @@ def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
             asked = job.audit
             return replace(
                 job.method, keep=keep, previous=previous, progress=progress,
-                insiders=asked.insiders, unions=asked.unions,
+                insiders=asked.insiders, unions=asked.unions, possibly=asked.possibly,
                 coalition=max(job.method.coalition, asked.coalition if asked.insiders else 1),
                 integers=asked.integers if job.method.integers is None else job.method.integers,
             )  # fmt: skip
@@ -345,6 +345,7 @@ def _audited(
         insiders=options.insiders,
         coalition=options.coalition,
         unions=options.unions,
+        possibly=options.possibly,
         integers=options.integers,
         certify=options.certificate,
         executor=executor,

@@ -5,8 +5,9 @@ Every document has these keys; those marked * are null, empty or left out in the
     format            "tablesafe report 1"
     internal          whether it must stay in the office
     title, made       as on the page; made is an ISO time or null
-    verdict           word (safe, open, nothing to judge, not audited), headline, facts {name: text},
-                      open* [{cell, how, derived, short, attacker}], more_open*
+    verdict           word (SAFE, OPEN, POSSIBLY OPEN, NOT PROVED, NOTHING TO JUDGE, NOT AUDITED), passed (true, false,
+                      or null where nothing was judged), lines [text], facts {name: text},
+                      open* [{cell, how, derived, short, attacker}], more_open*, possibly* [text], more_possibly*
     input             source (public: "" unless the job names it), response, cells, equations, contributors*,
                       dimensions [{name, codes, levels, total}], files* {name: SHA-256}
     rules             [{name, what, parameters*}]
@@ -53,10 +54,13 @@ def document(summary: Summary) -> dict[str, Any]:
         "made": None if origin.made is None else origin.made.isoformat(timespec="seconds"),
         "verdict": {
             "word": verdict.word,
-            "headline": verdict.headline,
+            "passed": verdict.passed,
+            "lines": list(verdict.lines),
             "facts": dict(verdict.facts),
             "open": [dataclasses.asdict(line) for line in verdict.open],
             "more_open": verdict.more_open,
+            "possibly": list(verdict.possibly),
+            "more_possibly": verdict.more_possibly,
         },
         "input": {
             "source": origin.source,

@@ -173,10 +173,10 @@ def _tree_line(name: str, depth: int) -> str:
 
 
 def _result(result: Any) -> str:
-    verdict = "SAFE" if result.safe else "NOT SAFE"
     written = "; ".join(escape(path.name) for path in result.files[:12])
-    words = f"Result: {verdict}, {'release written' if result.published else 'release not written'}"
-    return _page(words, f"<p>{written}</p>" + _grid(Layout.public(result.release)))
+    words = f"Result: {result.verdict.word}, {'release written' if result.published else 'release not written'}"
+    lines = "".join(map(_line, result.verdict.lines))
+    return _page(words, lines + f"<p>{written}</p>" + _grid(Layout.public(result.release)))
 
 
 def _with_frame(name: str, words: Callable[[Any], str], frame: Callable[[Any], pl.DataFrame]) -> Callable[[Any], str]:

@@ -5,6 +5,7 @@ Codes and labels are always written as text: nothing that begins with `=`, `+`, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,13 @@ LONGEST_TEXT = 32_767
 INTERNAL = "Internal: contains confidential values. Do not publish."
 
 
-def write_sheet(layout: Layout, path: str | Path, *, title: str = "", private: bool = False) -> tuple[str, ...]:
-    """Write a layout as a workbook, a sheet per slice; what does not fit is said in the legend, and returned."""
+def write_sheet(
+    layout: Layout, path: str | Path, *, title: str = "", verdict: Sequence[str] = (), private: bool = False
+) -> tuple[str, ...]:
+    """Write a layout as a workbook, a sheet per slice; what does not fit is said in the legend, and returned.
+
+    The legend also repeats the `verdict`, its word and its lines.
+    """
     try:
         import xlsxwriter
     except ImportError:
@@ -45,7 +51,7 @@ def write_sheet(layout: Layout, path: str | Path, *, title: str = "", private: b
             names = {"legend"}
             for each in excerpt.slices:
                 writing.slice(each, _sheet_name(each, names))
-            writing.legend(title, excerpt)
+            writing.legend(title, verdict, excerpt)
         finally:
             book.close()
     return excerpt.notes
@@ -137,8 +143,8 @@ class _Writing:
             self.notes -= 1
             sheet.write_comment(*at, each.window.hover(*place), {"author": "", "x_scale": 2.2, "y_scale": 1.6})
 
-    def legend(self, title: str, excerpt: Excerpt) -> None:
-        """What the colours and signs mean, and what the workbook leaves out."""
+    def legend(self, title: str, verdict: Sequence[str], excerpt: Excerpt) -> None:
+        """The verdict, what the colours and signs mean, and what the workbook leaves out."""
         sheet, layout = self.book.add_worksheet("legend"), excerpt.slices[0].layout
         sheet.set_column(0, 0, 22)
         sheet.set_column(1, 1, 10)
@@ -150,6 +156,10 @@ class _Writing:
         if title:
             sheet.write_string(row, 0, title[:LONGEST_TEXT], self.bold)
             row += 2
+        for line in verdict:
+            sheet.write_string(row, 0, line[:LONGEST_TEXT])
+            row += 1
+        row += 1 if verdict else 0
         for column, name in enumerate(("status", "cells", "meaning")):
             sheet.write_string(row, column, name, self.head)
         for kind, number in layout.counts().items():

@@ -26,7 +26,7 @@ from tablesafe.report.excerpt import Excerpt
 from tablesafe.report.layout import Layout
 from tablesafe.report.losses import Changes, LevelLine, StatusLine, changes, levels, statuses
 from tablesafe.report.margins import Margins, margins
-from tablesafe.report.verdict import AttackLine, DangerLine, OpenLine, Verdict, attack_lines, danger_lines, judge
+from tablesafe.report.verdict import AttackLine, DangerLine, Judgement, OpenLine, attack_lines, danger_lines, judge
 from tablesafe.rules.sensitivity import Rule
 from tablesafe.table import Table
 
@@ -106,7 +106,7 @@ class Summary:
     """Everything that a page shows."""
 
     internal: bool
-    verdict: Verdict
+    verdict: Judgement
     origin: Origin
     response: str
     cells: int

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tablesafe.audit.verdict import Verdict, Word
 from tablesafe.problem import Problem
 from tablesafe.report.cells import interval, numbers
 from tablesafe.table import Table
@@ -22,7 +23,7 @@ DANGER_SHOWN = 12
 """How many of the cells nearest to being guessed."""
 BETWEEN = " · "
 """Between the codes of a cell."""
-SAFE, OPEN, NOTHING, UNAUDITED = "safe", "open", "nothing to judge", "not audited"
+UNAUDITED = "NOT AUDITED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +38,21 @@ class OpenLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the audit says."""
+class Judgement:
+    """What the audit says, as the page shows it."""
 
     word: str
-    """safe, open, nothing to judge, or not audited."""
-    headline: str
+    """The word of the verdict, or that there was no audit."""
+    passed: bool | None
+    """Whether the release may be published; None where there was nothing to judge."""
+    lines: tuple[str, ...]
+    """The lines of the verdict, word for word."""
     facts: tuple[tuple[str, str], ...]
     open: tuple[OpenLine, ...] = ()
     more_open: int = 0
+    possibly: tuple[str, ...] = ()
+    """Cells that are possibly open, and what would settle them: a secret."""
+    more_possibly: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,64 +83,43 @@ class DangerLine:
     exactly: bool
 
 
-def judge(problem: Problem, findings: Findings | None, leaks: Leaks | None, *, internal: bool) -> Verdict:
+def judge(problem: Problem, findings: Findings | None, leaks: Leaks | None, *, internal: bool) -> Judgement:
     """What the audit found, for the office or for the public."""
     if findings is None:
-        return Verdict(UNAUDITED, "This release was not audited.", (("Audit", "none"),))
-    opened = _open_lines(problem, findings) if internal else ()
-    more = max(0, len(findings.open) - OPEN_SHOWN) if internal else 0
-    leaking = leaks is not None and not leaks.safe
-    word = OPEN if leaking or not findings.safe else SAFE if _anything(problem) else NOTHING
-    headline = _headline(findings, leaks, word, internal)
-    facts = tuple(_facts(problem, findings, leaks, word, internal))
-    return Verdict(word, headline, facts, opened, more)
-
-
-def _anything(problem: Problem) -> bool:
-    """Whether anybody said what is to be protected."""
-    return bool(problem.rules) or bool(len(problem.sensitive))
-
-
-def _headline(findings: Findings, leaks: Leaks | None, word: str, internal: bool) -> str:
-    if word == NOTHING:
-        return "No rule says which cells are sensitive, so the audit had nothing to judge."
-    if word == SAFE:
-        proved = "" if findings.certificate is None else " A certificate in exact arithmetic proves it."
-        return f"Nobody who sees this release can come closer to a sensitive cell than the rules allow.{proved}"
-    if findings.not_proved and not findings.open and (leaks is None or leaks.safe):
-        return "Not proved: some of the linked tables were not examined together."
+        return Judgement(UNAUDITED, None, ("This release was not audited.",), ())
+    verdict = findings.verdict if leaks is None else findings.verdict.with_intervals(leaking=leaks.leaking)
+    told = Judgement(
+        str(verdict.word), None if verdict.word is Word.NOTHING else verdict.safe, verdict.lines, _known(verdict)
+    )
     if not internal:
-        return "This release did not pass its audit: some sensitive cells can be derived too closely."
-    if findings.safe:
-        return str(leaks)
-    cells = len({opening.cell for opening in findings.open})
-    return f"{counted(cells, 'cell')} can be derived too closely from this release."
+        return told
+    possibly = tuple(map(str, verdict.possibly))
+    return replace(
+        told,
+        facts=(*told.facts, *_counts(problem, findings, leaks)),
+        open=_open_lines(problem, findings),
+        more_open=max(0, len(findings.open) - OPEN_SHOWN),
+        possibly=possibly[:OPEN_SHOWN],
+        more_possibly=max(0, len(possibly) - OPEN_SHOWN),
+    )
 
 
-def _facts(
-    problem: Problem, findings: Findings, leaks: Leaks | None, word: str, internal: bool
-) -> list[tuple[str, str]]:
-    facts = [
-        ("Attacker", "knows every published value, every sum in and between the linked tables, and common bounds"),
-        ("Insiders", "not looked at" if findings.insiders is None else "respondents that know what they reported"),
-        ("Sums", "not looked at" if findings.unions is None else "sums of withheld cells that can be derived"),
-        *(("Not examined together", str(each)) for each in problem.table.apart),
-        ("Result", "not safe" if word == OPEN else word),
-    ]
-    if problem.table.without_sums:
-        facts.append(("Published alone", problem.table.without_sums))
-    if not internal:
-        return facts
+def _known(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """What the attacker is taken to know, and the verdict."""
+    knows = "knows every published value, every sum in and between the linked tables, and common bounds"
+    return ("Attacker", knows), ("Result", str(verdict.word) if verdict.safe else f"{verdict.word}: not safe")
+
+
+def _counts(problem: Problem, findings: Findings, leaks: Leaks | None) -> list[tuple[str, str]]:
+    """How much of what was looked at holds: for the office."""
+    facts = []
     sensitive = problem.sensitivity.mask[findings.cells]
     if sensitive.any():
         protected = int(findings.protected[sensitive].sum())
-        facts.append(("Outsiders", f"{protected:,} of {int(sensitive.sum()):,} sensitive cells are hidden from them"))
-    else:
-        facts.append(("Outsiders", "no cell is sensitive"))
+        facts.append(("Hidden", f"{protected:,} of {int(sensitive.sum()):,} sensitive cells, from outsiders"))
     facts.append(("Open", counted(len(findings.open), "way") + " to come too close"))
     if findings.possible:
-        more = counted(len(findings.possible), "way") + " more, if contributors that are not listed are large"
-        facts.append(("Possible", f"{more}: keep more of them (largest = … in [source])"))
+        facts.append(("Possibly open", counted(len(findings.verdict.possibly), "way") + " more to come too close"))
     if leaks is not None:
         facts.append(("Intervals", str(leaks)))
     if findings.certificate is not None:

@@ -20,6 +20,7 @@ from tablesafe.report.page import render
 from tablesafe.report.pictures import pictures
 from tablesafe.report.sheet import write_sheet
 from tablesafe.report.summary import Origin, Summary, summarise
+from tablesafe.report.verdict import judge
 
 if TYPE_CHECKING:
     from tablesafe.attack.scores import Scores
@@ -86,18 +87,24 @@ class Subject:
         names, subject = ["cells.csv"], replace(self, seen=self._seen)
         if find_spec("xlsxwriter") is None:
             subject = replace(subject, origin=replace(self.origin, remark=NO_WORKBOOK))
-        elif not write_sheet(subject.layout(internal=True), place("table.xlsx"), title=self.origin.title, private=True):
+        elif not subject.write_workbook(place("table.xlsx"), internal=True):
             names = ["table.xlsx", "cells.csv"]  # nothing of it had to be left out of the workbook
         subject = subject.with_table_in(names)
         summary = subject.summary(internal=True)
         for name in ("report.html", "report.json"):
             subject.write(place(name), internal=True, summary=summary)
 
+    def write_workbook(self, path: str | Path, *, internal: bool) -> tuple[str, ...]:
+        """Write the table as a workbook; what had to be left out is returned."""
+        told = judge(self.problem, self.findings, self.leaks, internal=False)
+        layout, lines = self.layout(internal=internal), (told.word, *told.lines)
+        return write_sheet(layout, path, title=self.origin.title, verdict=lines, private=internal)
+
     def write(self, path: str | Path, *, internal: bool, summary: Summary | None = None) -> None:
         """Write the report as its ending says; an internal one can be read by its owner only."""
         ending = Path(path).suffix.lower()
         if ending in SHEETS:
-            write_sheet(self.layout(internal=internal), path, title=self.origin.title, private=internal)
+            self.write_workbook(path, internal=internal)
             return
         summary = self.summary(internal=internal) if summary is None else summary
         if ending in DOCUMENTS:

@@ -83,7 +83,7 @@ def facts_of(desk: Desk, result: Result) -> dict[str, Any]:
     output = result.job.output
     facts["public"] = [PurePosixPath(name).as_posix() for name in (*output.release, *output.reports)]
     facts["internal"] = result.internal.relative_to(desk.folder).as_posix()
-    facts["findings"] = result.findings.text(shown=5)
+    facts["findings"] = result.findings.text(shown=5, verdict=result.verdict)
     facts["words"] = method_words(result.job.method)
     facts["table"], facts["problem"] = _identity(result.problem)
     return facts

@@ -67,7 +67,12 @@ class Leaks:
     @property
     def safe(self) -> bool:
         """Whether the release passes its audit and its intervals leak neither values nor p nor q."""
-        return self.findings.safe and not (self.values_leak or self.p_leaks or self.q_leaks)
+        return self.findings.safe and not self.leaking
+
+    @property
+    def leaking(self) -> bool:
+        """Whether the intervals themselves leak values, p or q."""
+        return self.values_leak or self.p_leaks or self.q_leaks
 
     def __str__(self) -> str:
         told = [

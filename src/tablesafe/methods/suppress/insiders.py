@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from tablesafe.audit.insiders import Insider
-from tablesafe.audit.knowledge import Lists, Members
+from tablesafe.audit.knowledge import Lists
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.hypercubes import against_insiders
@@ -91,7 +91,7 @@ def against(
     for efforts in _efforts(len(left)):
         failed = []
         for target in left.tolist():
-            ledger.watched_by(_seen_by(found[target].members, lists, value))
+            ledger.watched_by(_seen_by(found[target], lists, value))
             failed += ledger.protect_all([target], efforts=efforts, strict=frozenset([target]))
         left = np.array(failed, dtype=np.int64)
     return instance.forced | ledger.used
@@ -119,7 +119,7 @@ def _in_parts(
                 cells = [_around(int(instance.cell[target]), instance, subtables, price, size) for target in wave]
                 parts = []
                 for target, own in zip(wave, cells, strict=True):
-                    seen = _seen_by(found[target].members, lists, value)
+                    seen = _seen_by(found[target], lists, value)
                     part = Part.cut(instance, own, np.array([target]), pattern, seen)
                     parts.append(replace(part, pending=(0,), strict=True))
                 outcomes = in_order(work, parts, [PART_S] * len(parts), pool)
@@ -138,10 +138,16 @@ def _around(cell: int, instance: Instance, subtables: Subtables, price: Floats, 
     return region(instance, core, price, max(size, len(core)))
 
 
-def _seen_by(members: Members, lists: Lists, value: Integers) -> Guard:
-    """What one insider knows: the cells that have no other contributor, and what it has in all others."""
-    cells, own, listed = lists.listings(members)
+def _seen_by(insider: Insider, lists: Lists, value: Integers) -> Guard:
+    """What one insider knows: the cells that have no other contributor, and what it has in all others.
+
+    One that is only possible may have, wherever it is not listed, as much as anybody can have there.
+    """
+    cells, own, listed = lists.listings(insider.members)
     alone, down = np.zeros(len(value), dtype=np.bool_), np.full(len(value), np.inf)
+    if not insider.certain:
+        most = np.minimum(insider.size * lists.unlisted, np.maximum(value - lists.own.sum(axis=1), 0.0))
+        down = np.where(lists.negative | (most <= 0), np.inf, value - most)
     alone[cells] = listed >= lists.everyone[cells]
     down[cells] = np.where(lists.negative[cells], np.inf, value[cells] - own)
     return Guard(alone, down)

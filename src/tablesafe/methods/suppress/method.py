@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from tablesafe.audit.verdict import Possibly
 from tablesafe.equations import Floats, Integers, Mask
 from tablesafe.errors import InvalidOption, SolverFailure
 from tablesafe.methods.suppress.costs import cost_of, never_free
@@ -135,6 +136,10 @@ class Suppress:
         default=True,
         metadata={"help": "protect also sums of withheld cells that the release gives away", "hidden": True},
     )
+    possibly: Possibly = field(
+        default="open",
+        metadata={"help": "close also what is possibly open, as far as withholding more can do it", "hidden": True},
+    )
     coalition: int = field(
         default=1, metadata={"help": "how many respondents may put together what they know", "hidden": True}
     )
@@ -153,6 +158,7 @@ class Suppress:
 
     def __post_init__(self) -> None:
         require_choice(self, "algorithm", get_args(Algorithm))
+        require_choice(self, "possibly", get_args(Possibly))
         require_number(self, "time_limit_s", above=0)
         require_number(self, "power", at_least=0, at_most=10)
         require_number(self, "margin", at_least=0, at_most=10)
@@ -304,9 +310,15 @@ class Suppress:
         judge = self._judge(problem)
         try:
             safe = repaired(
-                problem, search.instance, pattern, insiders=self.insiders, unions=self.unions, executor=self.executor,
+                problem,
+                search.instance,
+                pattern,
+                insiders=self.insiders,
+                unions=self.unions,
+                possibly=self.possibly,
+                executor=self.executor,
                 cubes=cubes,
-            )  # fmt: skip
+            )
             if self.coalition > 1 or self.integers:
                 safe = widened(problem, search, safe, judge)
         except SolverFailure:
@@ -326,7 +338,12 @@ class Suppress:
     def _judge(self, problem: Problem) -> Judge:
         """The audit that the pattern has to pass."""
         return judge_of(
-            problem, coalition=self.coalition, integers=self.integers, insiders=self.insiders, unions=self.unions
+            problem,
+            coalition=self.coalition,
+            integers=self.integers,
+            insiders=self.insiders,
+            unions=self.unions,
+            possibly=self.possibly,
         )
 
     def _costs(self, problem: Problem) -> Floats:

@@ -18,6 +18,7 @@ from tablesafe.audit.knowledge import Lists
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Union
 from tablesafe.audit.unions import unions as find_unions
+from tablesafe.audit.verdict import Possibly
 from tablesafe.equations import Integers, Mask
 from tablesafe.errors import SolverFailure
 from tablesafe.methods.suppress.guard import Guard
@@ -31,6 +32,8 @@ from tablesafe.release import Release
 from tablesafe.solve.hypercubes import Hypercubes
 
 ROUNDS = 30
+PATIENCE = 1
+"""Rounds after which one without a change is the last, where nothing is left but what is possibly open."""
 
 
 def repaired(
@@ -40,10 +43,14 @@ def repaired(
     *,
     insiders: bool = True,
     unions: bool = True,
+    possibly: Possibly = "open",
     executor: Executor | None = None,
     cubes: Hypercubes | None = None,
 ) -> Mask:
     """A pattern that the audit of the whole system finds safe; what was withheld stays withheld.
+
+    What is only possibly open is closed too, unless that is accepted, but as far as withholding more can do it: the
+    rest is for the verdict to tell.
 
     The search works with the tolerances of floating point and may think of outsiders only; the audit works with exact
     arithmetic and thinks of insiders and of derivable sums as well. Each round asks for a little more than the
@@ -51,21 +58,26 @@ def repaired(
     """
     guard, lists = Guard.of(problem) if insiders else None, Lists.of(problem.table)
     release = Release.from_suppression(problem, pattern)
-    findings = _audited(problem, release, insiders=insiders, unions=unions, executor=executor)
+    findings = _audited(problem, release, insiders=insiders, unions=unions, possibly=possibly, executor=executor)
+    best: tuple[int, Mask] | None = None
     for round_ in range(ROUNDS):
-        if not findings.open:
+        if not findings.failing:
             return pattern
+        if not findings.open and (best is None or len(findings.possible) < best[0]):
+            best = len(findings.possible), pattern
         before = pattern
         pattern = pattern | _against_outsiders(_opened(instance, pattern, round_), guard, findings, cubes)
         if lists is not None and findings.insiders is not None:
-            found = [insider for insider in findings.insiders.every if insider.certain]
+            found = [each for each in findings.insiders.every if each.certain or findings.possibly == "open"]
             asked, whose = asked_by(found, instance, problem)
             whole = problem.table.integers
             pattern = pattern | against(whose, _opened(asked, pattern, round_), lists, whole, executor, cubes)
         pattern = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings, cubes)
-        if (pattern == before).all() and round_ > 5:
+        if (pattern == before).all() and round_ > (5 if findings.open else PATIENCE):
             break
         findings = _again(problem, pattern, findings, executor)
+    if best is not None:
+        return best[1]
     raise SolverFailure(
         f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.\n\n"
         f"Hint: try margin=0.01{' or zeros=True' if zeros_kept(problem, instance) else ''}; or waive the cell; "
@@ -74,9 +86,18 @@ def repaired(
 
 
 def _audited(
-    problem: Problem, release: Release, *, insiders: bool, unions: bool, executor: Executor | None
+    problem: Problem, release: Release, *, insiders: bool, unions: bool, possibly: Possibly, executor: Executor | None
 ) -> Findings:
-    return audit(problem, release, exact=False, certify=False, insiders=insiders, unions=unions, executor=executor)
+    return audit(
+        problem,
+        release,
+        exact=False,
+        certify=False,
+        insiders=insiders,
+        unions=unions,
+        possibly=possibly,
+        executor=executor,
+    )
 
 
 def _again(problem: Problem, pattern: Mask, findings: Findings, executor: Executor | None) -> Findings:
@@ -88,7 +109,9 @@ def _again(problem: Problem, pattern: Mask, findings: Findings, executor: Execut
     release = Release.from_suppression(problem, pattern)
     insiders, unions, again = findings.insiders, findings.unions, findings.cells[~findings.protected]
     if again.size:
-        findings = _audited(problem, release, insiders=False, unions=False, executor=executor)
+        findings = _audited(
+            problem, release, insiders=False, unions=False, possibly=findings.possibly, executor=executor
+        )
     system = System.of(problem, release)
     if insiders is not None:
         open_ = np.union1d(again, np.array([insider.cell for insider in insiders.found], dtype=np.int64))
@@ -145,7 +168,8 @@ def _only(instance: Instance, targets: Integers) -> dict[str, Any]:
 
 def _against_sums(instance: Instance, problem: Problem, findings: Findings, cubes: Hypercubes | None) -> Mask:
     """What has to be withheld besides so that sums which fail a rule can no longer be derived."""
-    failed = [] if findings.unions is None else [union for union in findings.unions.failed if union.certain]
+    unions = () if findings.unions is None else findings.unions.failed
+    failed = [union for union in unions if union.certain or findings.possibly == "open"]
     if not failed:
         return instance.forced
     if cubes is not None:

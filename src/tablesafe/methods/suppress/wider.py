@@ -14,6 +14,7 @@ from scipy import sparse
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
+from tablesafe.audit.verdict import Possibly
 from tablesafe.equations import Integers, Mask
 from tablesafe.errors import InvalidProblem
 from tablesafe.methods.suppress.instance import Instance, zeros_kept
@@ -31,7 +32,13 @@ Judge = Callable[[Mask], Findings]
 
 
 def judge_of(
-    problem: Problem, *, coalition: int, integers: bool | None, insiders: bool = True, unions: bool = True
+    problem: Problem,
+    *,
+    coalition: int,
+    integers: bool | None,
+    insiders: bool = True,
+    unions: bool = True,
+    possibly: Possibly = "open",
 ) -> Judge:
     """The audit of patterns of a problem, against these attackers."""
 
@@ -44,6 +51,7 @@ def judge_of(
             insiders=insiders,
             coalition=coalition if insiders else 1,
             unions=unions,
+            possibly=possibly,
             integers=integers,
         )
 
@@ -85,11 +93,13 @@ def _open_cells(findings: Findings) -> Integers:
 def thinned(search: Search, given: Mask, pattern: Mask, judge: Judge, *, enough: int = 0) -> Mask:
     """The pattern without what can be published again, the most costly first, many at a time while that works.
 
-    Nothing of `given` is touched. So many audits are `enough` that they are made even when the time is over. An
-    interrupt keeps the pattern, which is safe, without what was taken back until then.
+    Nothing of `given` is touched, and nothing more becomes possibly open. So many audits are `enough` that they are
+    made even when the time is over. An interrupt keeps the pattern, which is safe, without what was taken back until
+    then.
     """
     cost = search.instance.cost
     added = np.flatnonzero(pattern & ~given)
+    before: frozenset[tuple[int, str, str]] | None = None
     waiting = [added[np.argsort(-cost[added], kind="stable")]]
     for audits in range(AUDITS):
         if not waiting or (search.late() and audits >= enough):
@@ -98,7 +108,11 @@ def thinned(search: Search, given: Mask, pattern: Mask, judge: Judge, *, enough:
         fewer = pattern.copy()
         fewer[chunk] = False
         try:
-            safe = not judge(fewer).open
+            found = judge(fewer)
+            safe = not found.open
+            if safe and _left_possible(found):
+                before = _left_possible(judge(pattern)) if before is None else before
+                safe = _left_possible(found) <= before
         except KeyboardInterrupt:
             warnings.warn("Interrupted: the safe pattern so far is kept.", stacklevel=2)
             break
@@ -108,6 +122,12 @@ def thinned(search: Search, given: Mask, pattern: Mask, judge: Judge, *, enough:
             half = len(chunk) // 2
             waiting += [chunk[half:], chunk[:half]]
     return pattern
+
+
+def _left_possible(findings: Findings) -> frozenset[tuple[int, str, str]]:
+    """What is possibly open, and counts."""
+    found = [opening for opening in findings.failing if not opening.certain]
+    return frozenset((opening.cell, opening.name, opening.because) for opening in found)
 
 
 def _hopeless(problem: Problem, instance: Instance, findings: Findings) -> InvalidProblem:

@@ -343,8 +343,10 @@ class _Run:
         assert run.release is not None
         assert run.findings is not None
         hidden = int(run.release.suppressed.sum())
-        verdict = "passed its audit" if run.findings.safe else "did not pass its audit"
-        self.journal.say(f"Table {run.table.number}: {hidden:,} cells are withheld; it {verdict}.")
+        verdict = run.findings.verdict
+        self.journal.say(f"Table {run.table.number}: {hidden:,} cells are withheld; the audit says {verdict.word}.")
+        for line in verdict.lines:
+            self.journal.say(line)
 
     def _write(self, command: WriteTable) -> None:
         run = self.session.runs[command.table - 1]

@@ -107,7 +107,7 @@ def measures(desk: Desk, runs: list[str]) -> list[dict[str, Any]]:
             {
                 "run": run,
                 "method": result.release.method,
-                "verdict": "safe" if result.safe else "open",
+                "verdict": str(result.verdict.word),
                 "open cells": _shown(len({opening.cell for opening in result.findings.open})),
                 "cells": _shown(found.cells),
                 "sensitive": _shown(len(result.problem.sensitive)),

@@ -71,7 +71,7 @@ def _verdict(run: Run) -> None:
         .classes(f"ts-verdict {'safe' if safe else 'open'}")
         .props('role=status aria-label="Verdict"')
     ):
-        ui.html("✓ Safe" if safe else "! Open", tag="strong")
+        ui.html(f"{'✓' if safe else '!'} {run.facts['verdict']}", tag="strong")
         lines = str(run.facts.get("findings", "")).splitlines()
         ui.label("\n".join(lines[:SHOWN]))
         if len(lines) > SHOWN:

@@ -110,6 +110,9 @@ class HotProgram:
         return float(self._model.getObjectiveValue())
 
     def answer(self) -> tuple[Floats, Floats]:
-        """The point of the last answer, and the price of every row."""
+        """The point of the last answer, and the price of every row; a status alone is never believed."""
         solution = self._model.getSolution()
-        return np.asarray(solution.col_value), np.asarray(solution.row_dual)
+        point, prices = np.asarray(solution.col_value), np.asarray(solution.row_dual)
+        if not (np.isfinite(point).all() and np.isfinite(prices).all()):
+            raise SolverFailure("The solver called an answer optimal that is no number.")
+        return point, prices

@@ -262,7 +262,7 @@ def safe(folder: Path) -> Path:
 def test_an_open_release_is_not_written_and_the_exit_code_says_so(tablesafe: Run, folder: Path) -> None:
     outcome = tablesafe("run", folder / "job.toml")
     assert outcome.code == 1
-    assert "NOT SAFE" in outcome.out
+    assert "OPEN: " in outcome.out
     assert "not written" in outcome.out
     assert all(path.startswith("internal") for path in outputs(folder))
     assert "internal/findings.json" in outputs(folder)

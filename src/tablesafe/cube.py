@@ -30,7 +30,6 @@ from tablesafe.equations import Integers, cell_keys
 from tablesafe.errors import InvalidOption, InvalidTable
 from tablesafe.hierarchy import Hierarchy
 from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.views import whole_point
 from tablesafe.table import Apart, Contributors, Table
 
 MOST_UNSEEN = 2_000_000
@@ -538,6 +537,8 @@ def _fitted(table: Table, rows: sparse.csr_array, totals: Integers, extra: int) 
         )
     if extra > MOST_FITTED:
         raise _TooLarge
+    from tablesafe.solve.views import whole_point  # only where no records are at hand: a solver is slow to load
+
     status, found = whole_point(inner[~bare].astype(np.float64), right[~bare], time_limit_s=FIT_S)
     if found is not None:
         return found

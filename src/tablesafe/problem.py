@@ -14,7 +14,6 @@ from tablesafe.display import shown
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidOption, InvalidProblem
 from tablesafe.rules.sensitivity import Rule, Sensitivity
-from tablesafe.solve.propagate import propagate
 from tablesafe.table import Table
 
 MOST_JUDGED = 1_000
@@ -237,6 +236,8 @@ def _judged(table: Table, found: Sensitivity) -> tuple[Sensitivity, int]:
     if int(asked.sum()) <= MOST_JUDGED:
         return found, 0
     value = table.integers.astype(np.float64)
+    from tablesafe.solve.propagate import propagate  # only for very many unseen cells: it has to be compiled
+
     lower, upper = propagate(table.equations, np.where(table.unseen, 0.0, value), np.where(table.unseen, np.inf, value))
     unit = 10.0**table.decimals
     close = (lower > value - found.lower * unit) | (upper < value + found.upper * unit)

@@ -715,9 +715,7 @@ def _columns_of(content: _Content, header: list[str]) -> _Columns:
         raise _Foreign(f"it has two columns {twice[0]!r}")
     needed = [*content.dimensions, content.response]
     if not set(needed) <= set(header):
-        raise InvalidCertificate(
-            f"The published file does not have the columns {', '.join(map(repr, needed))} of the certificate.{GIVE}"
-        )
+        raise _Foreign(f"it does not have the columns {', '.join(map(repr, needed))} of the certificate")
     status = "cell status" if "status" in content.dimensions else "status"
     labels = {f"{name} label": name for name in content.captions if f"{name} label" not in needed}
     further = [name for name in (status, "from", "to") if name not in needed]

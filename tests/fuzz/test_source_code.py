@@ -11,6 +11,8 @@ import tablesafe
 
 SOURCE = Path(tablesafe.__file__).parent
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "yaml", "xml"}
+ALLOWED = {"verify.py": {"xml.etree"}}
+"""The parts of a workbook are read as XML only after declarations (`<!`), and so entities, were refused."""
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
 FORBIDDEN_METHODS = {"os.system", "os.popen", "pl.Expr.deserialize", "LazyFrame.deserialize", "pd.read_pickle",
                      "np.fromfile", "tempfile.mktemp"}  # fmt: skip
@@ -50,7 +52,8 @@ def _is(node: ast.expr | None, value: object) -> bool:
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_no_module_runs_what_a_file_says(path: Path) -> None:
-    assert faults(path.read_text(encoding="utf-8")) == []
+    allowed = ALLOWED.get(path.name, set())
+    assert [each for each in faults(path.read_text(encoding="utf-8")) if each.split(": ")[1] not in allowed] == []
 
 
 @pytest.mark.parametrize(

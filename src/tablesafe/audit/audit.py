@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.audit.certificate import Certificate, exact_limits
-from tablesafe.audit.cubes import boxed, is_large, narrowed, over_all, without_unseen
+from tablesafe.audit.cubes import boxed, narrowed, over_all, without_unseen
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.hypercubes import by_hypercubes
 from tablesafe.audit.insiders import insiders as find_insiders
@@ -23,7 +23,7 @@ from tablesafe.audit.proofs import Group, Needs, Place, furthest_moves, prove, w
 from tablesafe.audit.protection import Protection, protection
 from tablesafe.audit.question import Question
 from tablesafe.audit.sums import components
-from tablesafe.audit.system import System
+from tablesafe.audit.system import System, is_large
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.audit.verdict import Possibly
 from tablesafe.equations import Floats

@@ -18,21 +18,14 @@ from scipy import sparse
 
 from tablesafe.audit.exact import Move
 from tablesafe.audit.protection import Protection
-from tablesafe.audit.system import System
+from tablesafe.audit.system import MOST_FREE, System
 from tablesafe.equations import Floats, Mask
 from tablesafe.solve.boxes import Space, cheapest_box
 from tablesafe.solve.boxes import System as Boxes
 
-MOST_FREE = 20_000
-"""Unseen cells that may move at the same time."""
 EACH = 64
 """Unseen cells under each withheld one that may move, as long as there is room for them: at most so many of the
 largest, and as many of those with the largest codes."""
-
-
-def is_large(system: System) -> bool:
-    """Whether a system has more unseen cells than can be looked at all at once."""
-    return system.table.unseen is not None and int(system.table.unseen[system.cells].sum()) > MOST_FREE
 
 
 def without_unseen(system: System) -> System:

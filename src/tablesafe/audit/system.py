@@ -18,6 +18,9 @@ from tablesafe.problem import Problem
 from tablesafe.release import Release
 from tablesafe.table import Table
 
+MOST_FREE = 20_000
+"""Unseen cells that may move at the same time."""
+
 
 @dataclass(frozen=True, eq=False)
 class System:
@@ -80,3 +83,8 @@ def snapped(bounds: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
         close = np.abs(bounds - nearest) <= 1e-9 * np.maximum(1.0, np.abs(bounds))
     return np.where(close, nearest, bounds)
+
+
+def is_large(system: System) -> bool:
+    """Whether a system has more unseen cells than can be looked at all at once."""
+    return system.table.unseen is not None and int(system.table.unseen[system.cells].sum()) > MOST_FREE

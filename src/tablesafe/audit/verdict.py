@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from tablesafe.audit.cubes import is_large
 from tablesafe.audit.knowledge import Lists
 from tablesafe.audit.openings import OUTSIDER, How, Opening
+from tablesafe.audit.system import is_large
 
 if TYPE_CHECKING:
     from tablesafe.audit.findings import Findings

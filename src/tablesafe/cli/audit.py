@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tablesafe.audit.verdict import Possibly
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.show import print_json_text, say
 from tablesafe.cli.sources import SchemeOption, Tolerance, read_problem
@@ -31,7 +30,7 @@ def audit(
     outsiders_only: Annotated[bool, Parameter(help="do not ask what respondents learn about each other")] = False,
     coalition: Annotated[int, Parameter(help="how many respondents may put together what they know")] = 1,
     possibly: Annotated[
-        Possibly,
+        Literal["open", "accept"],
         Parameter(help="cells that are open only if contributors not listed are large: count them as open, or accept"),
     ] = "open",
     integers: Annotated[bool, Parameter(help="the attacker knows that values are whole numbers")] = False,

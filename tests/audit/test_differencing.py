@@ -220,7 +220,7 @@ def test_numbers_of_contributors_add_up_only_below_one_total() -> None:
     """Two columns without a common total: the firm of (x) may be one of (y)."""
     table = ts.Table.from_cells(
         pl.DataFrame({"a": ["x", "y"], "value": [5, 6], "n": [1, 2]}), dimensions={"a": ts.Hierarchy.flat(["x", "y"])},
-        count="n", missing_totals="ignore",
+        count="n", missing_totals="none",
     )  # fmt: skip
     assert not counts_add_up(table)
     assert counts_add_up(areas("a", {"x": 3, "y": 4}, "all"))

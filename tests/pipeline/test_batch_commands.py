@@ -238,7 +238,7 @@ def test_the_log_tells_what_was_done_and_no_value(tmp_path: Path, data: str) -> 
     text = (tmp_path / "my log.txt").read_text(encoding="utf-8")
     assert text.startswith("of last year\n")
     assert "<SAFETYRULE> P(10,1)|FREQ(3,20)" in text
-    assert "passed its audit" in text
+    assert "the audit says SAFE." in text
     words = {word.strip(".:;,") for word in text.split()}
     assert not words & {f"{value:.0f}" for value in result.problem.table.value if value > 999}
 

@@ -206,7 +206,7 @@ def test_information_about_cells_survives_a_table(problem: Problem, ending: str)
     with folder() as at:
         path = Path(at) / f"p{ending}"
         frame.write_csv(path) if ending == ".csv" else frame.write_parquet(path)
-        back = apply_cells(Problem(problem.table), path)
+        back = apply_cells(Problem(problem.table), path, scheme="tauargus")
     assert_same_cells(problem, back)
 
 

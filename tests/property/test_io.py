@@ -233,7 +233,7 @@ def test_a_pattern_survives_every_kind_of_file(problem: Problem, data: st.DataOb
         path = Path(at) / name
         if name == "p.txt":
             write_table(release, problem, path, 3, "AS+")
-            mask = read_pattern(path, problem, scheme="argus")
+            mask = read_pattern(path, problem, scheme="tauargus")
         elif name == "p.jj":
             none = Sensitivity.none(n)
             write_jj(problem.replace(sensitivity=none, suppressed=hidden), path)

@@ -262,6 +262,8 @@ def test_wrong_columns_and_tables_are_refused() -> None:
     for options, kind, words in cases:
         with pytest.raises(kind, match=words):
             ts.BlankAndImpute(**options).edit(records)
-    table = ts.Table.from_cells(pl.DataFrame({"a": ["x", "y"], "value": [1, 2]}), dimensions=["a"])
+    table = ts.Table.from_cells(
+        pl.DataFrame({"a": ["x", "y"], "value": [1, 2]}), dimensions=["a"], missing_totals="none"
+    )
     with pytest.raises(InvalidOption, match="read as cells"):
         ts.protect(ts.Problem(table), ts.BlankAndImpute(columns=("a",)))

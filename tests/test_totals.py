@@ -218,3 +218,10 @@ def test_a_response_that_is_the_sum_of_others_is_told_of() -> None:
 def test_words_for_totals() -> None:
     assert all(map(looks_like_total, ["Total", "totale", "_T", "_t", "Σ", "Both sexes", "合計"]))
     assert not any(map(looks_like_total, ["T", "North", "Totalisator", "Tallinn", "0"]))
+
+
+def test_of_two_codes_neither_is_a_total_because_they_are_equal() -> None:
+    frame = pl.DataFrame({"a": ["0", "0", "1", "1"], "b": ["0", "1", "0", "1"], "value": [1, 1, 1, 1]})
+    table = ts.Table.from_cells(frame, dimensions=["a", "b"], missing_totals="compute")
+    assert len(table) == 9
+    assert table.value.max() == 4

@@ -84,7 +84,8 @@ def _total_of(name: str, codes: Sequence[str], shown: Sequence[Shown], total: st
         return total if missing == "compute" else None
     named = [code for code in codes if looks_like_total(code)]
     sums, unlikely = sums_of_the_rest(name, shown)
-    certain = [code for code in sums if code in named or _plain(code) in SHORT_WORDS]
+    several = len(codes) > 2  # of two codes either may be the sum of the other by coincidence
+    certain = [code for code in sums if code in named or (several and _plain(code) in SHORT_WORDS)]
     if len(certain) == 1:
         return certain[0]
     if named:

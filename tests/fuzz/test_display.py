@@ -86,6 +86,7 @@ def test_nothing_that_is_shown_can_act(tmp_path: Path, capfd: pytest.CaptureFixt
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*has one row for each combination of codes:UserWarning")
 @pytest.mark.parametrize("words", [("tabulate", "--by", "code"), ("init", "-o", "new.toml")])
 @pytest.mark.parametrize("json_too", [False, True])
 def test_other_commands_show_codes_as_they_are(

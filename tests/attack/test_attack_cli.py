@@ -107,7 +107,7 @@ def test_a_job_attacks_its_release_and_the_internal_report_says_so(tmp_path: Pat
     write_jj(two_pairs(), tmp_path / "t.jj")
     (tmp_path / "job.toml").write_text(
         '[source]\nfile = "t.jj"\n\n[method]\nname = "withhold"\n\n[audit]\ninsiders = false\n\n'
-        '[attack]\nattacks = ["midpoint", "hit-and-run"]\n\n[output]\nreport = "public.html"\nforce = true\n',
+        '[attack]\nattacks = ["midpoint", "hit-and-run"]\n\n[output]\nreport = "public/public.html"\nforce = true\n',
         encoding="utf-8",
     )
     result = run(tmp_path / "job.toml")
@@ -115,7 +115,7 @@ def test_a_job_attacks_its_release_and_the_internal_report_says_so(tmp_path: Pat
     internal = (tmp_path / "internal" / "report.html").read_text(encoding="utf-8")
     assert result.scores.headline in internal
     assert "hit-and-run" in internal
-    public = (tmp_path / "public.html").read_text(encoding="utf-8")
+    public = (tmp_path / "public" / "public.html").read_text(encoding="utf-8")
     assert "intruder" not in public
     assert (tmp_path / "internal" / "attack.csv").exists()
     assert result.facts()["attack"] == result.scores.headline

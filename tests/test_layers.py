@@ -12,7 +12,7 @@ import tablesafe
 SOURCE = Path(tablesafe.__file__).parent
 LAYERS = [
     "errors", "display", "moves", "scratch", "frozen", "untrusted", "files", "signing", "hierarchy", "totals",
-    "equations", "solve", "table", "cube", "linking", "tabulate", "rules", "problem", "mechanism", "release",
+    "equations", "work", "solve", "table", "cube", "linking", "tabulate", "rules", "problem", "mechanism", "release",
     "statuses", "posterior", "audit", "verify",
     "attack", "methods", "loss", "quality", "io", "report", "job", "pipeline", "web", "cli",
 ]  # fmt: skip

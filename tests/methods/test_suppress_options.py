@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 
 import numpy as np
 import polars as pl
@@ -30,6 +29,7 @@ from tablesafe.rules import PPercent, Threshold
 from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
+from tablesafe.work.budget import Budget
 
 VALUES = [[5, 6, 20], [7, 8, 30], [9, 40, 50]]
 
@@ -323,8 +323,7 @@ def test_where_aimed_repair_does_not_end_more_is_withheld_all_around(seed: int) 
     problem = Problem(table, rules=[Threshold(n=3), PPercent(p=15)])
     start = problem.sensitivity.mask
     instance = Instance.of(problem, problem.cost)
-    search = Search(instance, deadline=monotonic() + 2, seed=0, report=lambda cost, bound: None)
-    pattern = widened(problem, search, start, judge_of(problem, coalition=1, integers=None))
+    pattern = widened(problem, instance, start, judge_of(problem, coalition=1, integers=None), Budget(2))
     assert audit(problem, Release.from_suppression(problem, pattern)).safe
     assert pattern[start].all()
     assert not pattern.all()

@@ -14,8 +14,8 @@ from numba import njit
 from scipy import sparse
 
 from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.solve.clock import Clock
 from tablesafe.solve.nullspace import null_space
+from tablesafe.work.budget import Budget
 
 PARTNERS = 4
 """How many cells of a sum are tried as the other end of a move."""
@@ -114,7 +114,7 @@ class Wish:
 
 
 def annealed(
-    lattice: Lattice, matrix: sparse.csr_array, start: Integers, wish: Wish, clock: Clock, *, seed: int = 0
+    lattice: Lattice, matrix: sparse.csr_array, start: Integers, wish: Wish, budget: Budget, *, seed: int = 0
 ) -> Integers:
     """A table near the wish, by moves that may also worsen it at first, ever less: cold when the time is up."""
     rows, columns = sparse.csr_array(matrix), sparse.csr_array(matrix).tocsc()
@@ -129,11 +129,11 @@ def annealed(
         random.permutation(len(lattice.cell))[:SAMPLE],
     )  # fmt: skip
     hot = HOT * float(np.median(worse)) if len(worse) else 0.0
-    sweeps, given = int(np.clip(EFFORT / max(forms.nnz, 1), FEWEST, MOST)), clock.left
+    sweeps, given = int(np.clip(EFFORT / max(forms.nnz, 1), FEWEST, MOST)), budget.left
     for sweep in range(sweeps):
-        if clock.up:
+        if budget.over:
             break
-        gone = max(sweep / sweeps, 1.0 - clock.left / given if np.isfinite(given) else 0.0)
+        gone = max(sweep / sweeps, 1.0 - budget.left / given if np.isfinite(given) else 0.0)
         heat = hot * (1.0 - gone / COLD) ** 2 if gone < COLD else 0.0
         moved = _sweep(
             forms.indptr, forms.indices, forms.data, rows.indptr, rows.indices, columns.indptr, columns.indices,

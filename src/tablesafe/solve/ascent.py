@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.equations import Floats
-from tablesafe.solve.clock import Clock
 from tablesafe.solve.rounding import StepProgram
+from tablesafe.work.budget import Budget
 
 STAGES = 7
 STEPS = 120
@@ -19,7 +19,7 @@ STEPS = 120
 FINER = 2.5
 
 
-def raised_prices(program: StepProgram, clock: Clock) -> Floats:
+def raised_prices(program: StepProgram, budget: Budget) -> Floats:
     """Prices of the rows whose bound comes within about a thousandth of the linear program's."""
     matrix = sparse.csr_array(program.matrix).astype(np.float64)
     across, size = sparse.csr_array(matrix.T), abs(matrix)
@@ -27,10 +27,10 @@ def raised_prices(program: StepProgram, clock: Clock) -> Floats:
     smooth = max(float(np.abs(program.cost).max(initial=0.0)), 1e-9)
     best, prices = np.zeros(len(program.rhs)), np.zeros(len(program.rhs))
     for _ in range(STAGES):
-        prices = _risen(program, matrix, across, width, smooth, prices, clock)
+        prices = _risen(program, matrix, across, width, smooth, prices, budget)
         if program.bound(prices) > program.bound(best):
             best = prices
-        if clock.up:
+        if budget.over:
             break
         smooth /= FINER
     return best
@@ -38,12 +38,12 @@ def raised_prices(program: StepProgram, clock: Clock) -> Floats:
 
 def _risen(
     program: StepProgram, matrix: sparse.csr_array, across: sparse.csr_array, width: Floats, smooth: float,
-    prices: Floats, clock: Clock,
+    prices: Floats, budget: Budget,
 ) -> Floats:  # fmt: skip
     """Accelerated steps at one smoothing; begins anew whenever it overshoots."""
     ahead, before, momentum = prices, prices, 1.0
     for _ in range(STEPS):
-        if clock.up:
+        if budget.over:
             break
         point = 1.0 / (1.0 + np.exp(np.clip((program.cost - across @ ahead) / smooth, -50.0, 50.0)))
         missing = program.rhs - matrix @ point

@@ -19,7 +19,7 @@ from scipy.sparse.linalg import splu
 
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import SolverFailure
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.work.budget import ENDLESS, Budget
 
 STEPS = 200
 DONE = 1e-8
@@ -53,7 +53,7 @@ class Predictor:
     lower: Floats = field(repr=False)
     upper: Floats = field(repr=False)
 
-    def least(self, cost: Floats, *, clock: Clock = ENDLESS) -> Floats:
+    def least(self, cost: Floats, *, budget: Budget = ENDLESS) -> Floats:
         """The interior point at which the method stops; there must be a least cost."""
         below, above = np.isfinite(self.lower), np.isfinite(self.upper)
         turned = ~below & above  # measured downwards from the only bound
@@ -63,18 +63,18 @@ class Predictor:
         rhs = self.rhs - np.asarray(self.matrix @ origin)
         size = max(float(np.abs(rhs).max(initial=0.0)), 1.0)
         width = np.where(below & above, self.upper - self.lower, np.inf) / size
-        found = _solved(matrix, rhs / size, width, ~(below | above), sign * cost, clock)
+        found = _solved(matrix, rhs / size, width, ~(below | above), sign * cost, budget)
         return np.clip(origin + sign * found * size, self.lower, self.upper)
 
 
-def _solved(matrix: sparse.csr_array, rhs: Floats, width: Floats, free: Mask, cost: Floats, clock: Clock) -> Floats:
+def _solved(matrix: sparse.csr_array, rhs: Floats, width: Floats, free: Mask, cost: Floats, budget: Budget) -> Floats:
     """The least of `cost @ x` with `matrix @ x = rhs` and `0 <= x <= width`; free columns have no bounds."""
     if free.all():  # no bound, no interior: the shortest solution, where the method would begin
         return np.asarray(matrix.T @ _factored(sparse.csr_array(matrix @ matrix.T))(rhs))
     boxed = np.isfinite(width)
     point = _start(matrix, rhs, width, free, cost)
     for _ in range(STEPS):
-        clock.check()
+        budget.check()
         rows, columns, box = _residuals(point, matrix, rhs, width, cost, boxed)
         if _far(point, rhs, width, cost, rows, columns, box, boxed) < DONE:
             return point.x

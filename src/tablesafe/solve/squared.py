@@ -13,8 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.equations import Floats, Mask
-from tablesafe.solve.clock import ENDLESS, Clock
 from tablesafe.solve.normal import Normal, Solve
+from tablesafe.work.budget import ENDLESS, Budget
 
 STEPS = 120
 CLOSE, ITERATED = 1e-9, 1e-6
@@ -36,7 +36,7 @@ class Squares:
 
 
 def least_squares(
-    matrix: sparse.csc_array, weight: Floats, lower: Floats, upper: Floats, *, clock: Clock = ENDLESS
+    matrix: sparse.csc_array, weight: Floats, lower: Floats, upper: Floats, *, budget: Budget = ENDLESS
 ) -> Squares | None:
     """The least sum of weighted squares within the bounds; None when no point was found in the time.
 
@@ -51,7 +51,7 @@ def least_squares(
     target = -np.asarray(matrix @ moves)
     if np.abs(np.delete(target, used)).max(initial=0.0) > CLOSE * size:
         return None
-    found = _interior(sparse.csc_array(rows[used]), weight[free], lower[free], upper[free], target[used], clock)
+    found = _interior(sparse.csc_array(rows[used]), weight[free], lower[free], upper[free], target[used], budget)
     if found is None:
         return None
     moves[free] = found.moves
@@ -176,7 +176,7 @@ class _Newton:
 
 
 def _interior(
-    a: sparse.csc_array, weight: Floats, lower: Floats, upper: Floats, target: Floats, clock: Clock
+    a: sparse.csc_array, weight: Floats, lower: Floats, upper: Floats, target: Floats, budget: Budget
 ) -> Squares | None:
     """Scale to about 1, and step until the best point is reached."""
     if not len(target):
@@ -189,7 +189,7 @@ def _interior(
         done = point.advance()
         if done:
             return Squares(np.clip(point.y * scale, lower, upper), point.prices * scale * price)
-        if done is None or clock.up or not np.isfinite(point.y).all():
+        if done is None or budget.over or not np.isfinite(point.y).all():
             return None
     return None
 

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.equations import Floats, Mask
-from tablesafe.solve.clock import Clock
 from tablesafe.solve.incidence import network_of
 from tablesafe.solve.nullspace import null_space
+from tablesafe.work.budget import Budget
 
 THERE = 1e-9
 """An unknown this near to a bound has arrived."""
 
 
 def walk(
-    matrix: sparse.csr_array, at: Floats, low: Floats, high: Floats, random: np.random.Generator, clock: Clock
+    matrix: sparse.csr_array, at: Floats, low: Floats, high: Floats, random: np.random.Generator, budget: Budget
 ) -> Floats:
     """Where the unknowns of `matrix @ x = constant` are when nothing can move any more, or the time is up.
 
@@ -35,7 +35,7 @@ def walk(
     few = np.diff(matrix.tocsc().indptr) <= 2
     for part in (few & bounded, bounded):
         _around_cycles(matrix, place, low, high, np.flatnonzero(part & _between(place, low, high)), random)
-    while not clock.up:
+    while not budget.over:
         open_ = np.flatnonzero(_between(place, low, high))
         if not bounded[open_].any() or not _along_solutions(matrix, place, low, high, open_, random):
             break

@@ -45,11 +45,9 @@ def narrowed(search: Search, cells: Integers, *, seconds: float) -> Search:
 
     part = Search(
         _only(search.instance, cells),
-        deadline=search.deadline,
+        budget=search.budget.child(work=seconds),
         seed=search.seed,
         report=hand_over,
-        seconds=min(seconds, search.left),
-        solver=search.solver,
     )
     part.keep(search.best[cells], search.best_cost)
     return part

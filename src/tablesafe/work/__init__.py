@@ -1,0 +1,1 @@
+"""How work is run: how much of it there may be, who hears that it shall stop."""

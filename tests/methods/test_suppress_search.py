@@ -81,6 +81,7 @@ def test_quick_ways_leave_a_pattern_even_when_there_is_no_time(boxes: bool, monk
     assert search.best_cost == pytest.approx(search.instance.pattern_cost(search.best))
 
 
+@pytest.mark.parametrize("boxes", [True, False])
 def test_quick_ways_protect_every_target_by_themselves(boxes: bool) -> None:
     """By the deviations alone, before any audit or repair: every target moves as far as it must, within bounds."""
     search = a_search(seconds=10.0)

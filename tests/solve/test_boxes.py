@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from tablesafe.equations import Floats
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Floats
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
 from tablesafe.solve.boxes import DIRECTIONS, Space, System, cheapest_box
-from tablesafe.solve.work import Work
-from tablesafe.table import Table
+from tablesafe.work.count import Work
 
 LETTERS = "abcdefghij"
 

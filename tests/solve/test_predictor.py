@@ -8,11 +8,11 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from seeds import fresh
-from tablesafe.errors import OutOfTime
-from tablesafe.solve.clock import Clock
+from tablesafe.core.errors import OutOfTime
 from tablesafe.solve.corners import Corners
+from tablesafe.solve.interior import Predictor
 from tablesafe.solve.nearest import NearestPoint
-from tablesafe.solve.predictor import Predictor
+from tablesafe.work.clock import Clock
 
 
 def polytope(seed: int) -> tuple[sparse.csr_array, np.ndarray, np.ndarray, np.ndarray]:

@@ -10,9 +10,9 @@ import numpy as np
 from tablesafe.attack.density import Summary, Tally
 from tablesafe.attack.guess import Guess
 from tablesafe.attack.view import View
-from tablesafe.errors import InvalidOption, OutOfTime
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.errors import InvalidOption, OutOfTime
 from tablesafe.solve.nearest import NearestPoint
+from tablesafe.work.clock import ENDLESS, Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,10 @@ from tablesafe.attack.guess import Guess
 from tablesafe.attack.newton import climb
 from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.solve.clock import ENDLESS, Clock
-from tablesafe.solve.nullspace import null_space
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.solve.exact.nullspace import null_space
+from tablesafe.work.clock import ENDLESS, Clock
 
 LEAST = 0.5
 """What a cell that was empty in the prior table counts for, in units of the last decimal."""

@@ -12,8 +12,8 @@ import numpy as np
 
 from tablesafe.attack.newton import Barrier, climb
 from tablesafe.attack.room import Room
-from tablesafe.equations import Floats
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats
+from tablesafe.work.clock import ENDLESS, Clock
 
 FASTER = 0.1
 """How much of the weight is left from one stage to the next."""

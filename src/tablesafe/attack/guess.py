@@ -7,8 +7,8 @@ from typing import ClassVar, Protocol
 
 from tablesafe.attack.density import Density
 from tablesafe.attack.view import View
-from tablesafe.equations import Floats
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats
+from tablesafe.work.clock import ENDLESS, Clock
 
 
 @dataclass(frozen=True, eq=False)

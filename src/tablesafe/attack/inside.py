@@ -11,9 +11,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import splu
 
 from tablesafe.attack.room import Room
-from tablesafe.equations import Floats
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats
 from tablesafe.solve.vertex import amid
+from tablesafe.work.clock import ENDLESS, Clock
 
 BLOCK = 256
 """Right-hand sides solved at once."""

@@ -15,9 +15,9 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from tablesafe.attack.room import Room
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import SolverFailure
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import SolverFailure
+from tablesafe.work.clock import ENDLESS, Clock
 
 STEPS = 300
 HASTY = 60

@@ -20,11 +20,11 @@ from tablesafe.attack.faces import face_centre
 from tablesafe.attack.guess import Guess
 from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import OutOfTime, SolverFailure
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve.corners import Corners
-from tablesafe.solve.predictor import Predictor
+from tablesafe.solve.interior import Predictor
+from tablesafe.work.clock import ENDLESS, Clock
 
 Least = Callable[[NDArray[np.intp], float], Floats | None]
 """A solution in which a sum of columns, times a sign, is least; no columns, nothing to minimise. None: no least."""

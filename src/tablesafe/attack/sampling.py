@@ -14,9 +14,9 @@ from tablesafe.attack.guess import Guess
 from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
 from tablesafe.attack.walk import Draw, far_start, walker
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption
+from tablesafe.work.clock import ENDLESS, Clock
 
 MIXED = 1.05
 """The largest R̂ of walks that have met."""

@@ -11,8 +11,8 @@ from tablesafe.attack.guess import Guess
 from tablesafe.attack.parameters import Few, infer_p_from, shrink_from
 from tablesafe.attack.reconstruction import Derived
 from tablesafe.attack.view import View
-from tablesafe.rules.options import require_number
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.options import require_number
+from tablesafe.work.clock import ENDLESS, Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,11 @@ from tablesafe.attack.newton import analytic_centre
 from tablesafe.attack.room import Room, independent
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.solve.propagate import propagate
+from tablesafe.work.clock import ENDLESS, Clock
 
 MANY = 2_000
 """Unknown cells from which on a release with changed values is looked at through bounds that may be too wide.

@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.solve.work import Work
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.work.count import Work
 
 DIRECTIONS = 8
 """The most equations of a target; a box has two to the power of that many corners."""

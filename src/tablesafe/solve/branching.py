@@ -15,11 +15,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.solve.hot import HotProgram
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import columns_of
-from tablesafe.solve.work import Work
+from tablesafe.work.count import Work
 
 ROUNDING = 2.0**-52
 CLEARLY = 1e-7

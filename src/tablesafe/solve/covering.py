@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import SolverFailure
 from tablesafe.solve.branching import (
     ALIKE,
     Block,
@@ -37,7 +37,7 @@ from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import Columns
 from tablesafe.solve.solver import new_solver, set_options
 from tablesafe.solve.stopping import interrupts
-from tablesafe.solve.work import Work
+from tablesafe.work.count import Work
 
 NODES = 12
 """Nodes of a block's own branching before the integer solver is asked for its answer."""

@@ -8,12 +8,12 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import SolverFailure
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import Columns
 from tablesafe.solve.solver import new_solver
-from tablesafe.solve.work import Work
+from tablesafe.work.count import Work
 
 _DUAL, _PRIMAL = 1, 4
 _BY_COLUMNS = int(highspy.MatrixFormat.kColwise)

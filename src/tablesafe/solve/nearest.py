@@ -12,10 +12,10 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats
-from tablesafe.errors import OutOfTime, SolverFailure
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve.solver import new_solver, set_options
+from tablesafe.work.clock import ENDLESS, Clock
 
 _TOLERANCE = 1e-9
 _COMFORTABLE = 2.0**24

@@ -14,11 +14,11 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.solve.clock import Clock
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.solver import new_solver, set_options
 from tablesafe.solve.stopping import interrupts, watch
+from tablesafe.work.clock import Clock
 
 WHOLE = 1e-6
 """How near to a whole number the solver's answer must be; the sums are then checked in whole numbers."""

@@ -9,9 +9,9 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.solve.solver import new_solver
-from tablesafe.solve.work import Work
+from tablesafe.work.count import Work
 
 FEASIBILITY = 1e-7
 LARGE = 20_000

@@ -8,10 +8,10 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats
-from tablesafe.errors import OutOfTime, SolverFailure
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve.solver import new_solver
+from tablesafe.work.clock import ENDLESS, Clock
 
 TOLERANCE = 1e-9
 COMFORTABLE = 2.0**24

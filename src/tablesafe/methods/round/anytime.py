@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Integers
+from tablesafe.core.equations import Integers
+from tablesafe.methods.round.annealing import Wish, annealed, lattice
 from tablesafe.methods.round.grid import Grid
-from tablesafe.solve.additive import Wish, annealed, lattice
-from tablesafe.solve.clock import Clock
+from tablesafe.work.clock import Clock
 
 DEAR = 2.0
 """A step beyond the neighbours costs so many times the distance of a step."""

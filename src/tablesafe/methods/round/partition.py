@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.round.grid import Grid
 from tablesafe.methods.round.models import Model
-from tablesafe.solve.clock import Clock
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.rounding import Answer
+from tablesafe.work.clock import Clock
 
 CELLS = 500
 """About how many cells the first part has; parts that are solved at once make the next ones larger."""

@@ -16,11 +16,11 @@ from time import monotonic
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.round.controlled import Rounded, round_controlled
+from tablesafe.methods.round.dependent_rounding import THERE, walk
 from tablesafe.methods.round.grid import Grid
-from tablesafe.solve.clock import Clock
-from tablesafe.solve.walking import THERE, walk
+from tablesafe.work.clock import Clock
 
 WALK = 0.4
 """The part of the time for moves by chance; the rest is for what they leave."""

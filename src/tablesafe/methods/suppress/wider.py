@@ -15,12 +15,12 @@ from scipy import sparse
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.verdict import Possibly
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.suppress.instance import Instance, zeros_kept
 from tablesafe.methods.suppress.search import Search
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 
 AUDITS = 100
 """Audits spent at most on publishing again what is not needed."""

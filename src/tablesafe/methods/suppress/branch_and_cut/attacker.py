@@ -12,13 +12,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.local import spans
 from tablesafe.solve.hot import HotProgram
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import columns_of
-from tablesafe.solve.work import Work
+from tablesafe.work.count import Work
 
 PRESENT = 1e-9
 NEGLIGIBLE = 1e-9

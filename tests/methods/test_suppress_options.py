@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from oracle.suppression import TREE, grid, intervals, open_cells, product
 from seeds import fresh
 from tablesafe.audit.audit import audit
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.linking import RESPONSE, link
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.linking import RESPONSE, link
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.methods.suppress.costs import MEASURES, cost_of
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.methods.suppress.search import Search
 from tablesafe.methods.suppress.stability import stability
 from tablesafe.methods.suppress.wider import judge_of, widened
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
 from tablesafe.rules import PPercent, Threshold
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
 from tablesafe.work.budget import Budget
 

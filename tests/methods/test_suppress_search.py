@@ -7,16 +7,16 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from tablesafe.equations import Mask
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Mask
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.methods.suppress import restricted
 from tablesafe.methods.suppress import search as searching
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.search import Search, Stop, Unfinished
 from tablesafe.methods.suppress.strategy import first_pattern
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 from tablesafe.work.budget import Budget
 
 

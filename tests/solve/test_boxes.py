@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from tablesafe.equations import Floats
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Floats
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
 from tablesafe.solve.boxes import DIRECTIONS, Space, System, cheapest_box
-from tablesafe.table import Table
 from tablesafe.work.budget import Budget
 
 LETTERS = "abcdefghij"

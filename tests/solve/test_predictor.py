@@ -8,10 +8,10 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from seeds import fresh
-from tablesafe.errors import OutOfTime
+from tablesafe.core.errors import OutOfTime
 from tablesafe.solve.corners import Corners
+from tablesafe.solve.interior import Predictor
 from tablesafe.solve.nearest import NearestPoint
-from tablesafe.solve.predictor import Predictor
 from tablesafe.work.budget import Budget
 
 

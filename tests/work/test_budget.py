@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-from tablesafe.errors import OutOfTime
+from tablesafe.core.errors import OutOfTime
 from tablesafe.work.budget import ENDLESS, Budget
 
 

@@ -22,11 +22,11 @@ from tablesafe.attack.estimate import Estimate
 from tablesafe.attack.guess import Guess
 from tablesafe.attack.view import View
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption, InvalidRelease, SolverFailure
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.options import require_choice, require_number
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption, InvalidRelease, SolverFailure
+from tablesafe.core.options import require_choice, require_number
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.solve.adjustment import Box, Directions, LeastChange, Scale, Switches
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.propagate import propagate

@@ -19,9 +19,9 @@ from tablesafe.attack.guess import Guess
 from tablesafe.attack.newton import climb
 from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.solve.nullspace import null_space
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.solve.exact.nullspace import null_space
 from tablesafe.work.budget import ENDLESS, Budget
 
 LEAST = 0.5

@@ -12,7 +12,7 @@ import numpy as np
 
 from tablesafe.attack.newton import Barrier, climb
 from tablesafe.attack.room import Room
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 from tablesafe.work.budget import ENDLESS, Budget
 
 FASTER = 0.1

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 
 from tablesafe.attack.density import Density
 from tablesafe.attack.view import View
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 from tablesafe.work.budget import ENDLESS, Budget
 
 

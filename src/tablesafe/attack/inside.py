@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import splu
 
 from tablesafe.attack.room import Room
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 from tablesafe.solve.vertex import amid
 from tablesafe.work.budget import ENDLESS, Budget
 

@@ -15,8 +15,8 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from tablesafe.attack.room import Room
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import SolverFailure
 from tablesafe.work.budget import ENDLESS, Budget
 
 STEPS = 300

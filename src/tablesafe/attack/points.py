@@ -10,8 +10,8 @@ import numpy as np
 from tablesafe.attack.guess import Guess
 from tablesafe.attack.inside import deep_point, steepness
 from tablesafe.attack.view import View
+from tablesafe.solve.interior import Predictor
 from tablesafe.solve.nearest import NearestPoint
-from tablesafe.solve.predictor import Predictor
 from tablesafe.solve.vertex import vertex
 from tablesafe.work.budget import ENDLESS, Budget
 

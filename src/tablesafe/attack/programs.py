@@ -20,10 +20,10 @@ from tablesafe.attack.faces import face_centre
 from tablesafe.attack.guess import Guess
 from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import OutOfTime, SolverFailure
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve.corners import Corners
-from tablesafe.solve.predictor import Predictor
+from tablesafe.solve.interior import Predictor
 from tablesafe.work.budget import ENDLESS, Budget
 
 Least = Callable[[NDArray[np.intp], float], Floats | None]

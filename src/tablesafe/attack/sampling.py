@@ -14,8 +14,8 @@ from tablesafe.attack.guess import Guess
 from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
 from tablesafe.attack.walk import Draw, far_start, walker
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption
 from tablesafe.work.budget import ENDLESS, Budget
 
 MIXED = 1.05

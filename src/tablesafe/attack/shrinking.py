@@ -11,7 +11,7 @@ from tablesafe.attack.guess import Guess
 from tablesafe.attack.parameters import Few, infer_p_from, shrink_from
 from tablesafe.attack.reconstruction import Derived
 from tablesafe.attack.view import View
-from tablesafe.rules.options import require_number
+from tablesafe.core.options import require_number
 from tablesafe.work.budget import ENDLESS, Budget
 
 

@@ -11,9 +11,9 @@ from tablesafe.attack.estimate import Estimate
 from tablesafe.attack.guess import Attack, Guess
 from tablesafe.attack.registry import ATTACKS
 from tablesafe.attack.view import View
-from tablesafe.errors import InvalidOption, OutOfTime, SolverFailure
-from tablesafe.problem import Problem
-from tablesafe.release import Release, require_problem_and_release
+from tablesafe.core.errors import InvalidOption, OutOfTime, SolverFailure
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, require_problem_and_release
 from tablesafe.work.budget import Budget
 
 

@@ -14,9 +14,9 @@ from tablesafe.attack.newton import analytic_centre
 from tablesafe.attack.room import Room, independent
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.solve.propagate import propagate
 from tablesafe.work.budget import ENDLESS, Budget
 

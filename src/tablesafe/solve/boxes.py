@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.work.budget import Budget
 
 DIRECTIONS = 8

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.solve.hot import HotProgram
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import columns_of

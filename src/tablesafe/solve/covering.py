@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import SolverFailure
 from tablesafe.solve.branching import (
     ALIKE,
     Block,

@@ -8,8 +8,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import SolverFailure
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import Columns
 from tablesafe.solve.solver import new_solver

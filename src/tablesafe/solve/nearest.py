@@ -12,8 +12,8 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats
-from tablesafe.errors import OutOfTime, SolverFailure
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve.solver import new_solver, set_options
 from tablesafe.work.budget import ENDLESS, Budget
 

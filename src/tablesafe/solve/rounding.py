@@ -14,7 +14,7 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.solver import new_solver, set_options
 from tablesafe.solve.stopping import interrupts, watch

@@ -1,1 +1,1 @@
-"""How work is run: how much of it there may be, who hears that it shall stop."""
+"""How long, where, and what was worked out already: budgets, executors, memory of results."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from math import inf
 from time import monotonic
 
-from tablesafe.errors import OutOfTime
+from tablesafe.core.errors import OutOfTime
 
 PER_PROGRAM = 4e-4
 PER_ENTRY = 1.5e-7

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.adjust.descent import Descent, bounds
 from tablesafe.methods.adjust.distances import Measured
 from tablesafe.methods.adjust.instance import LARGE, Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted
+from tablesafe.methods.adjust.least_squares import Squares, least_squares
 from tablesafe.methods.adjust.search import Search
 from tablesafe.methods.adjust.whole import rounded
-from tablesafe.solve.squared import Squares, least_squares
 from tablesafe.work.budget import Budget
 
 NEAR = 1e-6

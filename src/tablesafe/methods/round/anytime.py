@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Integers
+from tablesafe.core.equations import Integers
+from tablesafe.methods.round.annealing import Wish, annealed, lattice
 from tablesafe.methods.round.grid import Grid
-from tablesafe.solve.additive import Wish, annealed, lattice
 from tablesafe.work.budget import Budget
 
 DEAR = 2.0

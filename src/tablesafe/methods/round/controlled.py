@@ -15,13 +15,13 @@ from time import monotonic
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.round.anytime import added_up
+from tablesafe.methods.round.dual_ascent import raised_prices
 from tablesafe.methods.round.grid import Grid
 from tablesafe.methods.round.models import Model, whole_cells
 from tablesafe.methods.round.partition import improved
-from tablesafe.solve.ascent import raised_prices
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.solve.rounding import Answer
 from tablesafe.work.budget import Budget

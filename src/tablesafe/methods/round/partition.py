@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.round.grid import Grid
 from tablesafe.methods.round.models import Model
 from tablesafe.solve.program import SolveStatus

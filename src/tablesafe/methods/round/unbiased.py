@@ -16,10 +16,10 @@ from time import monotonic
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.round.controlled import Rounded, round_controlled
+from tablesafe.methods.round.dependent_rounding import THERE, walk
 from tablesafe.methods.round.grid import Grid
-from tablesafe.solve.walking import THERE, walk
 from tablesafe.work.budget import Budget
 
 WALK = 0.4

@@ -12,8 +12,12 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from tablesafe.audit.verdict import Possibly
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidOption, SolverFailure
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidOption, SolverFailure
+from tablesafe.core.options import require_choice, require_number, require_whole
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.statuses import Scheme
 from tablesafe.methods.suppress.costs import cost_of, never_free
 from tablesafe.methods.suppress.explain import ask_less
 from tablesafe.methods.suppress.guard import Guard
@@ -31,13 +35,9 @@ from tablesafe.methods.suppress.strategy import find
 from tablesafe.methods.suppress.unseen import looked_after
 from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
 from tablesafe.methods.suppress.witnesses import CannotProtect
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.options import require_choice, require_number, require_whole
 from tablesafe.solve.branching import rounded_up
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.solve.program import Solution, SolveStatus
-from tablesafe.statuses import Scheme
 from tablesafe.work.budget import Budget
 
 Algorithm = Literal["auto", "optimal", "sequential", "modular", "network"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask
+from tablesafe.core.equations import Floats, Mask
 from tablesafe.methods.suppress.deviations import FAR, NEGLIGIBLE, Deviation
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.solve.flow import cheapest_circulation

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Integers
+from tablesafe.core.equations import Integers
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.search import Search

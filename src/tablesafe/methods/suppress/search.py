@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.separation import Targets
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, Ledger, boxed, ledger_of

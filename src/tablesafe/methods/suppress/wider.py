@@ -15,11 +15,11 @@ from scipy import sparse
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.verdict import Possibly
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.suppress.instance import Instance, zeros_kept
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.work.budget import Budget
 
 AUDITS = 100

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.local import spans
 from tablesafe.solve.hot import HotProgram

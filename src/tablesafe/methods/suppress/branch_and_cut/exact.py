@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables, bridgeless, covers
 from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attacker, far_of
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables
 from tablesafe.methods.suppress.branch_and_cut.separation import UP_AND_DOWN, Targets

@@ -14,9 +14,9 @@ from typing import Any, get_args, get_type_hints
 import tablesafe
 from tablesafe.audit.certificate import Certificate
 from tablesafe.cli.reference.pages import NOTE
-from tablesafe.pipeline.batch.result import BatchResult
 from tablesafe.pipeline.result import Result
 from tablesafe.solve.program import Solution
+from tablesafe.tauargus.batch.files import BatchResult
 
 GROUPS = {
     "Tables and hierarchies": ("hierarchy", "table", "linking", "tabulate"),

@@ -19,17 +19,17 @@ from tablesafe.cli.reference.pages import NOTE
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.io.apriori import write_hst
 from tablesafe.io.frames import write_cells, write_release
 from tablesafe.io.jj import write_jj
 from tablesafe.io.ptable import write_perturbation
-from tablesafe.io.tauargus_table import write_tab
-from tablesafe.io.tauargus_write import write_table
 from tablesafe.methods.cell_key.design import design_perturbation
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.pipeline.export import export_tauargus
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
+from tablesafe.tauargus.apriori import write_hst
+from tablesafe.tauargus.batch.export import export_tauargus
+from tablesafe.tauargus.table import write_tab
+from tablesafe.tauargus.write_table import write_table
 
 JOB = """\
 [source]
@@ -190,23 +190,24 @@ FORMATS = (
     ),
     Format("Patterns", "`.csv`, `.parquet`, `.txt`, `.jj`", "`ts.read_pattern`, `tablesafe audit --pattern`",
            "`tablesafe suppress -o`", ("io.patterns",), ("pattern.csv",)),
-    Format("Statuses", "a column of any of these", "all readers", "all writers", ("statuses", "io.status")),
+    Format("Statuses", "a column of any of these", "all readers", "all writers",
+           ("core.statuses", "tauargus.statuses")),
     Format("JJ", "`.jj`", "`ts.read_jj`", "`ts.write_jj`", ("io.jj",), ("table.jj",)),
     Format("A-priori information", "`.hst`, `.csv`, `.parquet`",
            "`ts.apply_hst`, `ts.apply_cells`, `[problem] apriori`",
-           "`tablesafe.io.apriori.write_hst`", ("io.apriori",), ("table.hst",)),
-    Format("Metadata of τ-ARGUS", "`.rda`", "`tablesafe.io.tauargus_meta`", "`ts.export_tauargus`",
-           ("io.tauargus_meta",), ("table.rda",)),
-    Format("Microdata of τ-ARGUS", "`.asc`", "`tablesafe.io.tauargus_micro.read_microdata`",
-           "`ts.export_tauargus`, `tablesafe convert`", ("io.tauargus_micro",), ("micro.asc", "micro.rda")),
-    Format("Tables of τ-ARGUS", "`.tab`", "`tablesafe.io.tauargus_table.read_tab`", "`ts.export_tauargus`",
-           ("io.tauargus_table",), ("table.tab",)),
-    Format("Recodings of τ-ARGUS", "`.grc`", "`RECODE` of a batch job", "hand", ("io.tauargus_recode",),
+           "`tablesafe.tauargus.apriori.write_hst`", ("io.apriori", "tauargus.apriori"), ("table.hst",)),
+    Format("Metadata of τ-ARGUS", "`.rda`", "`tablesafe.tauargus.metadata`", "`ts.export_tauargus`",
+           ("tauargus.metadata",), ("table.rda",)),
+    Format("Microdata of τ-ARGUS", "`.asc`", "`tablesafe.tauargus.microdata.read_microdata`",
+           "`ts.export_tauargus`, `tablesafe convert`", ("tauargus.microdata",), ("micro.asc", "micro.rda")),
+    Format("Tables of τ-ARGUS", "`.tab`", "`tablesafe.tauargus.table.read_tab`", "`ts.export_tauargus`",
+           ("tauargus.table",), ("table.tab",)),
+    Format("Recodings of τ-ARGUS", "`.grc`", "`RECODE` of a batch job", "hand", ("tauargus.codes",),
            ("recode.grc",)),
-    Format("Batch jobs of τ-ARGUS", "`.arb`", "`ts.run`, `tablesafe run`", "`ts.export_tauargus`", ("job.arb.model",),
-           ("table.arb",), "See [Batch jobs of τ-ARGUS](batch-jobs.md)."),
+    Format("Batch jobs of τ-ARGUS", "`.arb`", "`ts.run`, `tablesafe run`", "`ts.export_tauargus`",
+           ("tauargus.batch.commands",), ("table.arb",), "See [Batch jobs of τ-ARGUS](batch-jobs.md)."),
     Format("What τ-ARGUS writes", "`.csv`, `.txt`", "`ts.read_pattern`", "`WRITETABLE` of a batch job",
-           ("io.tauargus_write",), ("grid.csv", "code-value.txt")),
+           ("tauargus.write_table",), ("grid.csv", "code-value.txt")),
     Format("Perturbation tables", "`.csv`, `.txt`", "`ts.read_perturbation`, `ts.read_perturbations`",
            "`ts.write_perturbation`", ("io.ptable",), ("ptable.csv",)),
     Format("Job files", "`.toml`", "`ts.run`, `tablesafe run`", "`tablesafe init`", (), (),

@@ -9,7 +9,7 @@ import numpy as np
 
 from tablesafe.equations import Floats, Mask
 from tablesafe.errors import InvalidProblem
-from tablesafe.methods.suppress.branch_and_cut.separation import Targets
+from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.instance import NOISE, Instance
 from tablesafe.problem import Problem
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 
 import numpy as np
 
-from tablesafe.equations import Integers, Mask
+from tablesafe.core.equations import Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.solve.work import Work
+from tablesafe.work.budget import Budget
 
 Report = Callable[[float, float], None]
 Stop = Callable[[], bool]
@@ -19,22 +18,20 @@ Stop = Callable[[], bool]
 class Incumbent:
     """The best pattern of an instance and its proven bound.
 
-    A search ends after some work, counted so that it ends at the same point on any machine; `deadline` is for machines
-    that are slower than that.
+    A search for it ends when its budget is over. What it solves is counted there, so that it ends at the same point on
+    any machine that is not much slower than the work counts.
     """
 
     def __init__(
         self,
         instance: Instance,
         *,
-        work: Work,
+        budget: Budget,
         report: Report,
-        seconds: float = np.inf,
-        deadline: float = np.inf,
         exactly: Targets | None = None,
         group: Integers | None = None,
     ) -> None:
-        self.instance, self.work, self.report, self.deadline = instance, work, report, deadline
+        self.instance, self.budget, self.report = instance, budget, report
         self.exactly = exactly
         """What is asked of each cell, where the instance asks for more."""
         self.group = group
@@ -42,26 +39,19 @@ class Incumbent:
         self.best: Mask | None = None
         self.best_cost = np.inf
         self.bound = 0.0
-        self._end = work.spent + seconds
 
     @property
     def left(self) -> float:
         """Seconds of work that are left."""
-        return max(0.0, self._end - self.work.spent)
+        return self.budget.work_left
 
     def late(self) -> bool:
         """Whether the time is over."""
-        return self.left == 0 or monotonic() > self.deadline
-
-    def extend(self, seconds: float) -> None:
-        """Allow some more time, for what comes after the search."""
-        self._end = self.work.spent + seconds
-        self.deadline = max(self.deadline, monotonic()) + seconds
+        return self.budget.over
 
     def until(self, seconds: float) -> Stop:
         """A clock that rings after so much work, or when the time is over."""
-        end = self.work.spent + seconds
-        return lambda: self.work.spent > end or self.late()
+        return self.budget.until(seconds)
 
     def offer_pattern(self, pattern: Mask, cost: float) -> None:
         """Keep a pattern if it is the best so far."""

@@ -1,10 +1,10 @@
-"""A search for a pattern: the instance, the clock, the seed, and the best pattern so far."""
+"""A search for a pattern: the instance, the budget, the seed, and the best pattern so far."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.incumbent import Incumbent, Report
 from tablesafe.methods.suppress.instance import Instance
@@ -13,6 +13,7 @@ from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
 from tablesafe.methods.suppress.sequential import clean_up, improve, protect_all
 from tablesafe.methods.suppress.witnesses import Finder, Witnesses
 from tablesafe.solve.small import SmallSolver
+from tablesafe.work.budget import Budget
 
 HOTTEST = 5e-4
 """Share of the cost by which a pattern may become worse at first, on average, while it is improved."""
@@ -46,26 +47,16 @@ class Search(Incumbent):
         self,
         instance: Instance,
         *,
-        deadline: float,
+        budget: Budget,
         seed: int,
         report: Report,
         finder: Finder | None = None,
-        seconds: float = np.inf,
-        solver: SmallSolver | None = None,
         exactly: Targets | None = None,
         group: Integers | None = None,
     ) -> None:
-        self.solver = SmallSolver() if solver is None else solver
-        super().__init__(
-            instance,
-            work=self.solver.work,
-            report=report,
-            seconds=seconds,
-            deadline=deadline,
-            exactly=exactly,
-            group=group,
-        )
+        super().__init__(instance, budget=budget, report=report, exactly=exactly, group=group)
         self.neighbourhoods = Neighbourhoods(instance)
+        self.solver = SmallSolver(budget)
         self.seed = seed
         self.random = np.random.default_rng(seed)
         self.ever_used = np.zeros(len(instance), dtype=np.bool_)
@@ -160,10 +151,10 @@ class Search(Incumbent):
         self.offer(witnesses)
         clean_up(witnesses, stop)
         self.offer(witnesses)
-        begin, length = self.solver.work.spent, min(seconds, self.left)
+        begin, length = self.budget.spent, min(seconds, self.left)
 
         def heat() -> float:
-            gone = (self.solver.work.spent - begin) / max(length, 1e-9)
+            gone = (self.budget.spent - begin) / max(length, 1e-9)
             return HOTTEST * max(0.0, 1.0 - gone) if np.isfinite(length) else 0.0
 
         improve(witnesses, self.random, stop, patience=patience, heat=heat, offer=self.offer)

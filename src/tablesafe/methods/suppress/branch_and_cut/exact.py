@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables, bridgeless, covers
 from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned
@@ -25,7 +24,7 @@ from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.part import Held
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.covering import NODES, Covering, Cut
-from tablesafe.solve.work import Work
+from tablesafe.work.budget import Budget
 
 STALLED = 6
 RISES = 2e-4
@@ -62,10 +61,10 @@ class BranchAndCut:
         self._incumbent, self._instance, self._judge = incumbent, instance, judge
         targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
         self._variables = Variables.of(instance, incumbent.group)
-        self._attacker = Attacker(instance, incumbent.work)
+        self._attacker = Attacker(instance, incumbent.budget)
         self._stop: Callable[[], bool] = incumbent.late
         self._separation = Separation(instance, targets, self._variables, self._attacker, self._late)
-        self._covering = Covering(self._variables.cost, incumbent.work)
+        self._covering = Covering(self._variables.cost, incumbent.budget)
         self._capacities: list[Cut] = []
         self._begun = self._rooted = False
         if known is not None and known._begun:
@@ -154,7 +153,7 @@ class BranchAndCut:
 
     def _relaxed(self) -> Floats:
         """Solve the relaxation; note its bound and fix what it decides."""
-        x = self._covering.relax(max(self._incumbent.deadline - monotonic(), 0.05))
+        x = self._covering.relax(max(self._incumbent.budget.seconds_left, 0.05))
         if self._incumbent.best is None and not np.isfinite(self._covering.proved):
             raise SolverFailure("The cuts of the suppression problem contradict each other.")
         self._prove(self._covering.proved)
@@ -209,7 +208,7 @@ class BranchAndCut:
         among = shares > 1e-7
         if self._incumbent.best is not None:
             among[: len(self._incumbent.best)] |= self._incumbent.best
-        repair = Repair(instance, self._variables, targets, self._incumbent.work, shares, among)
+        repair = Repair(instance, self._variables, targets, self._incumbent.budget, shares, among)
         everyone = np.arange(len(targets))
         if not repair.all(everyone if which is None else which, late):
             return True
@@ -243,7 +242,7 @@ class BranchAndCut:
         if len(objection.instance) != len(self._instance):
             self._instance = objection.instance
             self._variables = Variables.of(self._instance, None)
-            self._attacker = Attacker(self._instance, self._incumbent.work)
+            self._attacker = Attacker(self._instance, self._incumbent.budget)
         if len(objection.targets):
             self._separate(self._separation.targets.and_also(objection.targets))
         needed = self._variables.of_cell[objection.one_of]
@@ -258,7 +257,7 @@ class BranchAndCut:
             if self._done():
                 return
             choice = covering.choose(
-                best=self._best, nodes=nodes, seconds=(incumbent.deadline - monotonic()) / 4, stop=self._late
+                best=self._best, nodes=nodes, seconds=incumbent.budget.seconds_left / 4, stop=self._late
             )
             self._prove(choice.bound)
             if self._done() or choice.x is None:
@@ -306,23 +305,14 @@ class Proved:
         return self.cost <= self.bound * (1 + 1e-9) + 1e-9
 
 
-def least_costly(
-    instance: Instance,
-    *,
-    seconds: float = np.inf,
-    deadline: float = np.inf,
-    first: Mask | None = None,
-    work: Work | None = None,
-) -> Proved | None:
+def least_costly(instance: Instance, budget: Budget, *, first: Mask | None = None) -> Proved | None:
     """The least costly pattern of an instance, for whoever has many small ones: no table, no audit, no other search.
 
-    `seconds` of work are spent at most, counted as on a quiet machine; `deadline` is a time of the monotonic clock.
-    `first` is a safe pattern to begin with. The answer is the best pattern until then; None where there is none yet. A
-    target that no pattern protects raises `CannotProtect`. It takes about a millisecond beside the linear programs.
+    `first` is a safe pattern to begin with. The answer is the best pattern until the budget is over; None where there
+    is none yet. A target that no pattern protects raises `CannotProtect`. It takes about a millisecond beside the
+    linear programs.
     """
-    incumbent = Incumbent(
-        instance, work=Work() if work is None else work, report=_silent, seconds=seconds, deadline=deadline
-    )
+    incumbent = Incumbent(instance, budget=budget, report=_silent)
     if first is not None:
         incumbent.keep(first | instance.forced, instance.pattern_cost(first & ~instance.forced))
     search = BranchAndCut(incumbent)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attacker, Move, Prices
 from tablesafe.methods.suppress.branch_and_cut.cuts import VIOLATION, Variables, capacity
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 
 SHORT = 1e-9
 """A level is reached when no larger share of it is missing, and cuts ask for so much less: they cut off nothing that

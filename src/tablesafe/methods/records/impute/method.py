@@ -13,8 +13,8 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.methods.records.areas import Areas, Targets, alike, in_order, rank_within, risky_level
-from tablesafe.methods.records.behind import Data, Edited, Microdata, Outcome, novel, origin_of
+from tablesafe.methods.records.areas import Areas, Targets, alike, risky_level
+from tablesafe.methods.records.behind import Data, Edited, Microdata, Outcome, in_order, novel, origin_of, rank_within
 from tablesafe.methods.records.impute.control import Controlled, Draw, Margins, controlled
 from tablesafe.methods.records.impute.measures import facts_of, strata_of, words_of
 from tablesafe.methods.records.impute.models import (

@@ -26,8 +26,8 @@ from tablesafe.methods.records.options import (
     require_seed,
 )
 from tablesafe.methods.records.swap.measures import facts_of, strata_of, tell_short
-from tablesafe.methods.records.swap.pairing import Pairs, even_out, never_left
-from tablesafe.methods.records.swap.partners import Search, Units, changes_of
+from tablesafe.methods.records.swap.pairing import Pairs, never_left
+from tablesafe.methods.records.swap.partners import Search, Units, changes_of, even_out
 from tablesafe.methods.records.tables import Announced, at_total, estimated, listed_floor, published, tabulated, window
 
 NEW_CELLS = ("error", "avoid")

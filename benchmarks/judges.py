@@ -13,8 +13,8 @@ from scipy.optimize import linprog
 from benchmarks.registry import Row
 
 if TYPE_CHECKING:
-    from tablesafe.problem import Problem
-    from tablesafe.release import Release
+    from tablesafe.core.problem import Problem
+    from tablesafe.core.release import Release
 
 SLACK = 1e-6
 SAMPLE = 60

@@ -107,7 +107,7 @@ def _curve_line(curve: Curve) -> str:
 
 def write(docs: Path | None = None, folder: Path = FOLDER, readme: Path | None = None) -> list[Path]:
     """The page, its plots, and the README's table where the README has markers for it."""
-    from tablesafe.files import whole_file
+    from tablesafe.files.write import whole_file
 
     docs = docs or DOCS
     pages = {docs / "benchmarks.md": text(folder)}

@@ -91,7 +91,7 @@ class Results:
 
     def write(self, path: Path, *, finished: bool) -> None:
         """The JSON file and the Markdown table beside it."""
-        from tablesafe.files import whole_file
+        from tablesafe.files.write import whole_file
 
         done = replace(self, finished=finished)
         path.parent.mkdir(parents=True, exist_ok=True)

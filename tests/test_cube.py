@@ -13,9 +13,9 @@ import pytest
 from scipy.optimize import linprog
 
 import tablesafe as ts
-from tablesafe.cube import MOST_UNSEEN, tied, unseen_levels
-from tablesafe.equations import Mask
-from tablesafe.errors import InvalidOption, InvalidTable
+from tablesafe.core.cube import MOST_UNSEEN, tied, unseen_levels
+from tablesafe.core.equations import Mask
+from tablesafe.core.errors import InvalidOption, InvalidTable
 
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
 GROUPS = {"A0": {"a0", "a1"}, "A1": {"a2", "a3"}}

@@ -40,14 +40,18 @@ if TYPE_CHECKING:
     from tablesafe.audit.audit import audit
     from tablesafe.audit.differencing import difference
     from tablesafe.audit.disclosures import Published
-    from tablesafe.errors import TablesafeError
-    from tablesafe.hierarchy import Hierarchy
+    from tablesafe.core.errors import TablesafeError
+    from tablesafe.core.hierarchy import Hierarchy
+    from tablesafe.core.linking import link
+    from tablesafe.core.posterior import Posterior, posterior
+    from tablesafe.core.problem import Problem, waive
+    from tablesafe.core.release import Release, Status
+    from tablesafe.core.table import Contributors, Table
     from tablesafe.io.apriori import apply_cells, apply_hst
     from tablesafe.io.jj import read_jj, write_jj
     from tablesafe.io.patterns import read_pattern
     from tablesafe.io.ptable import read_perturbation, read_perturbations, write_perturbation
     from tablesafe.io.tauargus_cellkey import cell_key_from_metadata
-    from tablesafe.linking import link
     from tablesafe.loss import loss
     from tablesafe.methods import (
         Adjust,
@@ -81,10 +85,7 @@ if TYPE_CHECKING:
     from tablesafe.methods.views import SuppressViews, ViewBounds, view_big_m, view_bounds, views
     from tablesafe.pipeline import run
     from tablesafe.pipeline.export import export_tauargus
-    from tablesafe.posterior import Posterior, posterior
-    from tablesafe.problem import Problem, waive
     from tablesafe.quality import Quality, quality
-    from tablesafe.release import Release, Status
     from tablesafe.report import plots as plots
     from tablesafe.report.frontier import Frontier, frontier
     from tablesafe.report.trace import Trace
@@ -105,7 +106,6 @@ if TYPE_CHECKING:
         Waiver,
         ZeroCells,
     )
-    from tablesafe.table import Contributors, Table
     from tablesafe.tabulate import tabulate
     from tablesafe.verify import verify
 
@@ -127,14 +127,14 @@ _HOMES = {
     "tablesafe.audit.audit": ("audit",),
     "tablesafe.audit.differencing": ("difference",),
     "tablesafe.audit.disclosures": ("Published",),
-    "tablesafe.errors": ("TablesafeError",),
-    "tablesafe.hierarchy": ("Hierarchy",),
+    "tablesafe.core.errors": ("TablesafeError",),
+    "tablesafe.core.hierarchy": ("Hierarchy",),
     "tablesafe.io.apriori": ("apply_cells", "apply_hst"),
     "tablesafe.io.jj": ("read_jj", "write_jj"),
     "tablesafe.io.patterns": ("read_pattern",),
     "tablesafe.io.ptable": ("read_perturbation", "read_perturbations", "write_perturbation"),
     "tablesafe.io.tauargus_cellkey": ("cell_key_from_metadata",),
-    "tablesafe.linking": ("link",),
+    "tablesafe.core.linking": ("link",),
     "tablesafe.loss": ("loss",),
     "tablesafe.methods": (
         "Adjust", "BlankAndImpute", "CellKey", "Noise", "Pattern", "PublishAll", "PublishIntervals", "Round",
@@ -157,10 +157,10 @@ _HOMES = {
     "tablesafe.methods.cell_key.table": ("PerturbationTable",),
     "tablesafe.pipeline": ("run",),
     "tablesafe.pipeline.export": ("export_tauargus",),
-    "tablesafe.posterior": ("Posterior", "posterior"),
-    "tablesafe.problem": ("Problem", "waive"),
+    "tablesafe.core.posterior": ("Posterior", "posterior"),
+    "tablesafe.core.problem": ("Problem", "waive"),
     "tablesafe.quality": ("Quality", "quality"),
-    "tablesafe.release": ("Release", "Status"),
+    "tablesafe.core.release": ("Release", "Status"),
     "tablesafe.report.frontier": ("Frontier", "frontier"),
     "tablesafe.report.trace": ("Trace",),
     "tablesafe.report.writing": ("report",),
@@ -168,7 +168,7 @@ _HOMES = {
         "PQ", "AllOf", "AnyOf", "Dominance", "GroupDisclosure", "Levels", "LinearSensitivity", "Manual", "PPercent",
         "RequestRule", "Sensitivity", "Threshold", "Waiver", "ZeroCells",
     ),
-    "tablesafe.table": ("Contributors", "Table"),
+    "tablesafe.core.table": ("Contributors", "Table"),
     "tablesafe.tabulate": ("tabulate",),
     "tablesafe.verify": ("verify",),
 }  # fmt: skip

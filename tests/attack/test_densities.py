@@ -12,12 +12,12 @@ from tablesafe.attack import Density, HitAndRun, InteriorMean, Midpoint, RandomC
 from tablesafe.attack.density import Tally
 from tablesafe.attack.diagnostics import convergence
 from tablesafe.attack.layout import attack_table, density_table
-from tablesafe.errors import InvalidOption
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.report.plots import densities
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 
 def sum_of(values: dict[str, int], total: str = "t", **options: float) -> tuple[Problem, Release]:

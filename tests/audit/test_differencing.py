@@ -19,7 +19,7 @@ from tablesafe.audit.differencing_linked import Linked
 from tablesafe.audit.disclosures import Differences, Disclosure, Kind
 from tablesafe.audit.merging import counts_add_up
 from tablesafe.cli.app import call
-from tablesafe.errors import InvalidHierarchy, InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidHierarchy, InvalidOption, InvalidTable
 
 PEOPLE = pl.DataFrame(
     {

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablesafe.audit.knowledge import Lists
-from tablesafe.table import Table
+from tablesafe.core.table import Table
 from tablesafe.tabulate import tabulate
 
 

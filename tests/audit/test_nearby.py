@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from tablesafe.audit.exact import denominators
 from tablesafe.audit.moves import _exact_or_none
 from tablesafe.audit.nearby import Nearby
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 
 
 def cube(side: int, dimensions: int) -> sparse.csr_array:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.errors import InvalidFile, InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidFile, InvalidOption, InvalidTable
 from tablesafe.methods.cell_key.bounds import largest_noise, magnitude_range
 from tablesafe.methods.cell_key.magnitude import MagnitudeNoise
 

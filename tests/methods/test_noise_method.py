@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem
 from tablesafe.methods.microdata.records import Microdata
 from tablesafe.methods.microdata.tables import published, tabulated
 from tablesafe.methods.noise.factors import SHAPES, Shape, balanced, draw_sizes

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from tablesafe.cli.app import call
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 from tablesafe.methods.redesign.candidates import Wishes, candidates
 from tablesafe.methods.redesign.collapse import take
 from tablesafe.methods.redesign.measure import Scale, front

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem
 from tablesafe.methods.microdata.records import Microdata
 from tablesafe.methods.swap.borders import never_left
 from tablesafe.methods.swap.pairing import NOBODY, Pairs

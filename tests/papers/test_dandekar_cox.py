@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.methods.adjust.costs import MEASURES
 from tablesafe.methods.adjust.method import Adjust
-from tablesafe.problem import Problem
 from tablesafe.quality import compared, quality
-from tablesafe.release import Release, Status
 
 BEST_OF_100_RANDOM = 3058
 

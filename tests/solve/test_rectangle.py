@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from tablesafe.equations import Floats
-from tablesafe.solve.rectangle import rectangle_ends
+from tablesafe.audit.rectangle import rectangle_ends
+from tablesafe.core.equations import Floats
 
 
 def margins(n: int, m: int) -> sparse.csr_array:

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from tablesafe.attack.reconstruction import seen
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import SolverFailure
-from tablesafe.release import Release
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import SolverFailure
+from tablesafe.core.release import Release
 from tablesafe.solve.vertex import vertex
 
 CORNERS = 200

@@ -20,9 +20,9 @@ from scipy import sparse
 
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.table import Table
 from tablesafe.solve.small import Columns, SmallSolver, columns_of
-from tablesafe.table import Table
 
 FINEST = 0.25
 """Percentage points between a p for which a cheaper pattern is known and one for which none was found."""

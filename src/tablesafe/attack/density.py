@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 
 INTERVALS = 10
 EDGE = 1e-9

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 
 BLOCK = 512
 """Cells looked at together."""

@@ -10,9 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.attack.density import Density
-from tablesafe.display import shown
-from tablesafe.equations import Floats, Mask
-from tablesafe.problem import Problem
+from tablesafe.core.display import shown
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.problem import Problem
 
 SAME = 1e-6
 """Units of the table's last decimal within which two numbers are the same."""

@@ -12,8 +12,8 @@ import numpy as np
 
 from tablesafe.attack.newton import Barrier, climb
 from tablesafe.attack.room import Room
-from tablesafe.equations import Floats
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats
+from tablesafe.work.budget import ENDLESS, Budget
 
 FASTER = 0.1
 """How much of the weight is left from one stage to the next."""
@@ -49,7 +49,7 @@ class _Tilted:
         return self.barrier.curvature(x)
 
 
-def face_centre(room: Room, cost: Floats, centre: Floats, *, clock: Clock = ENDLESS) -> Floats:
+def face_centre(room: Room, cost: Floats, centre: Floats, *, budget: Budget = ENDLESS) -> Floats:
     """The centre of the points of least cost, from the centre of all points; there must be a least cost."""
     barrier = Barrier.of(room)
     bounds = float(np.isfinite(barrier.lower).sum() + np.isfinite(barrier.upper).sum())
@@ -58,7 +58,7 @@ def face_centre(room: Room, cost: Floats, centre: Floats, *, clock: Clock = ENDL
     x = centre
     while weight > least:
         weight *= FASTER
-        x = climb(room, _Tilted(barrier, cost / weight), x, done=NEAR, clock=clock)
+        x = climb(room, _Tilted(barrier, cost / weight), x, done=NEAR, budget=budget)
     return x
 
 

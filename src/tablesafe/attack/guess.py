@@ -7,8 +7,8 @@ from typing import ClassVar, Protocol
 
 from tablesafe.attack.density import Density
 from tablesafe.attack.view import View
-from tablesafe.equations import Floats
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats
+from tablesafe.work.budget import ENDLESS, Budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +27,6 @@ class Attack(Protocol):
 
     name: ClassVar[str]
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
-        """Guess every unknown cell; stop, with what there is, when the clock is up."""
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
+        """Guess every unknown cell; stop, with what there is, when the budget is up."""
         ...

@@ -11,9 +11,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import splu
 
 from tablesafe.attack.room import Room
-from tablesafe.equations import Floats
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats
 from tablesafe.solve.vertex import amid
+from tablesafe.work.budget import ENDLESS, Budget
 
 BLOCK = 256
 """Right-hand sides solved at once."""
@@ -21,7 +21,7 @@ DENSE = 4_000
 """Equations up to which a dense factor is used."""
 
 
-def deep_point(room: Room, weight: Floats, *, clock: Clock = ENDLESS) -> Floats:
+def deep_point(room: Room, weight: Floats, *, budget: Budget = ENDLESS) -> Floats:
     """The additive point with the largest reach, component by component, all in one linear program.
 
     The unknowns are the distances from each cell's anchor and one reach per component.
@@ -44,7 +44,7 @@ def deep_point(room: Room, weight: Floats, *, clock: Clock = ENDLESS) -> Floats:
     column_lower, column_upper = np.full(n + parts, -np.inf), np.full(n + parts, np.inf)
     column_lower[n:], column_upper[n:] = 0.0, _most_reach(room, weight)
     cost = np.concatenate([np.zeros(n), -np.ones(parts)])
-    found = amid(cost, sparse.csr_array(matrix), row_lower, row_upper, column_lower, column_upper, clock=clock)
+    found = amid(cost, sparse.csr_array(matrix), row_lower, row_upper, column_lower, column_upper, budget=budget)
     return room.anchor + found[:n]
 
 
@@ -64,7 +64,7 @@ def _most_reach(room: Room, weight: Floats) -> Floats:
     return np.where(np.isfinite(most), most, 1.0)
 
 
-def steepness(room: Room, *, clock: Clock = ENDLESS) -> Floats:
+def steepness(room: Room, *, budget: Budget = ENDLESS) -> Floats:
     """How far each cell changes along a unit step straight towards its bound, within the equations.
 
     The length of the unit vector of a cell after projection on the directions that keep every sum: the norm that makes
@@ -74,18 +74,18 @@ def steepness(room: Room, *, clock: Clock = ENDLESS) -> Floats:
     for cells in room.members():
         part = room.part(cells).matrix
         if part.shape[0]:
-            steep[cells] = np.sqrt(np.clip(1.0 - _taken(part, clock), 1e-12, 1.0))
+            steep[cells] = np.sqrt(np.clip(1.0 - _taken(part, budget), 1e-12, 1.0))
     return steep
 
 
-def _taken(matrix: sparse.csr_array, clock: Clock) -> Floats:
+def _taken(matrix: sparse.csr_array, budget: Budget) -> Floats:
     """How much of each cell's unit vector, squared, the equations take away."""
     n = matrix.shape[1]
     solve = _solver_of_squares(matrix)
     columns = matrix.tocsc()
     taken = np.empty(n)
     for start in range(0, n, BLOCK):
-        clock.check()
+        budget.check()
         part = columns[:, start : start + BLOCK].toarray()
         taken[start : start + BLOCK] = np.einsum("ij,ij->j", part, solve(part))
     return taken

@@ -9,8 +9,8 @@ import polars as pl
 
 from tablesafe.attack.density import Density
 from tablesafe.attack.estimate import Estimate
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption
 
 
 def attack_table(vertex: Estimate, interior: Estimate, programs: Estimate) -> pl.DataFrame:

@@ -15,9 +15,9 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from tablesafe.attack.room import Room
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import SolverFailure
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import SolverFailure
+from tablesafe.work.budget import ENDLESS, Budget
 
 STEPS = 300
 HASTY = 60
@@ -50,13 +50,13 @@ class Hill(Protocol):
         ...
 
 
-def analytic_centre(room: Room, start: Floats, *, clock: Clock = ENDLESS) -> Floats:
+def analytic_centre(room: Room, start: Floats, *, budget: Budget = ENDLESS) -> Floats:
     """Climb from a point strictly inside to where the product of all distances to the bounds is largest."""
-    return climb(room, Barrier.of(room), start, clock=clock)
+    return climb(room, Barrier.of(room), start, budget=budget)
 
 
 def climb(
-    room: Room, hill: Hill, start: Floats, *, done: float = DONE, patient: bool = True, clock: Clock = ENDLESS
+    room: Room, hill: Hill, start: Floats, *, done: float = DONE, patient: bool = True, budget: Budget = ENDLESS
 ) -> Floats:
     """Climb from a point strictly inside; each component takes steps of its own length until it has arrived.
 
@@ -64,7 +64,7 @@ def climb(
     """
     x = start.copy()
     for _ in range(STEPS if patient else HASTY):
-        clock.check()
+        budget.check()
         try:
             step, decrement = _newton_step(room, hill, x)
         except RuntimeError:  # rounding errors leave no step

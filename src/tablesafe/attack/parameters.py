@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from tablesafe.attack.ranges import Empty, ranges
 from tablesafe.attack.reconstruction import Derived
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.release import Release
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 
 Base = Literal["largest", "value"]
 

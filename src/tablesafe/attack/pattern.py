@@ -19,12 +19,12 @@ from tablesafe.attack.candidates import candidate_tables
 from tablesafe.attack.estimate import Estimate
 from tablesafe.attack.reconstruction import seen
 from tablesafe.attack.trial import whole_tables
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption, TablesafeError
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption, TablesafeError
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 Office = Callable[[Table], Mask]
 """What the office would withhold of a table: its rule, its p and its method in one function."""

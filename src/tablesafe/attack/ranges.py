@@ -7,8 +7,8 @@ from scipy import sparse
 
 from tablesafe.audit.intervals import Intervals, exact_intervals
 from tablesafe.audit.system import System, snapped
-from tablesafe.equations import Floats
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import SolverFailure
 from tablesafe.solve.repeated import RepeatedProgram
 from tablesafe.solve.vertex import vertex
 

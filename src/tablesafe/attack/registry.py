@@ -22,9 +22,9 @@ from tablesafe.attack.points import (
 from tablesafe.attack.programs import InteriorMean, VertexMean
 from tablesafe.attack.sampling import HitAndRun
 from tablesafe.attack.shrinking import ShrunkMidpoint
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
-from tablesafe.files import did_you_mean
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption
+from tablesafe.files.read import did_you_mean
 
 ATTACKS: dict[str, type[Attack]] = {
     attack.name: attack

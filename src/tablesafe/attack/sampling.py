@@ -14,14 +14,14 @@ from tablesafe.attack.guess import Guess
 from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
 from tablesafe.attack.walk import Draw, far_start, walker
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption
+from tablesafe.work.budget import ENDLESS, Budget
 
 MIXED = 1.05
 """The largest R̂ of walks that have met."""
 BLOCK = 4_000_000
-"""Steps between two looks at the clock."""
+"""Steps between two looks at the budget."""
 FEWEST = 250
 """Draws of each walk that are judged, at least: fewer tell nothing."""
 MOST_SWEEPS = 2**13
@@ -49,15 +49,15 @@ class HitAndRun:
         if self.chains < 2:
             raise InvalidOption(f"HitAndRun.chains must be 2 or more, to be compared; got {self.chains}.")
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """Component by component, the small ones first: each needs as many steps as it needs."""
-        random, free, centre = np.random.default_rng(self.seed), np.flatnonzero(view.free), view.centre(clock)
+        random, free, centre = np.random.default_rng(self.seed), np.flatnonzero(view.free), view.centre(budget)
         tally, least, worst = Tally(view.lower, view.upper), inf, 0.0
         left = int((~view.room.endless).sum())
         for cells in view.room.members():
             if view.room.endless[cells[0]]:
                 continue
-            places = self._places(view.room.part(cells), centre[cells], random, clock.share(len(cells) / left))
+            places = self._places(view.room.part(cells), centre[cells], random, budget.share(len(cells) / left))
             left -= len(cells)
             size, ratio = convergence(places)
             least, worst = min(least, float(size.min())), max(worst, float(ratio.max()))
@@ -73,7 +73,7 @@ class HitAndRun:
             ", for want of time" if short else ""
         )
 
-    def _places(self, room: Room, centre: Floats, random: np.random.Generator, clock: Clock) -> Floats:
+    def _places(self, room: Room, centre: Floats, random: np.random.Generator, budget: Budget) -> Floats:
         """Draws of all chains as places between the bounds, of shape (chains, draws, cells).
 
         The buffer is filled; its second half is judged. If that will not do, every second draw is kept, and the walks
@@ -85,7 +85,7 @@ class HitAndRun:
         buffer: Floats = np.empty((self.chains, 2 * keep, len(room)), np.float32)
         steps, filled = sweep, 0
         while True:
-            filled = self._fill(buffer, filled, starts, draw, steps, random, clock)
+            filled = self._fill(buffer, filled, starts, draw, steps, random, budget)
             if filled < 2 * keep:
                 return buffer[:, filled // 2 : filled]
             judged = buffer[:, keep:]
@@ -97,11 +97,11 @@ class HitAndRun:
 
     def _fill(
         self, buffer: Floats, filled: int, at: list[Floats], draw: Draw, steps: int, random: np.random.Generator,
-        clock: Clock,
+        budget: Budget,
     ) -> int:  # fmt: skip
         """Walk on until the buffer is full or time is up; returns how many draws of each chain there are."""
         block = max(1, BLOCK // (steps * self.chains))
-        while filled < buffer.shape[1] and (filled < 4 or not clock.up):
+        while filled < buffer.shape[1] and (filled < 4 or not budget.over):
             end = min(filled + block, buffer.shape[1])
             for chain, x in enumerate(at):
                 draw(x, random, steps, buffer[chain, filled:end])

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from tablesafe.attack.estimate import Estimate
-from tablesafe.display import shown
-from tablesafe.errors import InvalidOption
+from tablesafe.core.display import shown
+from tablesafe.core.errors import InvalidOption
 
 
 @shown

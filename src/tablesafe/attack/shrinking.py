@@ -11,8 +11,8 @@ from tablesafe.attack.guess import Guess
 from tablesafe.attack.parameters import Few, infer_p_from, shrink_from
 from tablesafe.attack.reconstruction import Derived
 from tablesafe.attack.view import View
-from tablesafe.rules.options import require_number
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.options import require_number
+from tablesafe.work.budget import ENDLESS, Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class ShrunkMidpoint:
         if self.p is not None:
             require_number(self, "p", at_least=0, below=100)
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """The middles; where nobody is known to be alone, or p is refuted, those of the intervals as they are."""
         unit = 10.0**view.system.table.decimals
         derived = Derived(view.system, view.lower / unit, view.upper / unit)
@@ -42,7 +42,7 @@ class ShrunkMidpoint:
         if most.upper_cell is None and self.p is None:
             return self._plain(view, "no interval tells p")
         p = most.upper if self.p is None else self.p
-        clock.check()
+        budget.check()
         found = shrink_from(derived, few, p)
         if found.refuted:
             return self._plain(view, f"p = {p:.4g}% is refuted")

@@ -11,10 +11,10 @@ from tablesafe.attack.estimate import Estimate
 from tablesafe.attack.guess import Attack, Guess
 from tablesafe.attack.registry import ATTACKS
 from tablesafe.attack.view import View
-from tablesafe.errors import InvalidOption, OutOfTime, SolverFailure
-from tablesafe.problem import Problem
-from tablesafe.release import Release, require_problem_and_release
-from tablesafe.solve.clock import Clock
+from tablesafe.core.errors import InvalidOption, OutOfTime, SolverFailure
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, require_problem_and_release
+from tablesafe.work.budget import Budget
 
 
 @overload
@@ -56,7 +56,7 @@ def estimate_by(attack: Attack, problem: Problem, view: View, time_limit_s: floa
     system, unit = view.system, 10.0**problem.table.decimals
     begin = perf_counter()
     try:
-        guess = attack.guess(view, Clock.start(time_limit_s))
+        guess = attack.guess(view, Budget(time_limit_s))
     except OutOfTime:
         guess = _none(view, f"no answer within {time_limit_s:g} seconds")
     except (SolverFailure, np.linalg.LinAlgError) as failure:  # the other attacks go on

@@ -24,10 +24,10 @@ from tablesafe.attack.reconstruction import Derived, seen
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System, snapped
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidOption, TablesafeError
-from tablesafe.release import Release
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidOption, TablesafeError
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 
 FINEST = 1e-3
 """Percentage points to which p is found by halving."""

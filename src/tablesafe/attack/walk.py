@@ -19,8 +19,8 @@ from scipy.sparse.linalg import splu
 
 from tablesafe.attack.newton import Barrier
 from tablesafe.attack.room import Room
-from tablesafe.equations import Floats, Integers
-from tablesafe.solve.nullspace import NullSpace, null_space
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.solve.exact.nullspace import NullSpace, null_space
 
 ORDERS = 8
 """How many eliminations the circuits come from."""

@@ -26,11 +26,11 @@ from tablesafe.audit.sums import components
 from tablesafe.audit.system import System, is_large
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.audit.verdict import Possibly
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption, InvalidRelease
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status, require_problem_and_release
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption, InvalidRelease
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status, require_problem_and_release
+from tablesafe.core.table import Table
 
 Progress = Callable[[float], None]
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidFile
-from tablesafe.files import whole_file
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidFile
+from tablesafe.files.write import whole_file
 
 EVERY_S = 15.0
 """Seconds between two saves."""

@@ -19,7 +19,7 @@ from scipy import sparse
 from tablesafe.audit.exact import Move
 from tablesafe.audit.protection import Protection
 from tablesafe.audit.system import MOST_FREE, System
-from tablesafe.equations import Floats, Mask
+from tablesafe.core.equations import Floats, Mask
 from tablesafe.solve.boxes import Space, cheapest_box
 from tablesafe.solve.boxes import System as Boxes
 

@@ -14,11 +14,11 @@ from tablesafe.audit.differencing_cells import from_tables
 from tablesafe.audit.differencing_origin import as_records
 from tablesafe.audit.differencing_records import from_records
 from tablesafe.audit.disclosures import Differences, Published
-from tablesafe.errors import InvalidOption
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Rule
-from tablesafe.table import Table
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Rule
+from tablesafe.core.table import Table
 
 
 def difference(

@@ -20,12 +20,12 @@ from tablesafe.audit.disclosures import Differences, Disclosure, Kind
 from tablesafe.audit.overlap import Overlap, hashes
 from tablesafe.audit.subtracting import Subtractions, subtractions
 from tablesafe.audit.system import snapped
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidOption, InvalidTable
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Rule, Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidOption, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Rule, Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.tabulate.origin import Origin
 
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.audit.overlap import Overlap, downwards, joined
-from tablesafe.equations import Mask, cell_keys
-from tablesafe.errors import InvalidHierarchy, InvalidOption, InvalidTable
-from tablesafe.files import read_source
-from tablesafe.hierarchy import Equation, Hierarchy
-from tablesafe.table import Table
+from tablesafe.core.equations import Mask, cell_keys
+from tablesafe.core.errors import InvalidHierarchy, InvalidOption, InvalidTable
+from tablesafe.core.hierarchy import Equation, Hierarchy
+from tablesafe.core.table import Table
+from tablesafe.files.read import read_source
 
 
 def overlap_of(

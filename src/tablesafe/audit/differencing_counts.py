@@ -16,7 +16,7 @@ from scipy import sparse
 
 from tablesafe.audit.merging import counts_add_up
 from tablesafe.audit.overlap import Overlap
-from tablesafe.equations import Integers, Mask
+from tablesafe.core.equations import Integers, Mask
 
 FAR = np.iinfo(np.int64).max // 4
 """More contributors than anything has."""

@@ -15,11 +15,11 @@ from tablesafe.audit.disclosures import Disclosure, Kind
 from tablesafe.audit.merging import Groups, counts_add_up, merged
 from tablesafe.audit.overlap import Overlap
 from tablesafe.audit.subtracting import Subtractions
-from tablesafe.equations import Integers
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Rule, Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.equations import Integers
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Rule, Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.tabulate.run import tabulate
 
 PART = "part of tablesafe"

@@ -10,10 +10,10 @@ from scipy import sparse
 from tablesafe.audit.integers import integer_intervals
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidTable
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.table import Table
 from tablesafe.solve.agreeing import whole_answer
-from tablesafe.table import Table
 
 SECONDS = 60.0
 """Time for a first table of parts that agrees with all that is published."""

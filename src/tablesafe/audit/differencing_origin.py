@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 
 from tablesafe.audit.disclosures import Published
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.table import Table
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 from tablesafe.tabulate.origin import Origin
 
 SAME = ("value", "respondent", "holding", "weight", "where", "delimiter")

@@ -9,11 +9,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.audit.disclosures import Published
-from tablesafe.equations import Floats, Mask, cell_keys
-from tablesafe.errors import InvalidOption
-from tablesafe.files import read_source
-from tablesafe.release import Release, Status
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats, Mask, cell_keys
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.release import Release, Status
+from tablesafe.core.table import Table
+from tablesafe.files.read import read_source
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,14 +18,14 @@ from tablesafe.audit.differencing_system import Sums, bounded
 from tablesafe.audit.disclosures import Differences, Disclosure, Kind, Published
 from tablesafe.audit.overlap import Overlap, joined, upwards
 from tablesafe.audit.subtracting import subtractions
-from tablesafe.equations import Integers, Mask, cell_keys
-from tablesafe.errors import InvalidOption
-from tablesafe.files import read_source
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
+from tablesafe.core.equations import Integers, Mask, cell_keys
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Rule
+from tablesafe.core.table import Table
+from tablesafe.files.read import read_source
 from tablesafe.rules.groups import GroupDisclosure
-from tablesafe.rules.sensitivity import Rule
-from tablesafe.table import Table
 from tablesafe.tabulate.run import tabulate
 
 ROW = "row of tablesafe"

@@ -19,7 +19,7 @@ from tablesafe.audit.subtracting import Subtractions
 from tablesafe.audit.sums import ConstantSums, SumSearch, constant_sums
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import spelled_out
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 
 SEARCH = SumSearch(max_terms=6, max_chain=3, max_sums=20_000)
 """Sums looked for besides the differences of levels."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.overlap import Overlap
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.tabulate.plan import Where
 
 MOST_SHOWN = 20

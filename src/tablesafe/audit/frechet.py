@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidInput
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidInput
+from tablesafe.core.hierarchy import Hierarchy
 
 _LARGEST_CUBE = 16
 """Places of the cube per cell of the table, beyond which a sparse table is not spread out into a cube."""

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from tablesafe.audit.nearby import SIZES, Nearby
 from tablesafe.audit.pieces import Piece, Shape
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.solve.boxes import Space, System, cheapest_box
 
 

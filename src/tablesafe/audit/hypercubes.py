@@ -14,7 +14,7 @@ import numpy as np
 from tablesafe.audit.exact import Move
 from tablesafe.audit.proofs import Group, Needs, Place
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 from tablesafe.solve.hypercubes import Hypercubes
 
 FEW = 2_000

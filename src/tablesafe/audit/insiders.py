@@ -34,9 +34,9 @@ from tablesafe.audit.knowledge import Knowledge, Members
 from tablesafe.audit.moves import Limits, Move, Moves, Room
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.problem import Problem
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
 from tablesafe.rules.combined import measured_by_value, waived
 
 _RANKS = ("largest", "second largest", "third largest", "fourth largest", "fifth largest")

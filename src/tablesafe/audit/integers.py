@@ -21,7 +21,7 @@ from tablesafe.audit.frechet import cube_bounds
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.sums import SumSearch, combined_equations, components
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.propagate import are_points, propagate
 from tablesafe.solve.whole import WholeProgram
 

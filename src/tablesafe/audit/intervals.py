@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from tablesafe.audit.checkpoint import Checkpoint
 from tablesafe.audit.pieces import Piece, Shape, pieces
+from tablesafe.audit.rectangle import rectangle_ends
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import Interrupted
-from tablesafe.solve.executor import spread
-from tablesafe.solve.extremes import CHUNK, HardPart, easy_ends, finish, hard_parts
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import Interrupted
+from tablesafe.solve.exact.extremes import CHUNK, HardPart, easy_ends, finish, hard_parts
+from tablesafe.solve.exact.ranges import Ranges
 from tablesafe.solve.propagate import are_points
-from tablesafe.solve.ranges import Ranges
-from tablesafe.solve.rectangle import rectangle_ends
+from tablesafe.work.executor import spread
 
 Progress = Callable[[float], None]
 """Told the share of the work that is done, from 0 to 1."""

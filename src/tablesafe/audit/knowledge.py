@@ -30,9 +30,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.table import Table
 from tablesafe.rules.contributions import SHADOW
-from tablesafe.table import Table
 
 MANY = np.iinfo(np.int64).max
 """Stands for a number of contributors that nobody told."""

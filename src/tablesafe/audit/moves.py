@@ -21,11 +21,11 @@ from tablesafe.audit.hypercubes import LOOKS, hypercubes_of
 from tablesafe.audit.nearby import SIZES, WIDE, Nearby, Surroundings
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Integers
-from tablesafe.solve import local
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.solve.exact import simplex as local
+from tablesafe.solve.exact.nullspace import NullSpace, every_unknown, null_space
+from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.hypercubes import adds_up
-from tablesafe.solve.nullspace import NullSpace, every_unknown, null_space
-from tablesafe.solve.polytope import Polytope
 from tablesafe.solve.repeated import RepeatedProgram
 
 _BUDGET = 200_000.0

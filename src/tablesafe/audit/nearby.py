@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Mask
+from tablesafe.core.equations import Floats, Mask
 from tablesafe.solve.small import Columns, SmallSolver, columns_of
 
 SIZES = (600, 2_000)

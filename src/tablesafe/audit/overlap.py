@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Integers, Mask, cell_keys
-from tablesafe.errors import InvalidTable
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.table import Table
+from tablesafe.core.equations import Integers, Mask, cell_keys
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
 
 MOST_ENTRIES = 30_000_000
 """Parts listed in cells, over all cells."""

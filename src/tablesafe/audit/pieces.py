@@ -16,10 +16,10 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Integers
-from tablesafe.solve.extremes import tighten
-from tablesafe.solve.nullspace import NullSpace, every_unknown, null_space
-from tablesafe.solve.polytope import Polytope
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.solve.exact.extremes import tighten
+from tablesafe.solve.exact.nullspace import NullSpace, every_unknown, null_space
+from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.propagate import EXACT, propagate
 
 FINEST = 10**9

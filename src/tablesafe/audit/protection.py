@@ -23,12 +23,12 @@ from tablesafe.audit.intervals import EASY_S, Progress, values_at
 from tablesafe.audit.pieces import Piece, Shape, pieces
 from tablesafe.audit.sharing import Tables, form_values, pairs, share
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import Interrupted, InvalidOption
-from tablesafe.solve.executor import spread
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import Interrupted, InvalidOption
+from tablesafe.solve.exact.ranges import Ranges
+from tablesafe.solve.exact.witnesses import NOBODY, TRUTH, Store, find_witnesses
 from tablesafe.solve.propagate import are_points
-from tablesafe.solve.ranges import Ranges
-from tablesafe.solve.witnesses import NOBODY, TRUTH, Store, find_witnesses
+from tablesafe.work.executor import spread
 
 MOST = 2.0**50
 """Nothing is asked to go farther than this."""

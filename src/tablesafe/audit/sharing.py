@@ -13,8 +13,8 @@ from numba import njit
 from scipy import sparse
 
 from tablesafe.audit.pieces import Shape
-from tablesafe.equations import Floats, Integers
-from tablesafe.solve.witnesses import NOBODY, Store
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.solve.exact.witnesses import NOBODY, Store
 
 MOST_NUMBERS = 30_000_000
 """Numbers that tables under construction may take up; beyond, they are finished and new ones begun."""

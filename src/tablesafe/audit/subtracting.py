@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.audit.overlap import Overlap, hashes
-from tablesafe.equations import Mask
+from tablesafe.core.equations import Mask
 
 MOST_TERMS = 8
 """Cells spelled out in an explanation before the rest is only counted."""

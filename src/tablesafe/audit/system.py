@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidRelease
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import InvalidRelease
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 
 MOST_FREE = 20_000
 """Unseen cells that may move at the same time."""

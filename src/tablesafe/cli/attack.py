@@ -59,7 +59,7 @@ def attack(
     from tablesafe.attack.scores import Scores
     from tablesafe.attack.suite import estimate_by
     from tablesafe.attack.view import View
-    from tablesafe.errors import InvalidOption
+    from tablesafe.core.errors import InvalidOption
     from tablesafe.io.frames import write_frame
     from tablesafe.io.released import read_release, read_values
     from tablesafe.methods import Withhold
@@ -106,7 +106,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_density(estimates: list[Any]) -> list[Any]:
-    from tablesafe.errors import InvalidOption
+    from tablesafe.core.errors import InvalidOption
 
     many = [estimate for estimate in estimates if estimate.density is not None]
     if not many:

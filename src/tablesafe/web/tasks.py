@@ -18,8 +18,8 @@ from tablesafe.web.drafts import JOB_FILE
 
 if TYPE_CHECKING:
     from tablesafe.attack.estimate import Estimate
+    from tablesafe.core.problem import Problem
     from tablesafe.pipeline import Result
-    from tablesafe.problem import Problem
     from tablesafe.report.progress import Event
 
 MOST_DENSITIES = 200
@@ -68,7 +68,7 @@ def _told(event: Event) -> dict[str, Any]:
 
 
 def _keep(path: Path, result: Result) -> None:
-    from tablesafe.frozen import freeze
+    from tablesafe.files.serialization import freeze
 
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(freeze(result))

@@ -9,13 +9,13 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
+from tablesafe.core.problem import Problem
 from tablesafe.methods.adjust.instance import Instance, Limits, Way, capacity, whole_up
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.repair import NoChange
 from tablesafe.methods.adjust.search import Search
 from tablesafe.methods.adjust.strategy import DirectionsName, first
-from tablesafe.problem import Problem
 from tablesafe.solve.adjustment import Box, LeastChange, Scale
 
 FLIPS = 100

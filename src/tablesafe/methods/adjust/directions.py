@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
+from tablesafe.core.problem import Problem
 from tablesafe.methods.adjust.instance import Instance, Way
-from tablesafe.problem import Problem
 
 SWEEPS = 32
 """Margins of margins of margins: each sweep settles one more level."""

@@ -8,8 +8,8 @@ from time import monotonic
 
 import numpy as np
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import OutOfTime
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import OutOfTime
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.search import Found, Search

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Mask
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.equations import Mask
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.problem import Problem
 from tablesafe.methods.adjust.instance import Limits, levels, room
-from tablesafe.problem import Problem
 from tablesafe.solve.adjustment import Box, LeastChange, Scale
 
 NAMED = 6

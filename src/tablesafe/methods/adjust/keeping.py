@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidProblem
 from tablesafe.methods.adjust.forms import FREE, Between, Curved, Linear, Row, Statistic
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted

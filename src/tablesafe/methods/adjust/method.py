@@ -11,8 +11,11 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidOption, InvalidProblem, SolverFailure
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import InvalidOption, InvalidProblem, SolverFailure
+from tablesafe.core.options import require_choice, require_number, require_whole
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.adjust.capacities import Relaxation, relaxed_capacities
 from tablesafe.methods.adjust.costs import column_of, cost_of
 from tablesafe.methods.adjust.distances import Measured, least_largest
@@ -30,9 +33,6 @@ from tablesafe.methods.adjust.statistics import Keep
 from tablesafe.methods.adjust.strategy import DirectionsName, find
 from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.methods.adjust.whole import rounded
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.options import require_choice, require_number, require_whole
 from tablesafe.solve.program import Solution, SolveStatus
 
 FixedName = Literal["none", "top", "totals"]

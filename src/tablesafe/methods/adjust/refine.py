@@ -6,14 +6,14 @@ from time import monotonic
 
 import numpy as np
 
-from tablesafe.equations import Integers
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Integers
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
 from tablesafe.methods.adjust.keeping import keep_statistics
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.statistics import Keep, missed
 from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.methods.adjust.tabu.search import TabuSearch
-from tablesafe.problem import Problem
 
 
 def refined(

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import OutOfTime
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import OutOfTime
 from tablesafe.methods.adjust.blocks import Pace, Regions
 from tablesafe.methods.adjust.instance import LARGE, Instance, Way
 from tablesafe.methods.adjust.means import Means

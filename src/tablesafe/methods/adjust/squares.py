@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.adjust.descent import Descent, bounds
 from tablesafe.methods.adjust.distances import Measured
 from tablesafe.methods.adjust.instance import LARGE, Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted
+from tablesafe.methods.adjust.least_squares import Squares, least_squares
 from tablesafe.methods.adjust.search import Search
 from tablesafe.methods.adjust.whole import rounded
-from tablesafe.solve.clock import Clock
-from tablesafe.solve.squared import Squares, least_squares
+from tablesafe.work.budget import Budget
 
 NEAR = 1e-6
 FIRST_S = 20.0
@@ -109,7 +109,7 @@ def _way(instance: Instance, moves: Integers) -> Way:
 
 
 def _squares(instance: Instance, way: Way, seconds: float) -> Squares | None:
-    return least_squares(instance.rows, instance.cost, *bounds(instance, way), clock=Clock.start(seconds))
+    return least_squares(instance.rows, instance.cost, *bounds(instance, way), budget=Budget(seconds))
 
 
 def worth(instance: Instance, moves: Floats | Integers) -> float:

@@ -12,8 +12,8 @@ from time import monotonic
 
 import numpy as np
 
-from tablesafe.equations import Floats
-from tablesafe.errors import OutOfTime
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import OutOfTime
 from tablesafe.methods.adjust.blocks import Regions
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.means import Means

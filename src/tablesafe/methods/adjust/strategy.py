@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from tablesafe.core.problem import Problem
 from tablesafe.methods.adjust.directions import alternating, drawn, leaning, uniform
 from tablesafe.methods.adjust.instance import LARGE, Instance, Way
 from tablesafe.methods.adjust.search import Search
-from tablesafe.problem import Problem
 
 DirectionsName = Literal["optimal", "search", "blocks", "alternating", "random", "up", "down"]
 

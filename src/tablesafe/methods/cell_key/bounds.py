@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 from tablesafe.methods.cell_key.magnitude import MagnitudeNoise
 
 RATIO = 1.001

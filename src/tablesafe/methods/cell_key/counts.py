@@ -6,11 +6,11 @@ import warnings
 
 import numpy as np
 
-from tablesafe.equations import Integers
-from tablesafe.errors import InvalidTable
+from tablesafe.core.equations import Integers
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.problem import Problem
 from tablesafe.methods.cell_key.keys import origin_of
 from tablesafe.methods.counting import whole_counts
-from tablesafe.problem import Problem
 
 
 def counts_of(problem: Problem, maximum_change: float) -> Integers:

@@ -12,11 +12,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.options import is_number
+from tablesafe.methods.cell_key.maximum_entropy import largest_entropy
 from tablesafe.methods.cell_key.table import PerturbationTable
-from tablesafe.rules.options import is_number
-from tablesafe.solve.entropy import largest_entropy
 
 ROUNDING = 1e-12
 EDGE = 1e-5

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats, Integers, Mask, cell_keys
-from tablesafe.errors import InvalidOption, InvalidTable
-from tablesafe.files import Source
-from tablesafe.linking import RESPONSE
+from tablesafe.core.equations import Floats, Integers, Mask, cell_keys
+from tablesafe.core.errors import InvalidOption, InvalidTable
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.table import Table
+from tablesafe.files.read import Source
 from tablesafe.methods.cell_key.records import WHOLE, whole_fraction
 from tablesafe.methods.counting import more
-from tablesafe.table import Table
 from tablesafe.tabulate.origin import Origin
 
 LIMB = 10**6

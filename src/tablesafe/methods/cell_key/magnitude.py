@@ -13,12 +13,12 @@ from typing import Literal
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption, InvalidTable
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption, InvalidTable
+from tablesafe.core.options import is_number, require_choice, require_number, require_whole
+from tablesafe.core.table import Table
 from tablesafe.methods.cell_key.keys import CellKeys
 from tablesafe.methods.cell_key.table import PerturbationTable
-from tablesafe.rules.options import is_number, require_choice, require_number, require_whole
-from tablesafe.table import Table
 
 MOST_TOP = 6
 

@@ -11,9 +11,9 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidTable
-from tablesafe.files import Source
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import InvalidTable
+from tablesafe.files.read import Source
 from tablesafe.methods.counting import more
 
 WHOLE = 10**18

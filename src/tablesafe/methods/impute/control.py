@@ -11,7 +11,7 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.impute.variables import Variable
 
 SWEEPS = 40

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import InvalidOption
 from tablesafe.methods.microdata.records import Microdata
 
 Choice = Literal["random", "nearest", "sequential"]

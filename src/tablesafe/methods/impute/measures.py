@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Mask
+from tablesafe.core.equations import Mask
 from tablesafe.methods.impute.control import Controlled, Margins
 from tablesafe.methods.microdata.areas import Areas, beside
 from tablesafe.methods.microdata.records import Microdata

@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.impute.control import Controlled, Draw, Margins, controlled
 from tablesafe.methods.impute.donors import CHOICES, Choice, Deck, deal
 from tablesafe.methods.impute.measures import facts_of, strata_of, words_of
@@ -27,8 +29,6 @@ from tablesafe.methods.microdata.records import Data, Microdata, origin_of
 from tablesafe.methods.microdata.strata import Targets, alike, risky_level
 from tablesafe.methods.microdata.tables import at_total, published, tabulated
 from tablesafe.methods.microdata.windows import Announced, listed_floor, window
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 
 NEW_CELLS = ("error", "avoid")
 

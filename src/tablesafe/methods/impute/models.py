@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 from tablesafe.methods.impute.variables import Variable
 
 MOST_FITTED = 100_000

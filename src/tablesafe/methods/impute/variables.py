@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, Mask, to_integers
+from tablesafe.core.equations import Floats, Integers, Mask, to_integers
 from tablesafe.methods.microdata.records import Microdata
 
 BINS = 10

@@ -12,10 +12,10 @@ from scipy.special import ndtr, ndtri
 
 from tablesafe.attack.reconstruction import seen
 from tablesafe.audit.intervals import exact_intervals
-from tablesafe.equations import Floats, Mask
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.intervals.room import Room
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 
 FACTOR = (1.25, 2.0)
 """Protection is exceeded by a factor drawn from this range, the same for all cells: or the narrowest would tell p."""

@@ -19,9 +19,9 @@ from tablesafe.audit.audit import LEAST_WIDTH, audit
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.protection import Component, protection
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats
-from tablesafe.problem import Problem, least
-from tablesafe.release import Release
+from tablesafe.core.equations import Floats
+from tablesafe.core.problem import Problem, least
+from tablesafe.core.release import Release
 
 NOISE = 1e-9
 WIDENINGS = 6

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.microdata.numbering import dense
 from tablesafe.methods.microdata.records import Microdata
 

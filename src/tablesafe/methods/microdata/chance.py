@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.mechanism import Mechanism, Transition
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.mechanism import Mechanism, Transition
+from tablesafe.core.problem import Problem
 from tablesafe.methods.microdata.tables import is_count
-from tablesafe.problem import Problem
 
 ASKED = 100
 """Published counts up to this get a posterior: of larger ones nobody learns about a person."""

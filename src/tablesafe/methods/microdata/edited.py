@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from tablesafe.equations import Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.release import Release
-from tablesafe.table import Table
+from tablesafe.core.equations import Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Integers
-from tablesafe.errors import InvalidRelease
+from tablesafe.core.equations import Integers
+from tablesafe.core.errors import InvalidRelease
+from tablesafe.core.posterior import posterior
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 from tablesafe.methods.microdata.edited import Edited
 from tablesafe.methods.microdata.tables import is_count, tabulated
-from tablesafe.posterior import posterior
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.table import Table
 
 SMALL = 10
 """Counts up to this are told one by one."""

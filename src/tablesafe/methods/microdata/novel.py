@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Mask, cell_keys
+from tablesafe.core.equations import Mask, cell_keys
 from tablesafe.methods.microdata.records import Microdata
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers
+from tablesafe.core.equations import Integers
 
 ROOMY = 4
 """Numbers up to so many times as many as there are entries are counted instead of sorted."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
-from tablesafe.errors import InvalidOption
-from tablesafe.rules.options import is_number
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.options import is_number
 
 Steps = tuple[tuple[int, float], ...]
 """Areas with fewer units than the first number have the rate that follows."""

@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, cell_keys
-from tablesafe.errors import InvalidOption
-from tablesafe.files import Source, did_you_mean, read_source
+from tablesafe.core.equations import Floats, Integers, cell_keys
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
+from tablesafe.files.read import Source, did_you_mean, read_source
 from tablesafe.methods.microdata.numbering import dense
-from tablesafe.problem import Problem
-from tablesafe.table import Table
 from tablesafe.tabulate.origin import Origin
 from tablesafe.tabulate.plan import DROP, ERROR
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.microdata.areas import Areas
 from tablesafe.methods.microdata.numbering import paired
 from tablesafe.methods.microdata.options import Steps

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, Mask, cell_keys
-from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.core.equations import Floats, Integers, Mask, cell_keys
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.table import Table
 from tablesafe.methods.microdata.records import made_from, origin_of
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.table import Table
 
 
 def tabulated(table: Table, records: pl.DataFrame, method: str, **changes: Any) -> Integers:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.problem import Problem
 from tablesafe.methods.microdata.areas import Areas
 from tablesafe.methods.microdata.records import Microdata
 from tablesafe.methods.microdata.tables import is_count, listed_only
-from tablesafe.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats, Integers, to_integers
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats, Integers, to_integers
+from tablesafe.core.errors import InvalidOption
 from tablesafe.methods.microdata.records import Microdata
 
 

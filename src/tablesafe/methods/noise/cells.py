@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
 from tablesafe.methods.round.counts import summed_up
-from tablesafe.problem import Problem
-from tablesafe.table import Table
 
 ROUNDS = 40
 """Most times that totals are looked at whose parts' noise has cancelled."""

@@ -14,7 +14,7 @@ from hashlib import blake2b
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.microdata.records import Microdata
 
 BYTES = 8

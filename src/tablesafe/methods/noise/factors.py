@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from scipy.special import ndtr, ndtri
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 
 Shape = Literal["uniform", "triangular", "normal"]
 SHAPES: tuple[Shape, ...] = ("uniform", "triangular", "normal")

@@ -10,8 +10,11 @@ from typing import ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.options import is_number
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.microdata.edited import Edited, Outcome
 from tablesafe.methods.microdata.measures import distances
 from tablesafe.methods.microdata.options import require_column, require_columns, require_seed
@@ -22,9 +25,6 @@ from tablesafe.methods.noise.drawing import Secret
 from tablesafe.methods.noise.factors import SHAPES, Shape, draw_sizes
 from tablesafe.methods.noise.reading import announced, insiders
 from tablesafe.methods.noise.records import Drawing, Noised, noise_records
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.options import is_number
 
 LEVELS = ("record", "cell")
 ANNOUNCE = ("nothing", "maximum", "range")

@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 from tablesafe.methods.microdata.areas import beside
 from tablesafe.methods.microdata.records import origin_of
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.table import Table
 from tablesafe.tabulate.plan import RECORDS
 
 

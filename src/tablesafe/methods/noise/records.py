@@ -9,15 +9,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, cell_keys
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats, Integers, cell_keys
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
 from tablesafe.methods.microdata.areas import ancestors
 from tablesafe.methods.microdata.edited import Edited
 from tablesafe.methods.microdata.records import Microdata
 from tablesafe.methods.noise.amounts import Amounts, noised_columns, with_totals
 from tablesafe.methods.noise.drawing import Secret, respondents
 from tablesafe.methods.noise.factors import Shape, balanced, draw_directions, draw_sizes
-from tablesafe.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

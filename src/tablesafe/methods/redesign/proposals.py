@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from tablesafe.display import shown
-from tablesafe.errors import InvalidOption
+from tablesafe.core.display import shown
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
 from tablesafe.methods.redesign.collapse import take
 from tablesafe.methods.redesign.measure import Design, Scale, front
 from tablesafe.methods.redesign.steps import Step
-from tablesafe.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.errors import InvalidOption
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.hierarchy import Hierarchy
 
 LONGEST_NAME = 40
 """Characters of a joined code's name; a longer one names only the first and the last code."""

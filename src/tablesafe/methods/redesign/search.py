@@ -8,20 +8,20 @@ from typing import get_args
 
 import numpy as np
 
-from tablesafe.errors import InvalidOption, TablesafeError
-from tablesafe.files import did_you_mean
-from tablesafe.linking import RESPONSE
+from tablesafe.core.errors import InvalidOption, TablesafeError
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.options import is_number
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Status
+from tablesafe.core.sensitivity import Rule
+from tablesafe.core.table import Table
+from tablesafe.files.read import did_you_mean
 from tablesafe.methods.redesign.candidates import Candidate, Wishes, candidates
 from tablesafe.methods.redesign.collapse import Redesigned, take
 from tablesafe.methods.redesign.measure import Design, Risk, Scale, Weight
 from tablesafe.methods.redesign.proposals import Point, Proposal, Proposals
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.problem import Problem
-from tablesafe.release import Status
 from tablesafe.rules.groups import GroupDisclosure
-from tablesafe.rules.options import is_number
-from tablesafe.rules.sensitivity import Rule
-from tablesafe.table import Table
 
 TRIALS = 5
 """Candidates whose promise is checked in full before a round gives up."""

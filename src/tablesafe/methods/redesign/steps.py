@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
 from tablesafe.methods.redesign.recode import Recode, cut, join, parts_of
-from tablesafe.table import Table
 
 Kind = Literal["join", "drop parts", "drop level", "drop dimension", "leave out"]
 MOST_SHOWN = 6

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Integers
+from tablesafe.core.equations import Integers
+from tablesafe.methods.round.annealing import Wish, annealed, lattice
 from tablesafe.methods.round.grid import Grid
-from tablesafe.solve.additive import Wish, annealed, lattice
-from tablesafe.solve.clock import Clock
+from tablesafe.work.budget import Budget
 
 DEAR = 2.0
 """A step beyond the neighbours costs so many times the distance of a step."""
 
 
-def added_up(grid: Grid, clock: Clock, *, seed: int = 0) -> Integers | None:
+def added_up(grid: Grid, budget: Budget, *, seed: int = 0) -> Integers | None:
     """A rounding with few steps beyond the neighbours; None where no cells decide all others or frozen ones forbid it.
 
     With different bases the inner cells become multiples of the coarsest, so that every sum is one, too.
@@ -40,6 +40,6 @@ def added_up(grid: Grid, clock: Clock, *, seed: int = 0) -> Integers | None:
         np.where(grid.hidden, 0, low), np.where(grid.hidden, 2**60, high), target, weight, squared,
         DEAR * float(np.max(weight, initial=1.0)), grid.counts.frozen,
     )  # fmt: skip
-    found_steps = annealed(found, grid.counts.table.equations, start, wish, clock, seed=seed)
+    found_steps = annealed(found, grid.counts.table.equations, start, wish, budget, seed=seed)
     steps = found_steps * (base // grid.step)
     return steps if grid.adds_up(steps) else None

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Integers
-from tablesafe.errors import InvalidOption
-from tablesafe.files import did_you_mean
-from tablesafe.table import Table
+from tablesafe.core.equations import Integers
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.table import Table
+from tablesafe.files.read import did_you_mean
 
 Bases = Mapping[str, tuple[int, ...] | Mapping[str, int]] | NDArray[np.int64]
 """Per dimension the base of each level from the top (the last one holds below, too) or of some codes; or per cell."""

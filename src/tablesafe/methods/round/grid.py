@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.round.counts import Counts
 
 

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.round.grid import Grid
 from tablesafe.methods.round.models import Model
-from tablesafe.solve.clock import Clock
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.rounding import Answer
+from tablesafe.work.budget import Budget
 
 CELLS = 500
 """About how many cells the first part has; parts that are solved at once make the next ones larger."""
@@ -34,13 +34,13 @@ def improved(
     whole: Mask,
     best: Integers,
     offer: Callable[[Integers | None], bool],
-    clock: Clock,
+    budget: Budget,
     heard: Callable[[Answer], Answer],
 ) -> None:
     """Round parts anew until the time is up, around what lies beyond its neighbours first."""
     random, size = np.random.default_rng(0), float(CELLS)
     for part in _parts(grid, random):
-        if clock.up:
+        if budget.over:
             return
         seed = _seed(grid, best, random)
         if seed is None:
@@ -49,7 +49,7 @@ def improved(
         furthest = int(grid.beyond(best).max(initial=0))
         model = Model.of(grid, whole, cells=cells, stay=best, furthest=furthest, dear=_dear(grid, cells))
         begin = process_time()
-        found = heard(model.program.solve(Clock.start(min(PART_S, clock.left)), model.taken(best)))
+        found = heard(model.program.solve(budget.child(min(PART_S, budget.left)), model.taken(best)))
         quick = found.status == SolveStatus.OPTIMAL and process_time() - begin < QUICK_S
         size = float(np.clip(size * (GROWTH if quick else 1.0 / GROWTH), FEWEST, MOST))
         steps = model.steps(found.point)

@@ -16,11 +16,11 @@ from time import monotonic
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.round.controlled import Rounded, round_controlled
+from tablesafe.methods.round.dependent_rounding import THERE, walk
 from tablesafe.methods.round.grid import Grid
-from tablesafe.solve.clock import Clock
-from tablesafe.solve.walking import THERE, walk
+from tablesafe.work.budget import Budget
 
 WALK = 0.4
 """The part of the time for moves by chance; the rest is for what they leave."""
@@ -31,7 +31,7 @@ def round_unbiased(grid: Grid, time_limit_s: float, seed: int) -> Rounded:
     begin = monotonic()
     grid.counts.require_multiples_where_frozen()
     random = np.random.default_rng(seed)
-    drawn = _walked(grid, random, Clock.start(WALK * time_limit_s))
+    drawn = _walked(grid, random, Budget(WALK * time_limit_s))
     steps = np.where(grid.hidden, grid.low, np.floor(drawn + THERE)).astype(np.int64)
     between = (drawn - steps > THERE) & ~grid.hidden
     if not between.any() and not grid.hidden.any() and grid.adds_up(steps):
@@ -57,9 +57,9 @@ def _pulled(grid: Grid, drawn: Floats, steps: Integers, between: Mask, random: n
     return replace(grid, pull=pull)
 
 
-def _walked(grid: Grid, random: np.random.Generator, clock: Clock) -> Floats:
+def _walked(grid: Grid, random: np.random.Generator, budget: Budget) -> Floats:
     """Where chance takes every cell from its count, in steps; the walk itself is in whole counts, so it is exact."""
     low, high = (grid.low * grid.step).astype(np.float64), (grid.high * grid.step).astype(np.float64)
     low[grid.hidden], high[grid.hidden] = 0.0, np.inf
     equations = sparse.csr_array(grid.counts.table.equations).astype(np.int64)
-    return walk(equations, grid.counts.value.astype(np.float64), low, high, random, clock) / grid.step
+    return walk(equations, grid.counts.value.astype(np.float64), low, high, random, budget) / grid.step

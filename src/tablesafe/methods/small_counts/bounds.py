@@ -16,7 +16,7 @@ import numpy as np
 
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.small_counts.histories import Histories
 from tablesafe.methods.small_counts.units import Units
 from tablesafe.solve.propagate import propagate

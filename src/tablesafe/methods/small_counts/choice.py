@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers, Mask
+from tablesafe.core.equations import Integers, Mask
 
 Places = NDArray[np.int32]
 

@@ -11,11 +11,11 @@ from typing import Self
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask, cell_keys
-from tablesafe.errors import InvalidProblem
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats, Integers, Mask, cell_keys
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.table import Table
 
 MOST = 300_000
 """Cells of the table of all dimensions up to which the empty ones are among them."""

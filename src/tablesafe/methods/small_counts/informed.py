@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.small_counts.bounds import Reader
 from tablesafe.methods.small_counts.choice import Places
 from tablesafe.methods.small_counts.rounding import Rounded

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidProblem
 from tablesafe.methods.small_counts.choice import Choice
 from tablesafe.methods.small_counts.units import Units
 

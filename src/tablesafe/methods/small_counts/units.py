@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidTable
-from tablesafe.table import Table
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.table import Table
 
 HASH = 20260229
 """Seed of the numbers by which sets of cells are told apart; it has no part in the result."""

@@ -7,8 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.problem import Problem
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.books import Books, Targets
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance

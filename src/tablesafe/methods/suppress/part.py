@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
 

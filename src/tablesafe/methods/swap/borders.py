@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
 from tablesafe.methods.microdata.records import Microdata
 from tablesafe.methods.swap.pairing import NOBODY
-from tablesafe.table import Table
 
 
 def never_left(table: Table, microdata: Microdata, moving: Sequence[str], alike: Integers) -> Mask:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers
+from tablesafe.core.equations import Integers
 from tablesafe.methods.microdata.numbering import in_order, paired, rank_within
 from tablesafe.methods.swap.pairing import NOBODY, Pairs
 from tablesafe.methods.swap.search import Search

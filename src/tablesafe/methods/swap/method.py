@@ -10,8 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.microdata.areas import Areas
 from tablesafe.methods.microdata.chance import estimated
 from tablesafe.methods.microdata.edited import Edited, Outcome
@@ -35,8 +37,6 @@ from tablesafe.methods.swap.measures import facts_of, strata_of, tell_short
 from tablesafe.methods.swap.pairing import Pairs
 from tablesafe.methods.swap.search import Search, changes_of
 from tablesafe.methods.swap.units import Units
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 
 NEW_CELLS = ("error", "avoid")
 TRIES = 20

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers, Mask
+from tablesafe.core.equations import Integers, Mask
 from tablesafe.methods.microdata.numbering import in_order, paired
 
 NOBODY, OUT = -1, -2

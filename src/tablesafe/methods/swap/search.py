@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers, Mask
+from tablesafe.core.equations import Integers, Mask
 from tablesafe.methods.microdata.numbering import paired, shuffled
 from tablesafe.methods.microdata.strata import Targets
 from tablesafe.methods.swap.pairing import Pairs

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidOption
 from tablesafe.methods.microdata.areas import Areas
 from tablesafe.methods.microdata.numbering import dense, in_order, rank_within
 from tablesafe.methods.microdata.records import Microdata

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Integers
-from tablesafe.errors import InvalidTable, SolverFailure
+from tablesafe.core.equations import Integers
+from tablesafe.core.errors import InvalidTable, SolverFailure
 from tablesafe.methods.views.reading import View, words
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.views import whole_point

@@ -7,11 +7,11 @@ import numpy as np
 from tablesafe.audit.audit import audit
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
-from tablesafe.equations import Mask
-from tablesafe.errors import InvalidProblem, SolverFailure
+from tablesafe.core.equations import Mask
+from tablesafe.core.errors import InvalidProblem, SolverFailure
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.methods.views.bounds import view_bounds
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
 
 AUDITED = 20_000
 """Cells up to which the general audit judges a pattern; beyond that the operators do, where they are exact."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
 from tablesafe.methods.views.bounds import sliced
 from tablesafe.methods.views.instance import Hidden, TwoViews, targets_of
 from tablesafe.methods.views.structure import Axes, Structure
-from tablesafe.problem import Problem
 
 COSTS = ("unit", "value", "weighted", "balanced")
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.views.state import OPEN, Data, State, draw, entry, flip
 from tablesafe.methods.views.weighing import LEAST, NOTHING, best_of_slice, in_group, open_targets
 

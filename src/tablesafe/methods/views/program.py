@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.views.instance import Targets, TwoViews
 from tablesafe.solve.views import MixedProgram
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidTable
-from tablesafe.files import Source, did_you_mean, read_source
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.table import Table
+from tablesafe.files.read import Source, did_you_mean, read_source
 
 View = tuple[str, ...]
 """The dimensions that a view shows; it adds up over all others."""

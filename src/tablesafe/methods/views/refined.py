@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.problem import Problem
 from tablesafe.methods.views.fitting import fitted, view_costs
 from tablesafe.methods.views.program import refined_big_m
-from tablesafe.problem import Problem
 
 
 def view_big_m(problem: Problem) -> pl.DataFrame:

@@ -7,10 +7,10 @@ from typing import Self
 
 import numpy as np
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.table import Table
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
 
 Axes = tuple[int, ...]
 

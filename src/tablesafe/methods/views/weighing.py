@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.views.state import COUNT_A, COUNT_B, Data, State, reach
 
 NOTHING = -1

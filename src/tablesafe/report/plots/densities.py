@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tablesafe.attack.density import INTERVALS, Density
 from tablesafe.attack.estimate import Estimate
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption
 from tablesafe.report.plots.plot import Plot
 from tablesafe.report.plots.style import (
     FAINT,

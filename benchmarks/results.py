@@ -30,7 +30,10 @@ def compared(rows: list[Row]) -> list[Row]:
     base = next((row for row in rows if row["role"] == "tablesafe" and row["status"] == "ok"), None)
     if base is None:
         return rows
-    return [row | {name: found for name, key in RATIOS.items() if (found := _ratio(row, base, key))} for row in rows]
+    return [
+        row | {name: found for name, key in RATIOS.items() if (found := _ratio(row, base, key)) is not None}
+        for row in rows
+    ]
 
 
 def _ratio(row: Row, base: Row, key: str) -> float | None:

@@ -26,7 +26,6 @@ def every(task: str) -> tuple[str, ...]:
 SMOKE = (
     Entry("tabulate", "records_1k", ("tablesafe", "polars"), patience_s=60),
     Entry("suppress", "firms_2d_100", ("tablesafe", "two per sum", "pytauargus optimal"), seconds=1, patience_s=60),
-    Entry("suppress", "micro/firms_2d_1k", ("tablesafe alike", "pytauargus modular"), seconds=1, patience_s=60),
     Entry("audit", "pattern_3d_200", ("tablesafe", "fresh programs", "pytauargus"), patience_s=60),
     Entry("adjust", "values_2d_100", ("tablesafe",), seconds=1, patience_s=60),
     Entry("round", "counts_2d_100", ("tablesafe", "one integer program", "pytauargus"), seconds=1, patience_s=60),
@@ -42,6 +41,7 @@ suite(
             Entry("flag", "flat_100k", every("flag")),
             Entry("audit", "pattern_3d_1k", every("audit")),
             Entry("suppress", "firms_2d_1k", tuple(n for n in every("suppress") if n != "printed"), seconds=2),
+            Entry("suppress", "micro/firms_2d_1k", ("tablesafe alike", "tablesafe", "pytauargus modular"), seconds=2),
             Entry("suppress", "bench/2d_20", every("suppress"), seconds=2),
             Entry("adjust", "values_2d_1k", every("adjust"), seconds=3),
             Entry("adjust reference", "jj/targus", every("adjust reference"), seconds=3),
@@ -178,12 +178,7 @@ suite(
     Suite(
         "growth-microdata",
         "how CPU seconds grow with records and sensitive cells, from outsiders and from respondents",
-        tuple(
-            entry
-            for program in ("tablesafe alike", "tablesafe")
-            for kind, words in GROWING.items()
-            for entry in growing("suppress", program, f"micro/{kind}_{{}}", words, seconds=120, patience_s=400)
-        ),
+        offices({f"{kind}_{word}": (120, 400) for kind, words in GROWING.items() for word in words}, OFFICES[:2]),
     )
 )
 suite(

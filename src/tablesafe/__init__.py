@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from tablesafe.attack.reconstruction import reconstruct
     from tablesafe.attack.trial import trial_p, trial_p_by_method
     from tablesafe.audit.audit import audit
-    from tablesafe.audit.differencing import difference
-    from tablesafe.audit.disclosures import Published
+    from tablesafe.audit.differencing.difference import difference
+    from tablesafe.audit.differencing.disclosures import Published
     from tablesafe.core.errors import TablesafeError
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.core.linking import link
@@ -121,8 +121,8 @@ _HOMES = {
     "tablesafe.attack.reconstruction": ("reconstruct",),
     "tablesafe.attack.trial": ("trial_p", "trial_p_by_method"),
     "tablesafe.audit.audit": ("audit",),
-    "tablesafe.audit.differencing": ("difference",),
-    "tablesafe.audit.disclosures": ("Published",),
+    "tablesafe.audit.differencing.difference": ("difference",),
+    "tablesafe.audit.differencing.disclosures": ("Published",),
     "tablesafe.core.errors": ("TablesafeError",),
     "tablesafe.core.hierarchy": ("Hierarchy",),
     "tablesafe.io.apriori": ("apply_cells", "apply_hst"),

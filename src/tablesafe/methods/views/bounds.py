@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.audit.frechet import frechet
+from tablesafe.audit.integers import frechet
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers, Mask

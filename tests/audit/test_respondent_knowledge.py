@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablesafe.audit.knowledge import Lists
+from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.core.table import Table
 from tablesafe.tabulate import tabulate
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from tablesafe.audit.rectangle import rectangle_ends
+from tablesafe.audit.intervals import rectangle_ends
 from tablesafe.core.equations import Floats
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
+from tablesafe.audit.differencing.overlap import Overlap
 from tablesafe.audit.findings import Findings
-from tablesafe.audit.overlap import Overlap
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.tabulate.plan import Where
 

@@ -1,21 +1,23 @@
 """What respondents know of the suppressed cells: their own contributions.
 
 A contributor (a respondent, or a holding where the table knows holdings) knows what it reported in every cell, so it
-knows that the cell is no less than that, where no contribution is negative; a cell of which it is the only contributor
-it knows exactly. Where contributions may be negative the rest of a cell can be anything, and of a cell with other
-contributors its own tells it nothing. A coalition adds up what its members know. With sampling weights a contributor is
-taken to know what it adds to the published total: the stronger attacker. Contributors that were ranked by a shadow
-variable have told nothing about the value itself; of them only those who are alone in a cell know something: that cell,
-and that totals of it are no less.
+knows that the cell is no less than that, where no contribution is negative; a cell of which it is the only
+contributor it knows exactly. Where contributions may be negative the rest of a cell can be anything, and of a cell
+with other contributors its own tells it nothing. A coalition adds up what its members know. With sampling weights a
+contributor is taken to know what it adds to the published total: the stronger attacker. Contributors that were ranked
+by a shadow variable have told nothing about the value itself; of them only those who are alone in a cell know
+something: that cell, and that totals of it are no less.
 
 Of a contributor that a cell does not list among its largest only a limit is known: it has no more there than the
-smallest that is listed (unless weights change the order), than remains of the cell, than it has in a total of which the
-cell is a part (less what it has in the other parts), and nothing where all contributors are listed. Taken as its
-knowledge, that limit makes the attacker as strong as it can be: whoever is safe from it is safe, and what is open only
-to it is possibly open.
+smallest that is listed (unless weights change the order), than remains of the cell, than it has in a total of which
+the cell is a part (less what it has in the other parts), and nothing where all contributors are listed. Taken as its
+knowledge, that limit makes the attacker as strong as it can be: whoever is safe from it is safe, and what is open
+only to it is possibly open.
 
 Contributors without a name are taken to be different ones, unless they must be the same: the only contributor of a
 total is the only one of its parts, and where counts add up, each contributor of a total is one of a single part.
+
+What respondents know of the cells they contribute to, so that deviations can be chosen which none can rule out.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
 from tablesafe.rules.contributions import SHADOW
 
@@ -281,3 +284,51 @@ class Knowledge:
         some = (self.lists.unlisted[self.system.cells[entries.col]] > 0) & (entries.data > 0)
         some &= ~subtracts[entries.row]
         return entries.col[some], entries.row[some]
+
+
+# -- deviations that nobody can rule out -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """Cells that one respondent knows alone, and how far any respondent can believe each cell to fall.
+
+    A deviation that moves none of the former (but the cell it protects) and takes no other cell further down than the
+    latter convinces every single respondent.
+    """
+
+    alone: Mask = field(repr=False)
+    down: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, problem: Problem) -> Self | None:
+        """Read counts and contributors; None when the table has neither, or no cell has only a few."""
+        alone, floor = known_to_one(problem), largest(problem)
+        if not alone.any() and not floor.any():
+            return None
+        unit = 10.0**problem.table.decimals
+        value = problem.table.integers.astype(np.float64)
+        return cls(alone, np.maximum(np.minimum(value - problem.lower * unit, np.abs(value) - floor), 0.0))
+
+    def take(self, cells: Integers) -> Guard:
+        """The guard of some cells."""
+        return Guard(self.alone[cells], self.down[cells])
+
+
+def known_to_one(problem: Problem) -> Mask:
+    """Cells that a single respondent or holding knows because it is all there is."""
+    table = problem.table
+    alone = np.zeros(len(table), dtype=np.bool_)
+    for count in (table.count, table.holdings):
+        if count is not None:
+            alone |= count == 1
+    return alone
+
+
+def largest(problem: Problem) -> Floats:
+    """What the largest contributor adds to each cell, in units of the table."""
+    contributors = problem.table.contributors
+    if contributors is None:
+        return np.zeros(len(problem.table))
+    added = contributors.amount if contributors.weighted is None else contributors.weighted
+    return np.asarray(np.abs(added[:, 0]) * 10.0**problem.table.decimals)

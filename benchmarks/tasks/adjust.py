@@ -15,8 +15,8 @@ from tablesafe.core.equations import Floats
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.methods.adjust.costs import MEASURES, cost_of
+from tablesafe.methods.adjust.directions import DirectionsName
 from tablesafe.methods.adjust.method import Adjust
-from tablesafe.methods.adjust.strategy import DirectionsName
 
 TASK, WARM = "adjust", "values_2d_100"
 REFERENCE = "adjust reference"

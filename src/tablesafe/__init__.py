@@ -31,15 +31,13 @@ if TYPE_CHECKING:
         attack,
     )
     from tablesafe.attack.adjustment import ReverseAdjustment, reverse_adjustment
-    from tablesafe.attack.candidates import candidate_tables
-    from tablesafe.attack.parameters import infer_p, shrink
-    from tablesafe.attack.pattern import known_office, match_pattern
+    from tablesafe.attack.parameters import ShrunkMidpoint, infer_p, shrink
+    from tablesafe.attack.pattern import candidate_tables, known_office, match_pattern
     from tablesafe.attack.reconstruction import reconstruct
-    from tablesafe.attack.shrinking import ShrunkMidpoint
     from tablesafe.attack.trial import trial_p, trial_p_by_method
     from tablesafe.audit.audit import audit
-    from tablesafe.audit.differencing import difference
-    from tablesafe.audit.disclosures import Published
+    from tablesafe.audit.differencing.difference import difference
+    from tablesafe.audit.differencing.disclosures import Published
     from tablesafe.core.errors import TablesafeError
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.core.linking import link
@@ -77,8 +75,8 @@ if TYPE_CHECKING:
     from tablesafe.methods.cell_key.measures import NoiseMeasures, noise_measures
     from tablesafe.methods.cell_key.table import PerturbationTable
     from tablesafe.methods.intervals.leaks import check_intervals
-    from tablesafe.methods.microdata.edited import Edited
-    from tablesafe.methods.microdata.measures import chances, distances
+    from tablesafe.methods.records.behind import Edited
+    from tablesafe.methods.records.measures import chances, distances
     from tablesafe.methods.redesign import Proposals, Step, redesign
     from tablesafe.methods.suppress.stability import stability
     from tablesafe.methods.views import SuppressViews, ViewBounds, view_big_m, view_bounds, views
@@ -119,15 +117,13 @@ _HOMES = {
         "attack",
     ),
     "tablesafe.attack.adjustment": ("ReverseAdjustment", "reverse_adjustment"),
-    "tablesafe.attack.candidates": ("candidate_tables",),
-    "tablesafe.attack.parameters": ("infer_p", "shrink"),
-    "tablesafe.attack.pattern": ("known_office", "match_pattern"),
+    "tablesafe.attack.parameters": ("ShrunkMidpoint", "infer_p", "shrink"),
+    "tablesafe.attack.pattern": ("candidate_tables", "known_office", "match_pattern"),
     "tablesafe.attack.reconstruction": ("reconstruct",),
-    "tablesafe.attack.shrinking": ("ShrunkMidpoint",),
     "tablesafe.attack.trial": ("trial_p", "trial_p_by_method"),
     "tablesafe.audit.audit": ("audit",),
-    "tablesafe.audit.differencing": ("difference",),
-    "tablesafe.audit.disclosures": ("Published",),
+    "tablesafe.audit.differencing.difference": ("difference",),
+    "tablesafe.audit.differencing.disclosures": ("Published",),
     "tablesafe.core.errors": ("TablesafeError",),
     "tablesafe.core.hierarchy": ("Hierarchy",),
     "tablesafe.io.apriori": ("apply_cells",),
@@ -143,8 +139,8 @@ _HOMES = {
         "SmallCounts", "Suppress", "Swap", "Withhold", "protect",
     ),
     "tablesafe.methods.intervals.leaks": ("check_intervals",),
-    "tablesafe.methods.microdata.edited": ("Edited",),
-    "tablesafe.methods.microdata.measures": ("chances", "distances"),
+    "tablesafe.methods.records.behind": ("Edited",),
+    "tablesafe.methods.records.measures": ("chances", "distances"),
     "tablesafe.methods.redesign": ("Proposals", "Step", "redesign"),
     "tablesafe.methods.suppress.stability": ("stability",),
     "tablesafe.methods.views": ("SuppressViews", "ViewBounds", "view_big_m", "view_bounds", "views"),

@@ -31,7 +31,7 @@ from tablesafe.attack import (
     VertexMean,
     attack,
 )
-from tablesafe.attack.shrinking import ShrunkMidpoint
+from tablesafe.attack.parameters import ShrunkMidpoint
 from tablesafe.attack.view import View
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import Hierarchy

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.audit.audit import audit
-from tablesafe.audit.checkpoint import Checkpoint
+from tablesafe.audit.intervals import Checkpoint
 from tablesafe.audit.system import System
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem

@@ -16,8 +16,8 @@ from tablesafe.core.equations import Floats
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
+from tablesafe.methods.adjust import distances as squares
 from tablesafe.methods.adjust import least_squares as normal
-from tablesafe.methods.adjust import squares
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.descent import Descent, bounds
 from tablesafe.methods.adjust.directions import alternating

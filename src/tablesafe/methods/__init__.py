@@ -11,13 +11,13 @@ from tablesafe.files.read import did_you_mean
 from tablesafe.methods.adjust.method import Adjust
 from tablesafe.methods.cell_key.method import CellKey
 from tablesafe.methods.given import Pattern, PublishAll, Withhold
-from tablesafe.methods.impute.method import BlankAndImpute
 from tablesafe.methods.intervals.method import PublishIntervals
-from tablesafe.methods.noise.method import Noise
+from tablesafe.methods.records.impute.method import BlankAndImpute
+from tablesafe.methods.records.noise.method import Noise
+from tablesafe.methods.records.swap.method import Swap
 from tablesafe.methods.round.method import Round
 from tablesafe.methods.small_counts.method import SmallCounts
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.methods.swap.method import Swap
 from tablesafe.methods.views import SuppressViews
 
 __all__ = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tablesafe.attack.scores import Scores
+from tablesafe.attack.suite import Scores
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.verdict import Verdict
 from tablesafe.core.display import shown

@@ -19,8 +19,7 @@ import polars as pl
 
 from tablesafe.attack.points import PublishedValue
 from tablesafe.attack.registry import choose
-from tablesafe.attack.scores import Scores
-from tablesafe.attack.suite import estimate_by
+from tablesafe.attack.suite import Scores, estimate_by
 from tablesafe.attack.view import View
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings

@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.attack.registry import choose
-from tablesafe.attack.scores import Scores
-from tablesafe.attack.suite import attack
+from tablesafe.attack.suite import Scores, attack
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.core.display import shown

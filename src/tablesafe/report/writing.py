@@ -23,7 +23,7 @@ from tablesafe.report.summary import Origin, Summary, summarise
 from tablesafe.report.verdict import judge
 
 if TYPE_CHECKING:
-    from tablesafe.attack.scores import Scores
+    from tablesafe.attack.suite import Scores
     from tablesafe.audit.findings import Findings
     from tablesafe.methods.intervals.leaks import Leaks
     from tablesafe.report.trace import Trace

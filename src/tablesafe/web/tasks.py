@@ -123,7 +123,7 @@ def attack_run(desk: Desk, run: str, attacks: list[str], seed: int, time_limit_s
 
 def _scored(estimates: list[Estimate]) -> dict[str, Any]:
     """What attacks found: scores, cells by risk, and how solutions spread where an attack has many."""
-    from tablesafe.attack.scores import Scores
+    from tablesafe.attack.suite import Scores
     from tablesafe.report.plots.densities import cell_densities
 
     found = Scores.of(estimates)

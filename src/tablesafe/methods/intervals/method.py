@@ -17,8 +17,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
 from tablesafe.files.read import LARGEST_EXACT
-from tablesafe.methods.intervals.draw import drawn
-from tablesafe.methods.intervals.room import Room
+from tablesafe.methods.intervals.draw import Room, drawn
 from tablesafe.methods.suppress.method import Suppress
 
 Kind = Literal["exact", "grid", "asymmetric"]

@@ -14,12 +14,11 @@ from tablesafe.core.errors import InvalidOption
 from tablesafe.core.mechanism import Mechanism, Transition
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
-from tablesafe.methods.round.bases import Bases, bases_of, require_bases
 from tablesafe.methods.round.controlled import Rounded, round_controlled
 from tablesafe.methods.round.counts import Counts
-from tablesafe.methods.round.grid import Grid
+from tablesafe.methods.round.dependent_rounding import round_unbiased
+from tablesafe.methods.round.grid import Bases, Grid, bases_of, require_bases
 from tablesafe.methods.round.random import round_singly
-from tablesafe.methods.round.unbiased import round_unbiased
 from tablesafe.solve.program import Solution
 
 METHODS = ("controlled", "random", "conventional")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import PurePath
 
-from tablesafe.attack.scores import Scores
+from tablesafe.attack.suite import Scores
 from tablesafe.audit.findings import Findings
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem

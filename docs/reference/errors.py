@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from reference.pages import NOTE
 from tablesafe.cli.exits import exit_of
-from tablesafe.cli.reference.pages import NOTE
 from tablesafe.core import errors
 from tablesafe.core.errors import MissingExtra, TablesafeError
 from tablesafe.core.hierarchy import Hierarchy

@@ -20,7 +20,7 @@ from tablesafe.job.toml import toml_value
 from tablesafe.methods import METHODS, Method
 from tablesafe.rules import RULES
 
-NOTE = "<!-- Made from the code by `python -m tablesafe.cli.reference docs`: do not edit. -->"
+NOTE = "<!-- Made from the code by `make docs`: do not edit. -->"
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", Rule: "rule", Method: "method"}
 _TABLES: dict[str, type[Any]] = {"dimensions": Dimension, "tables": TableOptions}
 

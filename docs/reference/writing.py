@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tablesafe.cli.reference.api import api_reference
-from tablesafe.cli.reference.errors import errors_reference
-from tablesafe.cli.reference.formats import formats_reference
-from tablesafe.cli.reference.pages import cli_reference, job_reference
+from reference.api import api_reference
+from reference.errors import errors_reference
+from reference.formats import formats_reference
+from reference.pages import cli_reference, job_reference
 from tablesafe.files.write import write_text
 
 PAGES: dict[str, Callable[[], str]] = {

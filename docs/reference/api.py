@@ -12,26 +12,26 @@ from types import FunctionType
 from typing import Any, get_args, get_type_hints
 
 import tablesafe
+from reference.pages import NOTE
 from tablesafe.audit.certificate import Certificate
-from tablesafe.cli.reference.pages import NOTE
 from tablesafe.pipeline.result import Result
 from tablesafe.solve.program import Solution
 from tablesafe.tauargus.batch.files import BatchResult
 
 GROUPS = {
-    "Tables and hierarchies": ("hierarchy", "table", "linking", "tabulate"),
+    "Tables and hierarchies": ("core.hierarchy", "core.table", "core.linking", "tabulate"),
     "Rules": ("rules",),
-    "Problems and releases": ("problem", "release", "posterior", "mechanism"),
+    "Problems and releases": ("core.problem", "core.release", "core.posterior", "core.mechanism"),
     "Methods": ("methods",),
     "Audit and proof": ("audit", "verify"),
     "Attacks": ("attack",),
     "Loss and quality": ("loss", "quality"),
-    "Files": ("io",),
+    "Files": ("io", "tauargus"),
     "Plots and pages": ("report", "plots", "notebook"),
     "Jobs": ("job", "pipeline"),
-    "Errors": ("errors",),
+    "Errors": ("core.errors",),
 }
-"""Where a name is listed: by the first part of the module it lives in."""
+"""Where a name is listed: by the module it lives in, or a package above it."""
 WIDTH = 100
 
 
@@ -64,11 +64,11 @@ def _grouped() -> dict[str, list[str]]:
 
 def _group(name: str) -> str:
     home = tablesafe._MODULES.get(name) or tablesafe._HOME[name]
-    part = home.removeprefix("tablesafe.").split(".")[0]
+    home = home.removeprefix("tablesafe.")
     for title, parts in GROUPS.items():
-        if part in parts:
+        if any(home == part or home.startswith(f"{part}.") for part in parts):
             return title
-    raise LookupError(f"{name} lives in {part!r}, which no group of the reference names: add it to GROUPS.")
+    raise LookupError(f"{name} lives in {home!r}, which no group of the reference names: add it to GROUPS.")
 
 
 def _returned() -> list[type[Any]]:

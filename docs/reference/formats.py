@@ -14,8 +14,8 @@ from typing import Any
 
 import polars as pl
 
+from reference.pages import NOTE
 from tablesafe.audit.audit import audit
-from tablesafe.cli.reference.pages import NOTE
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release

@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from tablesafe.quality import Quality, quality
     from tablesafe.report import plots as plots
     from tablesafe.report.frontier import Frontier, frontier
-    from tablesafe.report.trace import Trace
+    from tablesafe.report.progress import Trace
     from tablesafe.report.writing import report
     from tablesafe.rules import (
         PQ,
@@ -158,7 +158,7 @@ _HOMES = {
     "tablesafe.quality": ("Quality", "quality"),
     "tablesafe.core.release": ("Release", "Status"),
     "tablesafe.report.frontier": ("Frontier", "frontier"),
-    "tablesafe.report.trace": ("Trace",),
+    "tablesafe.report.progress": ("Trace",),
     "tablesafe.report.writing": ("report",),
     "tablesafe.rules": (
         "PQ", "AllOf", "AnyOf", "Dominance", "GroupDisclosure", "Levels", "LinearSensitivity", "Manual", "PPercent",

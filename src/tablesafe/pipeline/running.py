@@ -62,9 +62,8 @@ from tablesafe.pipeline.result import Result
 from tablesafe.pipeline.wording import in_job_words
 from tablesafe.quality import quality
 from tablesafe.report.plots.named import named_plot
-from tablesafe.report.progress import Event, Listener, ignore, progress_bar
+from tablesafe.report.progress import Event, Listener, Trace, ignore, progress_bar
 from tablesafe.report.summary import Origin
-from tablesafe.report.trace import Trace
 from tablesafe.report.writing import Subject
 
 WITHOUT_RECORDS = (Adjust, Pattern, PublishIntervals, Round, Suppress)

@@ -20,7 +20,7 @@ from tablesafe.report.plots.intervals import intervals
 from tablesafe.report.plots.plot import FORMATS, Plot
 from tablesafe.report.plots.progress import progress
 from tablesafe.report.plots.regions import drawable, sensitivity_regions
-from tablesafe.report.trace import Trace
+from tablesafe.report.progress import Trace
 
 NAMES = (
     "regions", "intervals", "densities", "heat_map", "changes", "percent_changes", "accuracy_by_size", "progress",

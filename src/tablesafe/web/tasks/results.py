@@ -15,7 +15,7 @@ MOST_LISTED = 500
 def sensitive_cells(desk: Desk, run: str, order: str = "value") -> dict[str, Any]:
     """The sensitive cells of a run with what an attacker derives of each: open ones first, then as asked for."""
     from tablesafe.report.cells import interval
-    from tablesafe.web.pages.looking import codes_of, why
+    from tablesafe.web.tasks.data import codes_of, why
 
     result = result_of(desk, run)
     problem, findings = result.problem, result.findings

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from tablesafe.loss import loss
-from tablesafe.quality import quality
+from tablesafe.loss.quality import quality
 from tablesafe.report.axis import Axis
 from tablesafe.report.cells import WITHHELD_TEXT, Kind
 from tablesafe.report.excerpt import Slice

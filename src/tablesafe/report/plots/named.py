@@ -12,7 +12,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Rule
 from tablesafe.files.read import did_you_mean
-from tablesafe.quality import quality
+from tablesafe.loss.quality import quality
 from tablesafe.report.plots.changes import accuracy_by_size, percent_changes
 from tablesafe.report.plots.densities import densities
 from tablesafe.report.plots.heatmap import heat_map

@@ -78,7 +78,7 @@ def _shown(value: Any) -> str:
 def plot(desk: Desk, run: str, name: str) -> str:
     """A picture of a run; empty where there is nothing to show."""
     from tablesafe.core.release import Status
-    from tablesafe.quality import quality
+    from tablesafe.loss.quality import quality
     from tablesafe.report import plots
 
     result = result_of(desk, run)

@@ -25,8 +25,8 @@ from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
 from tablesafe.io.patterns import read_pattern
-from tablesafe.methods.adjust.method import Adjust
-from tablesafe.methods.round.method import Round
+from tablesafe.methods.adjust import Adjust
+from tablesafe.methods.round import Round
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.rules.counts import Threshold
 from tablesafe.rules.linear import Dominance, PPercent

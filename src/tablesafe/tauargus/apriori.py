@@ -31,9 +31,8 @@ from tablesafe.core.table import Table
 from tablesafe.files.read import Source
 from tablesafe.files.write import write_text
 from tablesafe.io.apriori import MANUAL_RANGE, UNCHANGED, Information, informed
-from tablesafe.io.delimited import count_entries, read_lines, split_lines
 from tablesafe.io.matching import key_columns, match_cells, refuse_absent
-from tablesafe.io.numbers import as_text
+from tablesafe.io.text import as_text, count_entries, read_lines, split_lines
 
 WHAT, FIRST, SECOND = "\x00what", "\x00first", "\x00second"
 INSTRUCTIONS = {"s": 0, "u": 0, "p": 0, "m": 0, "ml": 0, "c": 1, "w": 1, "pl": 2, "ab": 2}

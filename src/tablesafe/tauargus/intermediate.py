@@ -19,7 +19,7 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem, least
 from tablesafe.core.release import Status
 from tablesafe.core.table import Table
-from tablesafe.io.numbers import as_text
+from tablesafe.io.text import as_text
 from tablesafe.rules.contributions import SHADOW
 from tablesafe.tabulate.plan import RECORDS, UNWEIGHTED
 from tablesafe.tauargus.metadata import Metadata, Role, Variable, metadata_text

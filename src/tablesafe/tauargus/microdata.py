@@ -19,7 +19,7 @@ import polars as pl
 from tablesafe.core.errors import InvalidFile, InvalidHierarchy
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.files.read import Source, read_bytes_probe
-from tablesafe.io.delimited import read_lines, split_lines
+from tablesafe.io.text import read_lines, split_lines
 from tablesafe.tauargus.codes import add_the_line, hierarchy_of
 from tablesafe.tauargus.metadata import Kind, Metadata, Role, Variable, read_metadata
 

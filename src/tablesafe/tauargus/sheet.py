@@ -24,7 +24,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Table
 from tablesafe.files.read import did_you_mean
-from tablesafe.io.numbers import as_text, with_decimals
+from tablesafe.io.text import as_text, with_decimals
 from tablesafe.loss import SAME
 from tablesafe.tabulate.plan import RECORDS
 from tablesafe.tauargus.statuses import Argus, argus_statuses

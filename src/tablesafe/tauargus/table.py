@@ -33,9 +33,8 @@ from tablesafe.core.table import Table
 from tablesafe.files.read import Source
 from tablesafe.files.write import write_text
 from tablesafe.io.apriori import MANUAL_RANGE
-from tablesafe.io.delimited import count_entries, read_lines, split_lines
 from tablesafe.io.matching import match_cells
-from tablesafe.io.numbers import as_text, with_decimals
+from tablesafe.io.text import as_text, count_entries, read_lines, split_lines, with_decimals
 from tablesafe.rules.contributions import SHADOW
 from tablesafe.tauargus.codes import add_the_line, hierarchy_of
 from tablesafe.tauargus.metadata import Metadata, Role, Variable, write_metadata

@@ -32,7 +32,7 @@ from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Table
 from tablesafe.files.write import write_text
 from tablesafe.io.jj import jj_text
-from tablesafe.io.numbers import with_decimals
+from tablesafe.io.text import with_decimals
 from tablesafe.rules.contributions import SHADOW
 from tablesafe.rules.linear import PQ, PPercent
 from tablesafe.tauargus.intermediate import described_dimensions, distinct, intermediate

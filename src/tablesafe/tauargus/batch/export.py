@@ -22,7 +22,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Rule
 from tablesafe.files.read import Source, read_text
 from tablesafe.io.jj import jj_text
-from tablesafe.io.numbers import as_text
+from tablesafe.io.text import as_text
 from tablesafe.job import Job, load_job
 from tablesafe.job.model import ProblemOptions
 from tablesafe.methods import Adjust, Round, Suppress, Withhold

@@ -26,7 +26,7 @@ from tablesafe.audit.system import System, is_large
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Floats
-from tablesafe.core.errors import InvalidOption, InvalidRelease
+from tablesafe.core.errors import InvalidOption, InvalidRelease, Setting
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status, require_problem_and_release
 from tablesafe.core.table import Table
@@ -273,7 +273,11 @@ def knows_whole_numbers(table: Table, integers: bool | None) -> bool:
         return table.count is not None and table.decimals == 0 and bool((table.count == table.integers).all())
     if integers and table.decimals:
         raise InvalidOption(
-            f"audit's integers=True says that values are whole numbers, but they have {table.decimals} decimals."
+            (
+                "audit's ",
+                Setting("integers", True),
+                f" says that values are whole numbers, but they have {table.decimals} decimals.",
+            )
         )
     return integers
 

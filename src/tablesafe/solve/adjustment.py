@@ -177,7 +177,7 @@ class LeastChange:
         self._running.run_or_stop(until - monotonic())
         status = self._solver.getModelStatus()
         if status in _STOPPED:
-            raise OutOfTime("The time given was too short for an answer.\n\nHint: raise time_limit_s.")
+            raise OutOfTime("The time given was too short for an answer.", hint="raise time_limit_s.")
         return status
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidOption, SolverFailure
+from tablesafe.core.errors import InvalidOption, Setting, SolverFailure
 from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
@@ -167,8 +167,9 @@ class Suppress:
         require_whole(self, "coalition", at_least=1)
         if self.randomise > 0 and self.seed == 0:
             raise InvalidOption(
-                "Suppress.randomise needs a seed that nobody can guess, and the default 0 is known to all.\n\n"
-                "Hint: set seed to a number of your own, and keep it secret."
+                "Suppress.randomise needs a seed that nobody can guess, and the default 0 is known to all.",
+                hint="set seed to a number of your own, and keep it secret.",
+                about=("option", "Suppress", "randomise"),
             )
 
     def protect(self, problem: Problem) -> Release:
@@ -240,7 +241,12 @@ class Suppress:
         if flows is None and self.algorithm == "network":
             raise InvalidOption(
                 "Suppress.algorithm is 'network', but this table is no network: that takes two dimensions, at most "
-                "one of them with a hierarchy.\n\nHint: algorithm='auto' picks one that can do it."
+                "one of them with a hierarchy.",
+                hint=(
+                    Setting("algorithm", "auto"),
+                    " picks one that can do it.",
+                ),
+                about=("option", "Suppress", "algorithm"),
             )
         return flows
 

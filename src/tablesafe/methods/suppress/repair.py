@@ -20,7 +20,7 @@ from tablesafe.audit.unions import Union
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Integers, Mask
-from tablesafe.core.errors import SolverFailure
+from tablesafe.core.errors import Setting, SolverFailure
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.suppress.hypercubes import CubePattern, against_sums
@@ -77,10 +77,10 @@ def repaired(
         findings = _again(problem, pattern, findings, executor)
     if best is not None:
         return best[1]
+    zeros = (" or ", Setting("zeros", True)) if zeros_kept(problem, instance) else ()
     raise SolverFailure(
-        f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.\n\n"
-        f"Hint: try margin=0.01{' or zeros=True' if zeros_kept(problem, instance) else ''}; or waive the cell; "
-        f"please report this."
+        f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.",
+        hint=("try ", Setting("margin", 0.01), *zeros, "; or waive the cell; please report this."),
     )
 
 

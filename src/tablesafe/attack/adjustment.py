@@ -20,6 +20,7 @@ from scipy import sparse
 
 from tablesafe.attack.estimate import Estimate
 from tablesafe.attack.guess import Guess
+from tablesafe.attack.optima import vertex
 from tablesafe.attack.view import View
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
@@ -28,9 +29,8 @@ from tablesafe.core.options import require_choice, require_number
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.solve.adjustment import Box, Directions, LeastChange, Scale, Switches
-from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.program import Program, SolveStatus
 from tablesafe.solve.propagate import propagate
-from tablesafe.solve.vertex import vertex
 from tablesafe.work.budget import ENDLESS, Budget
 
 Levels = Literal["exact", "percent", "none"]
@@ -254,10 +254,10 @@ def _completed(system: System, shown: Floats) -> tuple[Floats, Mask]:
     matrix = sparse.csr_array(system.matrix).astype(np.float64)
     missing = system.rhs - np.asarray(matrix @ np.where(hidden, 0.0, shown))
     if hidden.any():
-        columns, none = matrix.tocsc()[:, np.flatnonzero(hidden)].tocsr(), np.zeros(int(hidden.sum()))
+        columns = matrix.tocsc()[:, np.flatnonzero(hidden)].tocsr()
         try:
             shown = shown.copy()
-            shown[hidden] = vertex(none, columns, missing, missing, system.lower[hidden], system.upper[hidden])
+            shown[hidden] = vertex(Program.equations(columns, missing, system.lower[hidden], system.upper[hidden]))
         except SolverFailure:
             shown[hidden] = system.truth[hidden]
         missing = system.rhs - np.asarray(matrix @ shown)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from tablesafe.attack.optima import vertex
 from tablesafe.attack.reconstruction import seen
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import SolverFailure
 from tablesafe.core.release import Release
-from tablesafe.solve.vertex import vertex
+from tablesafe.solve.program import Program
 
 CORNERS = 200
 """Tables at the ends of some cell that are looked for at most."""
@@ -45,7 +46,7 @@ def _corners(system: System, random: np.random.Generator) -> Integers:
         cost[np.isinf(system.upper) & (cost < 0)] *= -1.0  # a sum that falls for ever has no least
         cost[np.isinf(system.lower)] = 0.0
         try:
-            point = vertex(cost, matrix, rhs, rhs, system.lower, system.upper)
+            point = vertex(Program.equations(matrix, rhs, system.lower, system.upper, cost=cost))
         except SolverFailure:
             continue
         whole = np.rint(point).astype(np.int64)

@@ -9,9 +9,9 @@ import numpy as np
 
 from tablesafe.attack.density import Summary, Tally
 from tablesafe.attack.guess import Guess
+from tablesafe.attack.optima import NearestPoint
 from tablesafe.attack.view import View
 from tablesafe.core.errors import InvalidOption, OutOfTime
-from tablesafe.solve.nearest import NearestPoint
 from tablesafe.work.budget import ENDLESS, Budget
 
 

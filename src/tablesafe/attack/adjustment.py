@@ -27,8 +27,8 @@ from tablesafe.core.errors import InvalidOption, InvalidRelease, SolverFailure
 from tablesafe.core.options import require_choice, require_number
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.solve.adjustment import Box, Directions, LeastChange, Scale, Switches
-from tablesafe.solve.program import Program, SolveStatus
+from tablesafe.solve.least_change import Box, Directions, LeastChange, Switches
+from tablesafe.solve.program import Program, Scale, SolveStatus
 from tablesafe.solve.propagate import propagate
 from tablesafe.work.budget import ENDLESS, Budget
 
@@ -203,7 +203,7 @@ class _Back:
     def solve(self, known: ReverseAdjustment, time_limit_s: float) -> tuple[Floats | None, bool]:
         """The nearest table as moves, and whether it is the nearest."""
         matrix = sparse.csc_array(self.system.matrix)
-        scale = Scale.of(self.cost, np.concatenate([self.above, self.below, np.ones(1)]))
+        scale = Scale.middle(self.cost, np.concatenate([self.above, self.below, np.ones(1)]))
         program = LeastChange(matrix, self.cost, self.cost, scale)
         if known.directions == "known" or not self.targets.size:
             found = program.solve(self._box(self.rose))

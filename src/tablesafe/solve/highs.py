@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -37,8 +38,10 @@ LOOK_S, TELL_S = 0.02, 0.5
 """Seconds between two looks at the budget, and between two reports."""
 LEAST_S = 0.05
 """Whatever is left: a solver that is asked at all gets so much."""
-NOISE = 1e-9
-"""Reduced costs about 1 that are so near to 0 are rounding."""
+NOISE = 1e-7
+"""Reduced costs about 1 that are so near to 0 are rounding: the solver's own tolerance, unless it has another."""
+UNLIMITED = 2**31 - 1
+"""Iterations without a limit."""
 HAS_POINT = 2
 
 _BY_COLUMNS, _BY_ROWS = int(highspy.MatrixFormat.kColwise), int(highspy.MatrixFormat.kRowwise)
@@ -107,10 +110,11 @@ class Model:
             (p.matrix.indptr, p.matrix.indices, p.matrix.data), kinds, _BY_ROWS if by_rows else _BY_COLUMNS,
             s.inside(p.offset),
         )  # fmt: skip
-        self._cost, self._lower, self._upper = p.cost.copy(), p.lower.copy(), p.upper.copy()
-        self._row_lower, self._row_upper = p.row_lower.copy(), p.row_upper.copy()
-        self._parts: list[Any] = [p.matrix]
-        self._kinds, self._offset = p.integer, p.offset
+        self._program = replace(
+            p, cost=p.cost.copy(), lower=p.lower.copy(), upper=p.upper.copy(),
+            row_lower=p.row_lower.copy(), row_upper=p.row_upper.copy(),
+        )  # fmt: skip
+        self._added: list[tuple[sparse.csr_array, Floats, Floats]] = []
 
     def _pass(
         self, cost: Floats, lower: Floats, upper: Floats, row_lower: Floats, row_upper: Floats,
@@ -131,27 +135,29 @@ class Model:
     @property
     def program(self) -> Program:
         """The program as it stands, with all that was changed and added."""
-        if len(self._parts) > 1:
-            self._parts = [sparse.csr_array(sparse.vstack(self._parts, format="csr"))]
-        return Program(
-            self._cost, self._parts[0], self._row_lower, self._row_upper, self._lower, self._upper, self._kinds,
-            self._offset,
-        )  # fmt: skip
+        if self._added:
+            p, (matrices, lower, upper) = self._program, zip(*self._added, strict=True)
+            self._program = replace(
+                p, matrix=sparse.csr_array(sparse.vstack([p.matrix, *matrices], format="csr")),
+                row_lower=np.concatenate([p.row_lower, *lower]), row_upper=np.concatenate([p.row_upper, *upper]),
+            )  # fmt: skip
+            self._added = []
+        return self._program
 
     def set_costs(self, columns: NDArray[np.intp], cost: Floats) -> None:
         """Change the objective in some columns."""
-        self._cost[columns] = cost
+        self._program.cost[columns] = cost
         self.highs.changeColsCost(len(columns), columns.astype(np.int32), cost * self._scale.price)
 
     def set_bounds(self, columns: NDArray[np.intp], lower: Floats, upper: Floats) -> None:
         """Change the bounds of some columns."""
-        self._lower[columns], self._upper[columns] = lower, upper
+        self._program.lower[columns], self._program.upper[columns] = lower, upper
         step = self._scale.step
         self.highs.changeColsBounds(len(columns), columns.astype(np.int32), lower / step, upper / step)
 
     def set_row_bounds(self, rows: NDArray[np.intp], lower: Floats, upper: Floats) -> None:
         """Change the bounds of some rows."""
-        self._row_lower[rows], self._row_upper[rows] = lower, upper
+        self.program.row_lower[rows], self.program.row_upper[rows] = lower, upper
         step = self._scale.step
         self.highs.changeRowsBounds(len(rows), rows.astype(np.int32), lower / step, upper / step)
 
@@ -162,9 +168,7 @@ class Model:
             len(lower), lower / step, upper / step, matrix.nnz,
             matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float64),
         )  # fmt: skip
-        self._parts.append(matrix)
-        self._row_lower = np.concatenate([self._row_lower, lower])
-        self._row_upper = np.concatenate([self._row_upper, upper])
+        self._added.append((matrix, lower, upper))
 
     def start(self, point: Floats, columns: NDArray[np.intp] | None = None) -> None:
         """Tell a point that is known already, or its values in some columns."""
@@ -245,7 +249,7 @@ class Model:
 
     def maximise(self, objective: Floats, budget: Budget = ENDLESS) -> Solution:
         """The point where `objective @ x` is largest, and the dual of that: to be proved before it is believed."""
-        changed = np.flatnonzero(self._cost != -objective)
+        changed = np.flatnonzero(self._program.cost != -objective)
         self.set_costs(changed, -objective[changed])
         status = self.run(budget)
         point, dual = self.answer()
@@ -264,14 +268,15 @@ class Model:
         elif self._mixed:
             said = scale.original(float(self.info("mip_dual_bound")))
             bound = said if np.isfinite(said) else bound
-        elif status is SolveStatus.OPTIMAL:
+        elif status in {SolveStatus.OPTIMAL, SolveStatus.STOPPED}:  # any prices prove a bound
             dual, reduced = (np.array(each, dtype=np.float64) / scale.price for each in (raw.row_dual, raw.col_dual))
-            if len(dual) == len(self._row_lower) and np.isfinite(dual).all():
-                bound = program.bound(dual, noise=NOISE / scale.price)
+            if len(dual) == len(program.row_lower) and np.isfinite(dual).all():
+                noise = self._options.get("dual_feasibility_tolerance", NOISE)
+                bound = program.bound(dual, noise=noise / scale.price)
         if status is SolveStatus.OPTIMAL or status is SolveStatus.FEASIBLE:
             point = np.array(raw.col_value, dtype=np.float64) * scale.step
             if program.violation(point, unit=scale.step) <= FEASIBILITY:
-                objective = float(self._cost @ point) + self._offset
+                objective = float(program.cost @ point) + program.offset
             else:
                 status, point = SolveStatus.FAILED, NOTHING
         return Solution(

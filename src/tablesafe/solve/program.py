@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -111,10 +112,14 @@ class Program:
         """How far a point is outside, relative to the size of a row's terms, at least `unit`; infinite for no point."""
         if len(x) != len(self.cost) or not np.isfinite(x).all():
             return np.inf
-        sums, size = self.matrix @ x, abs(self.matrix) @ np.abs(x)
+        sums, size = self.matrix @ x, self._sizes @ np.abs(x)
         rows = np.maximum(self.row_lower - sums, sums - self.row_upper) / np.maximum(unit, size)
         columns = np.maximum(self.lower - x, x - self.upper) / np.maximum(unit, np.abs(x))
         return max(float(rows.max(initial=0.0)), float(columns.max(initial=0.0)))
+
+    @cached_property
+    def _sizes(self) -> sparse.csr_array | sparse.csc_array:
+        return abs(self.matrix)
 
     def whole(self, x: Floats) -> Integers | None:
         """The whole numbers next to a point of a program in whole numbers, if they fulfil everything exactly."""

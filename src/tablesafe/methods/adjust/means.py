@@ -17,7 +17,7 @@ from tablesafe.methods.adjust.lattice import Lattice
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.kernel import FAR
 from tablesafe.methods.adjust.whole import rounded
-from tablesafe.solve.adjustment import LeastChange
+from tablesafe.solve.least_change import LeastChange
 
 LARGE = 1_000
 """Cells from which on a basis of all changes finds whole moves sooner than programs over many whole numbers."""

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
-from tablesafe.solve.program import FEASIBILITY, NOTHING, Program, Scale, Solution, SolveStatus
+from tablesafe.solve.program import FEASIBILITY, NOTHING, Columns, Matrix, Program, Scale, Solution, SolveStatus
 from tablesafe.work.budget import ENDLESS, Budget
 
 DUAL, PRIMAL = 1, 4
@@ -38,6 +38,10 @@ LOOK_S, TELL_S = 0.02, 0.5
 """Seconds between two looks at the budget, and between two reports."""
 LEAST_S = 0.05
 """Whatever is left: a solver that is asked at all gets so much."""
+LARGE = 20_000
+"""Entries beyond which an interior point, and the vertex next to it, are found sooner than by pivots."""
+TIGHT = 1e-7
+"""By how much the answer to a small program may miss."""
 NOISE = 1e-7
 """Reduced costs about 1 that are so near to 0 are rounding: the solver's own tolerance, unless it has another."""
 UNLIMITED = 2**31 - 1
@@ -80,7 +84,7 @@ class Model:
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self._options: dict[str, Any] = {}
         self.set(output_flag=False, threads=1, random_seed=0, **options)
-        self._scale, self._later, self._work = Scale(), later, work
+        self._scale, self._later, self.work = Scale(), later, work
         self._warm = self._mixed = False
         self._watch: _Watch | None = None
         self.status, self.interrupted, self.seconds = SolveStatus.FAILED, False, 0.0
@@ -103,27 +107,29 @@ class Model:
         self._scale, self._mixed, self._warm = s, p.mixed, False
         if self._mixed and s.step != 1.0:
             raise ValueError("whole numbers cannot be scaled")
-        by_rows = p.matrix.format == "csr"
-        kinds = np.zeros(len(p.cost), np.int32) if p.integer is None else p.integer.astype(np.int32)
         self._pass(
             p.cost * s.price, p.lower / s.step, p.upper / s.step, p.row_lower / s.step, p.row_upper / s.step,
-            (p.matrix.indptr, p.matrix.indices, p.matrix.data), kinds, _BY_ROWS if by_rows else _BY_COLUMNS,
-            s.inside(p.offset),
+            p.matrix, p.integer, s.inside(p.offset),
         )  # fmt: skip
-        self._program = replace(
-            p, cost=p.cost.copy(), lower=p.lower.copy(), upper=p.upper.copy(),
-            row_lower=p.row_lower.copy(), row_upper=p.row_upper.copy(),
-        )  # fmt: skip
+        self._program, self._own = p, False
         self._added: list[tuple[sparse.csr_array, Floats, Floats]] = []
 
     def _pass(
-        self, cost: Floats, lower: Floats, upper: Floats, row_lower: Floats, row_upper: Floats,
-        entries: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], kinds: NDArray[np.int32], layout: int, offset: float,
+        self, cost: Floats, lower: Floats, upper: Floats, row_lower: Floats, row_upper: Floats, matrix: Matrix,
+        integer: Mask | None = None, offset: float = 0.0,
     ) -> None:  # fmt: skip
-        start, index, value = entries
+        start: NDArray[Any]
+        if isinstance(matrix, Columns):
+            start, index, value, layout = matrix.start, matrix.index, matrix.value, _BY_COLUMNS
+        else:
+            start, index, value = matrix.indptr, matrix.indices, matrix.data
+            layout = _BY_COLUMNS if matrix.format == "csc" else _BY_ROWS
         self.highs.passModel(
-            len(cost), len(row_lower), len(value), layout, _MINIMISE, offset, cost, lower, upper, row_lower, row_upper,
-            start.astype(np.int32), index.astype(np.int32), value.astype(np.float64), kinds,
+            len(cost), len(row_lower), len(value), layout,
+            _MINIMISE, offset, cost, lower, upper, row_lower, row_upper,
+            start.astype(np.int32, copy=False), index.astype(np.int32, copy=False),
+            value.astype(np.float64, copy=False),
+            np.zeros(len(cost), np.int32) if integer is None else integer.astype(np.int32),
         )  # fmt: skip
         if self._watch is None and (self._mixed or len(value) > WATCHED):
             self._watch = _Watch()
@@ -132,32 +138,56 @@ class Model:
             self.highs.cbSimplexInterrupt += self._watch.judge
             self.highs.cbIpmInterrupt += self._watch.judge
 
+    def _to_change(self) -> Program:
+        """The program in arrays of our own: those that were given stay as they are."""
+        if not self._own:
+            p, self._own = self._program, True
+            self._program = replace(
+                p, cost=p.cost.copy(), lower=p.lower.copy(), upper=p.upper.copy(),
+                row_lower=p.row_lower.copy(), row_upper=p.row_upper.copy(),
+            )  # fmt: skip
+        return self._program
+
     @property
     def program(self) -> Program:
         """The program as it stands, with all that was changed and added."""
         if self._added:
             p, (matrices, lower, upper) = self._program, zip(*self._added, strict=True)
             self._program = replace(
-                p, matrix=sparse.csr_array(sparse.vstack([p.matrix, *matrices], format="csr")),
+                p, matrix=sparse.csr_array(sparse.vstack([p.by_scipy, *matrices], format="csr")),
                 row_lower=np.concatenate([p.row_lower, *lower]), row_upper=np.concatenate([p.row_upper, *upper]),
             )  # fmt: skip
             self._added = []
         return self._program
 
+    def set_cost(self, column: int, cost: float) -> None:
+        """Change the objective in one column."""
+        self._to_change().cost[column] = cost
+        self.highs.changeColCost(column, cost * self._scale.price)
+
     def set_costs(self, columns: NDArray[np.intp], cost: Floats) -> None:
         """Change the objective in some columns."""
-        self._program.cost[columns] = cost
+        self._to_change().cost[columns] = cost
         self.highs.changeColsCost(len(columns), columns.astype(np.int32), cost * self._scale.price)
+
+    def set_bound(self, column: int, lower: float, upper: float) -> None:
+        """Change the bounds of one column."""
+        program = self._to_change()
+        program.lower[column], program.upper[column] = lower, upper
+        self.highs.changeColBounds(column, lower / self._scale.step, upper / self._scale.step)
 
     def set_bounds(self, columns: NDArray[np.intp], lower: Floats, upper: Floats) -> None:
         """Change the bounds of some columns."""
-        self._program.lower[columns], self._program.upper[columns] = lower, upper
+        program = self._to_change()
+        program.lower[columns], program.upper[columns] = lower, upper
         step = self._scale.step
         self.highs.changeColsBounds(len(columns), columns.astype(np.int32), lower / step, upper / step)
 
     def set_row_bounds(self, rows: NDArray[np.intp], lower: Floats, upper: Floats) -> None:
         """Change the bounds of some rows."""
-        self.program.row_lower[rows], self.program.row_upper[rows] = lower, upper
+        self._to_change()
+        program = self.program
+        program.row_lower[rows], program.row_upper[rows] = lower, upper
         step = self._scale.step
         self.highs.changeRowsBounds(len(rows), rows.astype(np.int32), lower / step, upper / step)
 
@@ -219,16 +249,19 @@ class Model:
     def _run(self, budget: Budget, report: Report | None) -> None:
         seconds = np.inf if budget is ENDLESS else budget.left
         self.set(time_limit=np.inf if seconds == np.inf else self.highs.getRunTime() + max(seconds, LEAST_S))
+        self._watched_run(budget, report)
+        if self.work is not None:
+            counted = self.work.integer if self._mixed else self.work.hot
+            counted(self.highs.getNumRow(), self.info("simplex_iteration_count"))
+
+    def _watched_run(self, budget: Budget, report: Report | None) -> None:
         if self._watch is None:
             self.highs.run()
-        else:
-            with interrupts() as caught:
-                self._watch.begin(caught, budget, report, self._scale)
-                self.highs.run()
-                self.interrupted = bool(caught)
-        if self._work is not None:
-            counted = self._work.integer if self._mixed else self._work.hot
-            counted(self.highs.getNumRow(), self.info("simplex_iteration_count"))
+            return
+        with interrupts() as caught:
+            self._watch.begin(caught, budget, report, self._scale)
+            self.highs.run()
+            self.interrupted = bool(caught)
 
     def solve(
         self, budget: Budget = ENDLESS, *, anytime: bool = False, report: Report | None = None,
@@ -246,6 +279,39 @@ class Model:
             said = self.highs.modelStatusToString(self.highs.getModelStatus())
             raise SolverFailure(f"The solver stopped without an answer ({said}).")
         return solution
+
+    def minimise(
+        self, cost: Floats, lower: Floats, upper: Floats, columns: Columns, *, most: float = np.inf,
+        pivots: int = UNLIMITED,
+    ) -> Solution | None:  # fmt: skip
+        """The minimum over `A x = 0`, `lower ≤ x ≤ upper`; None when there is none or the answer fails our check.
+
+        The short way for small programs by the thousand, in numbers about 1: nothing is kept from one to the next. A
+        program whose minimum is seen to lie above `most`, or that takes more than `pivots` steps, is given up.
+        """
+        entries, zeros = len(columns.value), np.zeros(columns.rows)
+        self.set(
+            objective_bound=most, simplex_iteration_limit=pivots, solver="ipm" if entries > LARGE else "simplex",
+        )  # fmt: skip
+        self._mixed = False
+        self._pass(cost, lower, upper, zeros, zeros, columns)
+        self._watched_run(ENDLESS, None)
+        if self.interrupted:
+            raise KeyboardInterrupt
+        if self.work is not None:
+            steps = self.info("ipm_iteration_count") if entries > LARGE else 0
+            self.work.program(entries, self.info("simplex_iteration_count"), steps)
+        if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        raw = self.highs.getSolution()
+        x = np.asarray(raw.col_value)
+        if not _feasible(x, lower, upper, columns):
+            return None
+        objective = float(self.highs.getObjectiveValue())
+        return Solution(
+            status=SolveStatus.OPTIMAL, objective=objective, bound=objective, seconds=0.0, point=x,
+            dual=np.asarray(raw.row_dual),
+        )  # fmt: skip
 
     def maximise(self, objective: Floats, budget: Budget = ENDLESS) -> Solution:
         """The point where `objective @ x` is largest, and the dual of that: to be proved before it is believed."""
@@ -321,6 +387,14 @@ class _Watch:
             self._told = monotonic()
             found, bound = float(event.data_out.mip_primal_bound), float(event.data_out.mip_dual_bound)
             self._report(self._scale.original(found), self._scale.original(bound))
+
+
+def _feasible(x: Floats, lower: Floats, upper: Floats, columns: Columns) -> bool:
+    """Never trust a status alone: check the point against the equations and the bounds."""
+    if not ((x >= lower - TIGHT) & (x <= upper + TIGHT)).all():
+        return False
+    sums, size = columns.sums(x)
+    return bool((np.abs(sums) <= TIGHT * np.maximum(1.0, size)).all())
 
 
 def whole_point(

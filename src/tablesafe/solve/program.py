@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,9 @@ class Columns:
         return _by_row(self.index, terms, self.rows), _by_row(self.index, np.abs(terms), self.rows)
 
 
+Matrix: TypeAlias = sparse.csr_array | sparse.csc_array | Columns
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """Minimise `cost @ x + offset` over `row_lower <= matrix @ x <= row_upper`, `lower <= x <= upper`.
@@ -81,7 +84,7 @@ class Program:
     """
 
     cost: Floats = field(repr=False)
-    matrix: sparse.csr_array | sparse.csc_array = field(repr=False)
+    matrix: Matrix = field(repr=False)
     row_lower: Floats = field(repr=False)
     row_upper: Floats = field(repr=False)
     lower: Floats = field(repr=False)
@@ -91,17 +94,17 @@ class Program:
 
     @classmethod
     def equations(
-        cls, matrix: sparse.csr_array | sparse.csc_array, rhs: Floats | Integers, lower: Floats, upper: Floats,
+        cls, matrix: Matrix, rhs: Floats | Integers, lower: Floats, upper: Floats,
         *, cost: Floats | None = None, integer: Mask | None = None,
     ) -> Self:  # fmt: skip
         """The program with `matrix @ x = rhs`; without a cost any point will do."""
         rows = rhs.astype(np.float64)
-        return cls(np.zeros(matrix.shape[1]) if cost is None else cost, matrix, rows, rows, lower, upper, integer)
+        return cls(np.zeros(len(lower)) if cost is None else cost, matrix, rows, rows, lower, upper, integer)
 
     @property
     def size(self) -> tuple[int, int]:
         """Rows and columns."""
-        return self.matrix.shape[0], self.matrix.shape[1]
+        return len(self.row_lower), len(self.cost)
 
     @property
     def mixed(self) -> bool:
@@ -112,21 +115,27 @@ class Program:
         """How far a point is outside, relative to the size of a row's terms, at least `unit`; infinite for no point."""
         if len(x) != len(self.cost) or not np.isfinite(x).all():
             return np.inf
-        sums, size = self.matrix @ x, self._sizes @ np.abs(x)
+        sums, size = self.by_scipy @ x, self._sizes @ np.abs(x)
         rows = np.maximum(self.row_lower - sums, sums - self.row_upper) / np.maximum(unit, size)
         columns = np.maximum(self.lower - x, x - self.upper) / np.maximum(unit, np.abs(x))
         return max(float(rows.max(initial=0.0)), float(columns.max(initial=0.0)))
 
     @cached_property
+    def by_scipy(self) -> sparse.csr_array | sparse.csc_array:
+        """The matrix as scipy has it."""
+        m = self.matrix
+        return sparse.csc_array((m.value, m.index, m.start), shape=self.size) if isinstance(m, Columns) else m
+
+    @cached_property
     def _sizes(self) -> sparse.csr_array | sparse.csc_array:
-        return abs(self.matrix)
+        return abs(self.by_scipy)
 
     def whole(self, x: Floats) -> Integers | None:
         """The whole numbers next to a point of a program in whole numbers, if they fulfil everything exactly."""
         if len(x) != len(self.cost) or not bool((np.abs(x) < 2.0**62).all()):
             return None
         point: Integers = np.rint(x).astype(np.int64)
-        sums = np.asarray(self.matrix.astype(np.int64) @ point)
+        sums = np.asarray(self.by_scipy.astype(np.int64) @ point)
         inside = (point >= self.lower) & (point <= self.upper)
         return point if bool(inside.all() and ((sums >= self.row_lower) & (sums <= self.row_upper)).all()) else None
 
@@ -136,7 +145,7 @@ class Program:
         A reduced cost that an endless column would make an endless bound counts as rounding up to `noise`.
         """
         dual = np.where((dual > 0) & np.isinf(self.row_lower) | (dual < 0) & np.isinf(self.row_upper), 0.0, dual)
-        reduced = self.cost - np.asarray(self.matrix.T @ dual)
+        reduced = self.cost - np.asarray(self.by_scipy.T @ dual)
         endless = np.where(reduced > 0, np.isinf(self.lower), np.isinf(self.upper))
         reduced = np.where(endless & (np.abs(reduced) <= noise), 0.0, reduced)
         with np.errstate(invalid="ignore"):

@@ -225,6 +225,7 @@ class _Search:
         self._around(model, relaxed.point)
         if self._open() or (not self.optimal and self._small() and not self.budget.over):
             self._exactly()
+        self._fall_back()
 
     def _small(self) -> bool:
         return int((self.grid.high > self.grid.low).sum()) <= LARGE

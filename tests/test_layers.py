@@ -14,7 +14,7 @@ LAYERS = [
     "errors", "display", "moves", "scratch", "frozen", "untrusted", "files", "signing", "hierarchy", "totals",
     "equations", "solve", "table", "cube", "linking", "tabulate", "rules", "problem", "mechanism", "release",
     "statuses", "posterior", "audit", "verify",
-    "attack", "methods", "loss", "quality", "io", "report", "job", "pipeline", "web", "cli",
+    "attack", "methods", "loss", "quality", "experiments", "io", "report", "job", "pipeline", "web", "cli",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}
 

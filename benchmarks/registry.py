@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from tablesafe.equations import Mask
-    from tablesafe.problem import Problem
-    from tablesafe.release import Release
+    from tablesafe.core.equations import Mask
+    from tablesafe.core.problem import Problem
+    from tablesafe.core.release import Release
 
 Role = Literal["tablesafe", "naive", "peer", "printed"]
 Row = dict[str, Any]

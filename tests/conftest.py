@@ -12,10 +12,10 @@ from hypothesis import core, is_hypothesis_test, settings
 
 from seeds import VARIABLE, session_seed
 from slow import TESTS, slow_names
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 settings.register_profile(  # no test asserts a time: machines are noisy; examples are new in each run, in CI too
     "tablesafe", deadline=None, derandomize=False, print_blob=True

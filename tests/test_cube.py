@@ -13,9 +13,9 @@ import pytest
 from scipy.optimize import linprog
 
 import tablesafe as ts
-from tablesafe.cube import MOST_UNSEEN, tied, unseen_levels
-from tablesafe.equations import Mask
-from tablesafe.errors import InvalidOption, InvalidTable
+from tablesafe.core.cube import MOST_UNSEEN, tied, unseen_levels
+from tablesafe.core.equations import Mask
+from tablesafe.core.errors import InvalidOption, InvalidTable
 
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
 GROUPS = {"A0": {"a0", "a1"}, "A1": {"a2", "a3"}}
@@ -215,7 +215,7 @@ def test_finished_tables_that_are_linked_are_judged_like_margins_of_records(seed
 def test_a_cube_too_large_for_one_program_is_never_called_safe_wrongly(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cubes = import_module("tablesafe.audit.cubes")
+    cubes = import_module("tablesafe.audit.hypercubes")
     monkeypatch.setattr(cubes, "MOST_FREE", 3)
     monkeypatch.setattr(cubes, "EACH", 3)
     frame, margins, options = _case(seed)

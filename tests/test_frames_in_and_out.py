@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablesafe as ts
-from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.core.sensitivity import Sensitivity
 
 
 def _pandas(frame: pl.DataFrame, kind: str) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 import tablesafe as ts
 from tablesafe.cli.app import call
-from tablesafe.errors import InvalidOption, InvalidTable, MissingExtra
+from tablesafe.core.errors import InvalidOption, InvalidTable, MissingExtra
 from tablesafe.pipeline import extras, running
 
 CELLS = {"r": ["Total", "a", "b", "c"], "value": [60, 10, 20, 30], "n": [12, 1, 6, 5]}

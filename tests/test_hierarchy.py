@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablesafe.errors import InvalidFile, InvalidHierarchy
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidFile, InvalidHierarchy
+from tablesafe.core.hierarchy import Hierarchy
 
 COX_KELLY = "13=4+5+6; 12=1+6; 11=3+4; 10=3+6; 9=4+5; 8=1+2; 7=3+8+13"
 

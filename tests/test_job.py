@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablesafe.errors import InvalidJob
+from tablesafe.core.errors import InvalidJob
 from tablesafe.job import Job, dump_job, load_job, parse_job
 from tablesafe.job.decode import options
 from tablesafe.job.lines import key_lines

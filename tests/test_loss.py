@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.errors import InvalidRelease
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidRelease
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.loss import loss
 from tablesafe.methods.round.method import Round
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 
 def regions() -> Table:

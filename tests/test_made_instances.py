@@ -17,10 +17,10 @@ from seeds import fresh
 from tablesafe.audit.audit import audit
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.io.tauargus_micro import read_microdata
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.verify import verify
 
 CASES = [(shape, seed) for shape in SHAPES for seed in fresh(2, f"made instances, {shape}")]

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import tablesafe as ts
+from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.report.cells import Kind
 from tablesafe.report.notebook import COLUMNS, LINES
-from tablesafe.rules.sensitivity import Sensitivity
 
 REGIONS = ["North", "<script>alert(1)</script>", "West & 'co'", "South"]
 VALUES = [731.0, 92817.0, 55.0, 6143.0]

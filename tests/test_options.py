@@ -18,7 +18,7 @@ import pytest
 
 from tablesafe.cli.app import call
 from tablesafe.cli.methods import all_options
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 from tablesafe.job.decode import default_of, is_required, options
 from tablesafe.job.dump import dump_job
 from tablesafe.job.model import (

@@ -13,16 +13,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.errors import InvalidFile, InvalidHierarchy, InvalidInput, InvalidProblem, InvalidTable
+from tablesafe.core.errors import InvalidFile, InvalidHierarchy, InvalidInput, InvalidProblem, InvalidTable
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.release import Status
 from tablesafe.io.jj import write_jj
 from tablesafe.job import Job, load_job
 from tablesafe.job.model import Dimension, Output, ProblemOptions, Response, RunOptions, Source, TableOptions
-from tablesafe.linking import RESPONSE
 from tablesafe.methods import METHODS, Pattern, PublishAll, Suppress, Withhold, protect
 from tablesafe.pipeline import Result, build_problem, build_table, run
 from tablesafe.pipeline.columns import extra_columns
 from tablesafe.pipeline.outputs import together
-from tablesafe.release import Status
 from tablesafe.report.progress import Event
 from tablesafe.rules import AnyOf, Dominance, Levels, Manual, PPercent, Threshold
 from tablesafe.rules.needs import contributors_needed

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.errors import InvalidOption, InvalidRelease
-from tablesafe.mechanism import Mechanism, Transition
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.errors import InvalidOption, InvalidRelease
+from tablesafe.core.mechanism import Mechanism, Transition
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 
 def listed(counts: np.ndarray) -> Table:

@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.errors import InvalidOption
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.table import Table
 from tablesafe.quality import CLASSES, Quality, compared, quality
-from tablesafe.release import Release, Status
 from tablesafe.report.plots import accuracy_by_size, percent_changes
-from tablesafe.table import Table
 
 
 @pytest.fixture

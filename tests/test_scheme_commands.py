@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from tablesafe.cli.app import call
+from tablesafe.core.statuses import VOCABULARIES
 from tablesafe.job.model import ProblemOptions, Source
 from tablesafe.methods import Pattern, PublishIntervals, Suppress
-from tablesafe.statuses import VOCABULARIES
 from tablesafe.web.forms import form_of
 
 JOB = """\

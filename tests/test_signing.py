@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 
 from tablesafe.audit.audit import audit
+from tablesafe.audit.signing import PASSPHRASE, make_key, read_private_key
 from tablesafe.cli.app import call
-from tablesafe.errors import InvalidCertificate, InvalidFile, InvalidOption, MissingExtra
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.signing import PASSPHRASE, make_key, read_private_key
-from tablesafe.table import Table
+from tablesafe.core.errors import InvalidCertificate, InvalidFile, InvalidOption, MissingExtra
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.verify import main, verify
 
 pytest.importorskip("cryptography")

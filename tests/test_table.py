@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablesafe.equations import product_equations, roll_up
-from tablesafe.errors import InvalidInput, InvalidTable
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.linking import link
-from tablesafe.table import Table
+from tablesafe.core.equations import product_equations, roll_up
+from tablesafe.core.errors import InvalidInput, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.linking import link
+from tablesafe.core.table import Table
 
 REGION = Hierarchy.from_pairs([("T", "N"), ("T", "S"), ("N", "n1"), ("N", "n2"), ("S", "s1"), ("S", "s2")])
 SEX = Hierarchy.flat(["m", "f"], total="T")

@@ -12,8 +12,8 @@ import pytest
 from scipy.optimize import linprog
 
 import tablesafe as ts
-from tablesafe.errors import InvalidInput, InvalidOption, InvalidTable
-from tablesafe.totals import looks_like_total
+from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidTable
+from tablesafe.core.totals import looks_like_total
 
 ROWS = {"a": list("xxxyyyzzz"), "b": list("pqr" * 3), "value": [1, 20, 31, 42, 53, 64, 75, 86, 97]}
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tablesafe.errors import InvalidCertificate, InvalidInput
+from tablesafe.core.errors import InvalidCertificate, InvalidInput
 from tablesafe.verify import main, verify
 
 # A table of two rows (u, v) and two columns (a, b) with totals: cells 0..3 inner, 4 and 5 row totals, 6 and 7 column

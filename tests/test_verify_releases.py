@@ -13,13 +13,13 @@ import polars as pl
 import pytest
 
 from tablesafe.audit.audit import audit
-from tablesafe.errors import InvalidCertificate
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidCertificate
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.frames import write_frame, write_release
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 from tablesafe.verify import verify
 
 CERTIFICATE = "internal.json"

@@ -10,10 +10,10 @@ import numpy as np
 
 from benchmarks.instances.trees import Shape, grid, leaves, popularity, size, trees
 from benchmarks.registry import Made, instance
-from tablesafe.equations import roll_up
-from tablesafe.problem import Problem
+from tablesafe.core.equations import roll_up
+from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
 from tablesafe.rules.counts import Threshold
-from tablesafe.table import Table
 
 SHAPES: dict[str, Shape] = {
     "counts_2d_100": ((9,), (9,)),

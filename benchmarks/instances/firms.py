@@ -10,7 +10,7 @@ import polars as pl
 
 from benchmarks.instances.trees import Shape, leaves, popularity, size, trees
 from benchmarks.registry import Made, instance
-from tablesafe.problem import Problem
+from tablesafe.core.problem import Problem
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
 

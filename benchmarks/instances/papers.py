@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from benchmarks.registry import Made, instance
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 DATA = Path(__file__).resolve().parent.parent.parent / "tests" / "papers" / "data"
 COX_KELLY = (

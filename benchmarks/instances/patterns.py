@@ -10,11 +10,11 @@ import numpy as np
 from benchmarks.instances.files import read
 from benchmarks.instances.trees import Shape, grid, leaves, size, trees
 from benchmarks.registry import Made, instance
-from tablesafe.equations import Mask, cell_keys, roll_up
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.equations import Mask, cell_keys, roll_up
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 SHAPES: dict[str, Shape] = {
     "pattern_3d_200": ((2, 2), (2, 3), (4,)),

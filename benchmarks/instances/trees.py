@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Floats
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Floats
+from tablesafe.core.hierarchy import Hierarchy
 
 Shape = tuple[tuple[int, ...], ...]
 """How many parts a code of each level has, for each dimension."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from benchmarks.instances.trees import Shape, grid, leaves, size, trees
 from benchmarks.registry import Made, instance
-from tablesafe.equations import roll_up
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.equations import roll_up
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 SHAPES: dict[str, Shape] = {
     "values_2d_100": ((2, 4), (3, 3)),

@@ -11,12 +11,12 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from benchmarks.instances.files import lines
 from benchmarks.instances.papers import SYNTHETIC
 from benchmarks.registry import Case, NotHere, Outcome, Row, program
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.methods.adjust.costs import MEASURES, cost_of
+from tablesafe.methods.adjust.directions import DirectionsName
 from tablesafe.methods.adjust.method import Adjust
-from tablesafe.methods.adjust.strategy import DirectionsName
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
 
 TASK, WARM = "adjust", "values_2d_100"
 REFERENCE = "adjust reference"

@@ -13,8 +13,8 @@ from benchmarks.registry import Case, Outcome, program
 from tablesafe.audit.audit import audit
 from tablesafe.audit.intervals import Intervals, exact_intervals
 from tablesafe.audit.system import System
+from tablesafe.core.release import Release
 from tablesafe.io.jj import write_jj
-from tablesafe.release import Release
 
 TASK, WARM = "audit", "pattern_3d_200"
 SAMPLE = 20

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.peers import asked, outcome
 from benchmarks.registry import Case, Outcome, program
-from tablesafe.problem import Problem
+from tablesafe.core.problem import Problem
 from tablesafe.rules import Dominance, PPercent, Threshold
 from tablesafe.tabulate import tabulate
 

@@ -16,10 +16,10 @@ from benchmarks.judges import judged
 from benchmarks.peers import asked, outcome
 from benchmarks.registry import Case, Outcome, Row, program
 from benchmarks.tasks.suppress import pattern_of
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.pipeline.batch import run_batch
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 
 TASK, WARM = "τ-ARGUS job", "job_3d_optimal"
 JUDGES_S = 6.0

@@ -8,11 +8,11 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from benchmarks.peers import asked, outcome
 from benchmarks.registry import Case, Outcome, program
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.io.jj import write_jj
 from tablesafe.methods.round.method import Round
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
 
 TASK, WARM, BASE = "round", "counts_2d_100", 5
 

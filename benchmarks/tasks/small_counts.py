@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.registry import Case, Outcome, program
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
+from tablesafe.core.problem import Problem
 from tablesafe.methods.round.counts import summed_up
 from tablesafe.methods.small_counts.method import SmallCounts
-from tablesafe.problem import Problem
 
 TASK, WARM, LIMIT = "small counts", "cube_3d_200", 3
 

@@ -12,7 +12,7 @@ import tablesafe as ts
 from benchmarks.clock import Stopwatch
 from benchmarks.instances.papers import COX_KELLY
 from benchmarks.registry import Case, Outcome, Row, program
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.instance import Instance, Limits
 from tablesafe.methods.adjust.measures import Relation

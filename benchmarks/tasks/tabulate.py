@@ -13,7 +13,7 @@ import polars as pl
 
 from benchmarks.instances.records import LEVELS, codes
 from benchmarks.registry import Case, Outcome, program
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.tabulate import tabulate
 
 TASK, WARM, LARGEST = "tabulate", "records_1k", 3

@@ -12,7 +12,7 @@ import tablesafe as ts
 from reproduce.cases import DATA, dandekar, dandekar_pattern, printed
 from reproduce.layout import head, number, table, whole
 from reproduce.simplex import mean_of_programs
-from tablesafe.attack.layout import attack_table, density_table
+from tablesafe.attack.suite import attack_table, density_table
 
 NAME = "myth-and-reality"
 PAPER = (

@@ -14,13 +14,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.adjust.costs import MEASURES
 from tablesafe.methods.adjust.method import Adjust
-from tablesafe.problem import Problem
 from tablesafe.quality import CLASSES, Quality, quality
-from tablesafe.release import Release
 
 __all__ = ["Experiment", "costs", "directions"]
 

@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from tablesafe.display import shown
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidRelease
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status, require_problem_and_release
+from tablesafe.core.display import shown
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidRelease
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status, require_problem_and_release
 
 STEPS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Percent of change that the distribution is cut at."""

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tablesafe.display import shown
-from tablesafe.errors import InvalidOption
+from tablesafe.core.display import shown
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.loss import Loss, loss
 from tablesafe.methods.adjust.measures import Over, statistics
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 
 CLASSES = (1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Percent of change at which the ten classes are cut; the tenth is open."""

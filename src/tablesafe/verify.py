@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from tablesafe.errors import InvalidCertificate, MissingExtra
+from tablesafe.core.errors import InvalidCertificate, MissingExtra
 
 FORMAT = "tablesafe certificate"
 VERSION = 1

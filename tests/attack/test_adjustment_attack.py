@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from oracle.twoway import inner, possible, square
-from tablesafe.errors import InvalidOption, InvalidRelease
+from tablesafe.core.errors import InvalidOption, InvalidRelease
 
 
 def adjusted(values: Any, sensitive: list[int], moved: Any, level: float) -> tuple[ts.Problem, ts.Release]:

@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 
 from tablesafe.cli.app import call
-from tablesafe.errors import InvalidRelease
+from tablesafe.core.errors import InvalidRelease
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.jj import write_jj
 from tablesafe.io.released import read_release, read_values
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 
 def two_pairs() -> Problem:

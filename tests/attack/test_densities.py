@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tablesafe.attack import Density, HitAndRun, InteriorMean, Midpoint, RandomCentroid, VertexMean, attack
-from tablesafe.attack.density import Tally
-from tablesafe.attack.diagnostics import convergence
-from tablesafe.attack.layout import attack_table, density_table
-from tablesafe.errors import InvalidOption
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.attack.estimate import Tally
+from tablesafe.attack.hit_and_run import convergence
+from tablesafe.attack.suite import attack_table, density_table
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.report.plots import densities
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 
 def sum_of(values: dict[str, int], total: str = "t", **options: float) -> tuple[Problem, Release]:

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from tablesafe.attack import MaximumEntropy, attack
-from tablesafe.errors import InvalidOption
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 
 def two_way(inner: np.ndarray[Any, Any]) -> Table:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tablesafe.attack.estimate import Estimate
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 
 def estimate(guess: list[float], lower: list[float], upper: list[float], known: list[bool] | None = None) -> Estimate:

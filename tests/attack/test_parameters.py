@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 
 import tablesafe as ts
 from oracle.twoway import inner, possible, square
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 
 
 def primary_at(table: ts.Table, cells: list[int]) -> np.ndarray[Any, Any]:

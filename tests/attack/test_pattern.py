@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from oracle.twoway import inner, possible, square
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 
 P = 30.0
 

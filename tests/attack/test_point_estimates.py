@@ -31,15 +31,15 @@ from tablesafe.attack import (
     VertexMean,
     attack,
 )
-from tablesafe.attack.shrinking import ShrunkMidpoint
+from tablesafe.attack.parameters import ShrunkMidpoint
 from tablesafe.attack.view import View
-from tablesafe.errors import InvalidOption
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.methods.round.method import Round
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 EVERY = [kind() for kind in ATTACKS.values()]
 QUICK = (

@@ -7,11 +7,11 @@ import pytest
 
 from tablesafe.attack import ATTACKS, Midpoint, Scores, SimplexVertex, VertexMean, attack
 from tablesafe.attack.registry import choose
-from tablesafe.errors import InvalidOption
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 
 @pytest.fixture

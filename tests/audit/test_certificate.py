@@ -13,14 +13,14 @@ import pytest
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.certificate import Certificate, release_hash
-from tablesafe.audit.openings import How
-from tablesafe.errors import InvalidCertificate
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.audit.verdict import How
+from tablesafe.core.errors import InvalidCertificate
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 from tablesafe.verify import Verification, verify
 
 CODES = ["plain", 'with "quotes"', "with, comma; and semicolon", "Größe × Ω", " padded "]

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from tablesafe.audit.audit import audit
-from tablesafe.audit.openings import How
-from tablesafe.errors import InvalidInput, InvalidOption, InvalidRelease
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
+from tablesafe.audit.verdict import How
+from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidRelease
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.rules.counts import Threshold
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 from tablesafe.verify import verify
 
 

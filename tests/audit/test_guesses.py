@@ -12,13 +12,13 @@ from oracle.counts import tree
 from seeds import fresh
 from tablesafe.audit import protection
 from tablesafe.audit.audit import audit
-from tablesafe.audit.guesses import Guesses
-from tablesafe.equations import roll_up
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.solve import witnesses
-from tablesafe.table import Table
+from tablesafe.audit.nearby import Guesses
+from tablesafe.core.equations import roll_up
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
+from tablesafe.solve.exact import witnesses
 from tablesafe.verify import verify
 
 

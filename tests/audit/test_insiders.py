@@ -13,14 +13,14 @@ from scipy.optimize import linprog
 import tablesafe as ts
 from seeds import fresh
 from tablesafe.audit.insiders import Insiders, insiders
-from tablesafe.audit.knowledge import Knowledge, Lists
+from tablesafe.audit.respondent_knowledge import Knowledge, Lists
 from tablesafe.audit.system import System
-from tablesafe.errors import InvalidOption
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Rule, Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.rules import PPercent, Threshold
-from tablesafe.rules.sensitivity import Rule, Sensitivity
-from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
 
 Record = tuple[str, str, str, float]

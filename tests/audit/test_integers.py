@@ -11,15 +11,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.audit.frechet import cube_bounds, frechet
-from tablesafe.audit.integers import IntegerIntervals, integer_intervals, is_network, shuttle
+from tablesafe.audit.integers import IntegerIntervals, cube_bounds, frechet, integer_intervals, is_network, shuttle
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
-from tablesafe.errors import InvalidInput
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.table import Table
+from tablesafe.core.errors import InvalidInput
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 
 
 def system_of(table: Table, hidden: set[str], **bounds: Any) -> System:

@@ -13,17 +13,15 @@ from oracle.attacker import exact, naive
 from oracle.tables import cube, filled, open_system, sums, system_of
 from seeds import fresh
 from tablesafe.audit import intervals as intervals_module
-from tablesafe.audit import pieces as pieces_module
-from tablesafe.audit.checkpoint import Checkpoint
-from tablesafe.audit.intervals import exact_intervals
-from tablesafe.audit.pieces import Piece, Shape, pieces
+from tablesafe.audit import system as pieces_module
+from tablesafe.audit.intervals import Checkpoint, exact_intervals
 from tablesafe.audit.protection import protection
-from tablesafe.audit.system import System
-from tablesafe.errors import Interrupted, InvalidFile, InvalidOption
+from tablesafe.audit.system import Piece, Shape, System, pieces
+from tablesafe.core.errors import Interrupted, InvalidFile, InvalidOption
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
-from tablesafe.release import Release
-from tablesafe.solve import extremes, witnesses
-from tablesafe.table import Table
+from tablesafe.solve.exact import extremes, witnesses
 
 JJ = [
     "targus", "table7", "hier13x7x7d", "table8", "table1", "hier13", "hier13x13x13a", "hier16", "two5in6", "nine5d",

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from oracle.signed import Cell, Signed
-from tablesafe.errors import InvalidOption, InvalidProblem, InvalidTable
-from tablesafe.table import Table
+from tablesafe.core.errors import InvalidOption, InvalidProblem, InvalidTable
+from tablesafe.core.table import Table
 
 RULES = (ts.Threshold(n=3), ts.PPercent(p=10))
 

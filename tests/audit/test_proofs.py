@@ -15,10 +15,10 @@ from tablesafe.audit.audit import audit
 from tablesafe.audit.exact import Limits, Move
 from tablesafe.audit.proofs import Needs, Place, furthest_moves, prove, whole_moves
 from tablesafe.audit.protection import Protection, protection
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 AUDIT = sys.modules["tablesafe.audit.audit"]
 CYCLE = sparse.csc_array(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=np.int8))

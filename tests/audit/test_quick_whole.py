@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tablesafe.audit.audit import audit
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 
 def half_a_step() -> tuple[Problem, Release]:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from tablesafe.audit.sums import SumSearch, constant_sums
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Unions, unions
-from tablesafe.errors import InvalidOption
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Contributors, Table
 from tablesafe.rules import AllOf, AnyOf, Dominance, Levels, Manual, PPercent, RequestRule, Rule, Threshold, Waiver
-from tablesafe.table import Contributors, Table
 from tablesafe.tabulate import tabulate
 
 Record = tuple[str, str, str, float]

@@ -18,10 +18,10 @@ import tablesafe as ts
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.verdict import Word
 from tablesafe.cli.app import call
-from tablesafe.errors import InvalidOption
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.table import Table
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 from tablesafe.verify import verify
 
 Record = tuple[str, str, str, float]

@@ -10,11 +10,11 @@ from benchmarks.instances import files
 from benchmarks.registry import INSTANCES, PROGRAMS, SUITES, Made, NotHere
 
 from benchmarks import judges, registry
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 registry.load()
 GENERATED = ("firms_2d_100", "values_2d_100", "counts_2d_100", "cube_3d_200", "pattern_3d_200")

@@ -6,9 +6,9 @@ import pytest
 from documented import DOCS, MADE, pages, text_of
 
 import tablesafe as ts
-from tablesafe import errors
 from tablesafe.attack.registry import ATTACKS
 from tablesafe.cli.reference import PAGES
+from tablesafe.core import errors
 from tablesafe.methods import METHODS
 from tablesafe.rules import RULES
 

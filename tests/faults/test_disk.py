@@ -12,10 +12,10 @@ import pytest
 from injection import count, disk_full, fail_at, kill_at
 from small_job import DATA, JOB
 
-from tablesafe.errors import InvalidFile, TablesafeError, Terminated
+from tablesafe.core.errors import InvalidFile, TablesafeError, Terminated
+from tablesafe.files.private import HIDDEN, OPEN, sweep
 from tablesafe.pipeline import run
 from tablesafe.report import writing
-from tablesafe.scratch import HIDDEN, OPEN, sweep
 from tablesafe.verify import verify
 
 OLD = b"the release of an earlier run\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tablesafe.errors import InvalidFile
-from tablesafe.files import system_errors, write_text
+from tablesafe.core.errors import InvalidFile
+from tablesafe.files.write import system_errors, write_text
 from tablesafe.io.frames import write_frame
 from tablesafe.pipeline.outputs import together
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from test_disk import EVERY, RELEASE, leftovers
 
-from tablesafe.errors import InvalidFile
+from tablesafe.core.errors import InvalidFile
 from tablesafe.pipeline import run
 from tablesafe.report import writing
 from tablesafe.report.progress import Event

@@ -41,7 +41,7 @@ main(["run", job, "--quiet"])
 POOL = """
 import os, sys, time
 from pathlib import Path
-from tablesafe.solve.processes import Processes
+from tablesafe.work.processes import Processes
 def wait(folder):
     (Path(folder) / str(os.getpid())).touch()
     time.sleep(3600)
@@ -193,10 +193,10 @@ def test_an_input_that_may_not_be_read(job: Path) -> None:
 
 
 def test_the_folder_of_a_living_process_is_not_touched(tmp_path: Path) -> None:
-    from tablesafe.scratch import HIDDEN, private_folder, sweep
+    from tablesafe.files.private import HIDDEN, private_folder, sweep
 
     script = (
-        "import sys, time\nfrom tablesafe.scratch import HIDDEN, private_folder\n"
+        "import sys, time\nfrom tablesafe.files.private import HIDDEN, private_folder\n"
         "with private_folder(sys.argv[1], prefix=HIDDEN) as made:\n"
         "    (made / 'secret').write_text('x')\n    print(made, flush=True)\n    time.sleep(3600)\n"
     )

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tablesafe import scratch
-from tablesafe.errors import InvalidFile
-from tablesafe.moves import NOTE, Move, note, point
+from tablesafe.core.errors import InvalidFile
+from tablesafe.files import private as scratch
+from tablesafe.files.atomic import NOTE, Move, note, point
+from tablesafe.files.private import HIDDEN, LOCK, sweep
 from tablesafe.pipeline.outputs import together
-from tablesafe.scratch import HIDDEN, LOCK, sweep
 
 
 @pytest.fixture

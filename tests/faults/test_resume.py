@@ -12,11 +12,12 @@ import pytest
 from injection import count, kill_at
 
 import tablesafe
-from tablesafe.errors import InvalidFile, InvalidOption
+from tablesafe.core.errors import InvalidFile, InvalidOption
 from tablesafe.pipeline import checkpoint, inputs, run
 from tablesafe.pipeline import running as pipeline
 from tablesafe.report import writing
-from tablesafe.solve import executor, remembering
+from tablesafe.work import executor
+from tablesafe.work import memo as remembering
 
 NAMES = ("public/table.csv", "internal/cells.csv", "internal/certificate.json.gz", "internal/findings.json")
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
@@ -232,7 +233,7 @@ def test_where_the_work_is_done_may_change(always: Path, monkeypatch: pytest.Mon
 
 def test_a_checkpoint_is_that_of_one_run(always: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped_in_the_audit(always, monkeypatch)
-    from tablesafe.scratch import locked_file
+    from tablesafe.files.private import locked_file
 
     handle = locked_file(always.parent / "kept" / "lock")
     assert handle is not None

@@ -16,7 +16,7 @@ import pytest
 from test_disk import EVERY
 
 import tablesafe
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 from tablesafe.pipeline import run
 from tablesafe.report import writing
 from tablesafe.verify import verify

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 
 EXAMPLES = int(os.environ.get("TABLESAFE_FUZZ", "0"))
 """How many examples for each reader; a few where the variable is not set."""

@@ -15,10 +15,13 @@ import numpy as np
 import polars as pl
 
 from tablesafe.audit.audit import audit
-from tablesafe.audit.checkpoint import Checkpoint
+from tablesafe.audit.intervals import Checkpoint
 from tablesafe.audit.system import System
-from tablesafe.files import read_source
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
+from tablesafe.files.read import read_source
 from tablesafe.io.apriori import apply_cells, apply_hst
 from tablesafe.io.frames import read_frame, write_frame
 from tablesafe.io.jj import jj_text, read_jj
@@ -36,10 +39,7 @@ from tablesafe.job.load import load_job
 from tablesafe.methods import Suppress
 from tablesafe.methods.views.reading import read_cube
 from tablesafe.pipeline.hierarchies import hierarchy_of_source, read_labels
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.rules import PPercent, Threshold
-from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
 from tablesafe.verify import verify
 

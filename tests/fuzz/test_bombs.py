@@ -17,13 +17,14 @@ import pytest
 
 from fuzz.targets import BESIDE, CELLS, JOB, RECORDS
 from tablesafe.cli.app import call
-from tablesafe.errors import InvalidFile, InvalidJob, InvalidOption
-from tablesafe.files import read_text, whole_file
+from tablesafe.core.errors import InvalidFile, InvalidJob, InvalidOption
+from tablesafe.files.limits import VARIABLE, read_limit
+from tablesafe.files.read import read_text
+from tablesafe.files.write import whole_file
 from tablesafe.io.frames import read_frame, write_frame
 from tablesafe.io.jj import read_jj
 from tablesafe.job.load import load_job
 from tablesafe.tabulate import tabulate
-from tablesafe.untrusted import VARIABLE, read_limit
 from tablesafe.verify import verify
 
 GIB = 1 << 30

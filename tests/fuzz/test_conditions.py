@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from fuzz.targets import RECORDS
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 from tablesafe.tabulate import tabulate
 from tablesafe.tabulate.sources import session
 

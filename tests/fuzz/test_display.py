@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablesafe.cli.app import call
-from tablesafe.errors import LONGEST_LINE, MOST_LINES, InvalidInput, InvalidOption
+from tablesafe.core.errors import LONGEST_LINE, MOST_LINES, InvalidInput, InvalidOption
+from tablesafe.files.limits import visible
 from tablesafe.io.frames import read_frame, write_frame
-from tablesafe.untrusted import visible
 from tablesafe.verify import verify
 
 EVIL = [

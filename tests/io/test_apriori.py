@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.errors import InvalidFile, InvalidInput, InvalidOption, InvalidProblem, InvalidTable
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption, InvalidProblem, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.statuses import Scheme
+from tablesafe.core.table import Table
 from tablesafe.io.apriori import apply_cells, apply_hst, write_hst
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.statuses import Scheme
-from tablesafe.table import Table
 
 
 def table() -> Table:

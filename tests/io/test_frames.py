@@ -11,7 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.errors import InvalidFile, InvalidInput, InvalidOption, MissingExtra
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption, MissingExtra
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.frames import (
     guarded,
     office_view,
@@ -22,10 +26,6 @@ from tablesafe.io.frames import (
     write_frame,
     write_release,
 )
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 ENDINGS = [".csv", ".parquet", ".xlsx"]
 SECRET = 8675309.25

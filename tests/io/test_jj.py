@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tablesafe.errors import InvalidFile, InvalidOption
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidFile, InvalidOption
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj, write_jj
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 FILES = [
     *(f"jj/{name}.jj" for name in (

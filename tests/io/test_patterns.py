@@ -8,17 +8,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.errors import InvalidFile, InvalidInput, InvalidTable
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.frames import write_release
 from tablesafe.io.jj import read_jj, write_jj
 from tablesafe.io.patterns import read_pattern
 from tablesafe.io.tauargus_micro import read_microdata
 from tablesafe.io.tauargus_write import write_table
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 CODES = ["Total", " 1", " 2", "10"]
 

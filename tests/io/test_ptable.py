@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.errors import InvalidFile
+from tablesafe.core.errors import InvalidFile
 
 LINES = ["0;0;1;0;1", "1;0;0.5;-1;0.5", "1;2;0.5;1;1", "2;1;0.25;-1;0.25", "2;2;0.5;0;0.75", "2;3;0.25;1;1"]
 HEAD = "i;j;p;v;p_int_ub"

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 import tablesafe as ts
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.io.frames import write_release
 from tablesafe.io.released import read_release
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
 
 
 def changed(lower: float, upper: float) -> tuple[Problem, Release]:

@@ -9,15 +9,11 @@ import polars as pl
 import pytest
 
 from tablesafe.cli.sources import SchemeName
-from tablesafe.errors import InvalidFile, InvalidOption
-from tablesafe.files import Source
-from tablesafe.io.status import Argus, argus_statuses, sbs_flags
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.rules.counts import Threshold
-from tablesafe.rules.linear import Dominance, PPercent
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.statuses import (
+from tablesafe.core.errors import InvalidFile, InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.statuses import (
     FLAGS,
     LETTERS,
     NUMBERS,
@@ -30,7 +26,11 @@ from tablesafe.statuses import (
     Scheme,
     read_statuses,
 )
-from tablesafe.table import Table
+from tablesafe.core.table import Table
+from tablesafe.files.read import Source
+from tablesafe.io.status import Argus, argus_statuses, sbs_flags
+from tablesafe.rules.counts import Threshold
+from tablesafe.rules.linear import Dominance, PPercent
 
 SPELLINGS = [(scheme, known) for scheme, each in VOCABULARIES.items() for known in each]
 

@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from tablesafe.cli.app import call
-from tablesafe.errors import InvalidOption
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
 from tablesafe.io.tauargus_output import read_code_value
 from tablesafe.job import load_job
 from tablesafe.pipeline import build_problem
 from tablesafe.pipeline.batch import run_batch
 from tablesafe.pipeline.export import Exported, export_tauargus
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 DIMENSIONS = """
 [dimensions.nace]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tablesafe.errors import InvalidFile
+from tablesafe.core.errors import InvalidFile
 from tablesafe.io.tauargus_codes import read_code_list, write_code_list
 from tablesafe.io.tauargus_meta import CellKey, Kind, Role, find_beside, read_metadata, write_metadata
 

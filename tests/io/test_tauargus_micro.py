@@ -9,16 +9,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.errors import InvalidFile, InvalidHierarchy, InvalidTable
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidFile, InvalidHierarchy, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
 from tablesafe.io.frames import read_frame
 from tablesafe.io.tauargus_codes import hierarchy_of, read_code_list, with_codes
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable, read_metadata
 from tablesafe.io.tauargus_micro import NUMBER, read_microdata
 from tablesafe.io.tauargus_output import read_code_value
-from tablesafe.problem import Problem
 from tablesafe.rules.linear import PPercent
-from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
 
 

@@ -16,8 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tablesafe.audit.audit import audit
-from tablesafe.errors import InvalidOption, InvalidRelease, InvalidTable
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidOption, InvalidRelease, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.linking import link
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Rule, Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
 from tablesafe.io.patterns import read_pattern
 from tablesafe.io.tauargus_micro import read_microdata
@@ -26,16 +31,11 @@ from tablesafe.io.tauargus_table import read_tab
 from tablesafe.io.tauargus_write import table_files, write_table
 from tablesafe.io.tauargus_write_layout import Layout, is_whole
 from tablesafe.io.tauargus_write_options import Kind, WriteOptions, parse_options
-from tablesafe.linking import link
 from tablesafe.methods.adjust.method import Adjust
 from tablesafe.methods.round.method import Round
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
 from tablesafe.rules.counts import Threshold
 from tablesafe.rules.linear import Dominance, PPercent
-from tablesafe.rules.sensitivity import Rule, Sensitivity
-from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tablesafe.errors import InvalidFile, InvalidHierarchy, InvalidInput
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidFile, InvalidHierarchy, InvalidInput
+from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.io.tauargus_recode import Recoding, read_recode, recode_codes, recode_level, recode_tree
 
 NACE = Hierarchy.from_pairs([("Total", "A"), ("Total", "B"), ("A", "A1"), ("A", "A2"), ("A1", "A11"), ("A1", "A12"),

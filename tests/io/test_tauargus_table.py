@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tablesafe.errors import InvalidFile, InvalidInput, InvalidOption, InvalidTable
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.tauargus_output import read_code_value
 from tablesafe.io.tauargus_table import read_tab, write_tab
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 META = """<SEPARATOR> ";"
 region "99"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tablesafe.errors import InvalidJob
+from tablesafe.core.errors import InvalidJob
 from tablesafe.io.tauargus_write_options import Kind
 from tablesafe.job.arb import parse_arb, read_arb
 from tablesafe.job.arb.model import (

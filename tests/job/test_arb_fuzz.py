@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablesafe.errors import InvalidJob
+from tablesafe.core.errors import InvalidJob
 from tablesafe.job.arb import parse_arb
 from tablesafe.job.arb.arguments import COMMANDS
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tablesafe.errors import InvalidJob
+from tablesafe.core.errors import InvalidJob
 from tablesafe.job import load_job
 
 JOB = """\

@@ -9,21 +9,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.errors import OutOfTime
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.linking import link
+from tablesafe.core.errors import OutOfTime
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.linking import link
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.methods.adjust import whole
 from tablesafe.methods.adjust.costs import MEASURES, cost_of
+from tablesafe.methods.adjust.direction_search import Search
 from tablesafe.methods.adjust.directions import alternating, uniform
 from tablesafe.methods.adjust.instance import Instance, Limits
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.method import Adjust
-from tablesafe.methods.adjust.search import Search
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.solve.adjustment import LeastChange
 from tablesafe.solve.program import Solution, SolveStatus
-from tablesafe.table import Table
 
 
 def tree(name: str, groups: int, leaves: int) -> Hierarchy:

@@ -12,7 +12,11 @@ from scipy import sparse
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.system import System
-from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Status
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.methods import METHODS, protect
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.directions import alternating
@@ -20,10 +24,6 @@ from tablesafe.methods.adjust.instance import Instance, Limits
 from tablesafe.methods.adjust.method import Adjust
 from tablesafe.methods.adjust.publish import guessed
 from tablesafe.methods.adjust.statistics import Keep
-from tablesafe.problem import Problem
-from tablesafe.release import Status
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 VALUES = {
     ("A", "x"): 20, ("A", "y"): 50, ("A", "z"): 10, ("B", "x"): 8, ("B", "y"): 19, ("B", "z"): 22,

@@ -12,9 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.methods.adjust.relaxed import Simulations
-from tablesafe.rules.sensitivity import Sensitivity
 
 REGIONS = ts.Hierarchy.from_pairs([("T", "N"), ("T", "S"), ("N", "n1"), ("N", "n2"), ("S", "s1"), ("S", "s2")])
 

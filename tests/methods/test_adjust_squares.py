@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablesafe.equations import Floats
-from tablesafe.methods.adjust import squares
+from tablesafe.core.equations import Floats
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
+from tablesafe.methods.adjust import distances as squares
+from tablesafe.methods.adjust import least_squares as normal
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.descent import Descent, bounds
 from tablesafe.methods.adjust.directions import alternating
 from tablesafe.methods.adjust.instance import Instance, Limits
+from tablesafe.methods.adjust.least_squares import least_squares
 from tablesafe.methods.adjust.method import Adjust
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.solve import normal
-from tablesafe.solve.squared import least_squares
-from tablesafe.table import Table
 
 
 def cube(shape: tuple[int, ...], seed: int, share: float = 0.15) -> Problem:

@@ -12,14 +12,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.equations import Integers
-from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.linking import link
+from tablesafe.core.equations import Integers
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.linking import link
+from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.forms import Between, Column, Curved, Linear
 from tablesafe.methods.adjust.instance import Instance, Limits
 from tablesafe.methods.adjust.measures import Relation, groups_of, pairs_of
-from tablesafe.rules.sensitivity import Sensitivity
 
 REGIONS = ts.Hierarchy.from_pairs([("T", "N"), ("T", "S"), ("N", "n1"), ("N", "n2"), ("S", "s1"), ("S", "s2")])
 KINDS = ts.Hierarchy.flat(["x", "y", "z"], total="all", name="kinds")

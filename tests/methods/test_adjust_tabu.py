@@ -12,15 +12,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.instance import Instance, Limits
 from tablesafe.methods.adjust.measures import Relation, chi_square
 from tablesafe.methods.adjust.tabu import kernel
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.search import data_of
-from tablesafe.rules.sensitivity import Sensitivity
 
 REGIONS = ts.Hierarchy.from_pairs([("T", "N"), ("T", "S"), ("N", "n1"), ("N", "n2"), ("S", "s1"), ("S", "s2")])
 

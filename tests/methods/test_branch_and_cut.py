@@ -11,12 +11,12 @@ import pytest
 import tablesafe as ts
 from oracle.patterns import best_pattern
 from oracle.suppression import grid, open_cells, product
-from tablesafe.errors import InvalidProblem
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.methods.suppress.responses import groups_of
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 TREE = Hierarchy.from_pairs([("T", "A"), ("T", "b"), ("A", "a1"), ("A", "a2")])
 WEB = Hierarchy.from_equations("T=a+b+c; X=a+b; Y=b+c")

@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import tablesafe as ts
-from tablesafe.errors import InvalidFile, InvalidOption, InvalidTable
-from tablesafe.methods.cell_key.keys import CellKeys
-from tablesafe.methods.cell_key.records import WHOLE, drawn_record_keys
-from tablesafe.release import Status
+from tablesafe.core.errors import InvalidFile, InvalidOption, InvalidTable
+from tablesafe.core.release import Status
+from tablesafe.methods.cell_key.keys import WHOLE, CellKeys, drawn_record_keys
 
 DIMENSIONS = ["region", "age", "sex"]
 
@@ -124,7 +123,7 @@ def test_drawn_keys_depend_on_seed_and_identifier_alone() -> None:
     assert keys.whole.tolist() == [expected[r] % WHOLE for r in problem.table.cells()["region"]]
     numbers = frame.with_columns(person=pl.int_range(200))
     text = frame.with_columns(person=pl.int_range(200).cast(pl.String))
-    from tablesafe.files import Source
+    from tablesafe.files.read import Source
 
     one, other = (drawn_record_keys(Source(f, "x"), "person", 3) for f in (numbers, text))
     assert one.tolist() == other.tolist()

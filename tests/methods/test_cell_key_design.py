@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import tablesafe as ts
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 
 EXACT = 1e-12
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.errors import InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidOption, InvalidTable
 
 AREAS = ("region", "municipality")
 WAYS: dict[str, dict[str, Any]] = {

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import tablesafe as ts
-from tablesafe.problem import Problem
+from tablesafe.core.problem import Problem
 from tablesafe.report.progress import Event
 
 

@@ -16,7 +16,7 @@ import tablesafe as ts
 from oracle.attacker import naive
 from oracle.twoway import inner, square
 from tablesafe.audit.system import System
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 
 KINDS: list[dict[str, Any]] = [
     {"kind": "exact"},

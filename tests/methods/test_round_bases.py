@@ -10,11 +10,11 @@ import pytest
 
 from oracle.counts import cube, hierarchical
 from seeds import fresh
-from tablesafe.errors import InvalidHierarchy, InvalidOption
-from tablesafe.methods.round.bases import bases_of
+from tablesafe.core.errors import InvalidHierarchy, InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
+from tablesafe.methods.round.grid import bases_of
 from tablesafe.methods.round.method import Round
-from tablesafe.problem import Problem
-from tablesafe.table import Table
 
 
 def table_of_regions() -> Table:

@@ -13,18 +13,18 @@ import pytest
 from oracle.counts import cube, hierarchical, one_in_every_other, rounded
 from seeds import fresh
 from tablesafe.audit.audit import audit
-from tablesafe.errors import SolverFailure
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import SolverFailure
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.linking import link
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
-from tablesafe.linking import link
 from tablesafe.methods.round import controlled
 from tablesafe.methods.round.method import Round
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.rounding import Answer, StepProgram
-from tablesafe.table import Table
 
 
 def check(problem: Problem, release: Release, base: int) -> np.ndarray[Any, Any]:

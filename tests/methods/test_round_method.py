@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from oracle.counts import cube, one_in_every_other
-from tablesafe.errors import InvalidOption, InvalidProblem, InvalidTable, SolverFailure
+from tablesafe.core.errors import InvalidOption, InvalidProblem, InvalidTable, SolverFailure
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Status
+from tablesafe.core.table import Table
 from tablesafe.methods import METHODS
 from tablesafe.methods.round.method import Round
-from tablesafe.problem import Problem
-from tablesafe.release import Status
 from tablesafe.solve.program import SolveStatus
-from tablesafe.table import Table
 
 
 def test_a_table_without_zero_restricted_rounding_is_recognised_and_widened_least() -> None:

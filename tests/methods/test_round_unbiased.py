@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from oracle.counts import cube, hierarchical
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 from tablesafe.methods.round.method import Round
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.table import Table
 
 DRAWS = 400
 

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 import tablesafe as ts
-from tablesafe.errors import InvalidOption, InvalidProblem, InvalidTable
+from tablesafe.core.errors import InvalidOption, InvalidProblem, InvalidTable
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Status
+from tablesafe.core.table import Table
 from tablesafe.methods import METHODS
 from tablesafe.methods.small_counts.method import SmallCounts
-from tablesafe.problem import Problem
-from tablesafe.release import Status
-from tablesafe.table import Table
 
 
 def two_way() -> Table:

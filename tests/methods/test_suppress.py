@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from tablesafe.audit.audit import audit
-from tablesafe.equations import roll_up
-from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import roll_up
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.solve.program import SolveStatus
-from tablesafe.table import Table
 
 
 def open_cells(problem: Problem, release: Release) -> list[int]:

@@ -11,14 +11,14 @@ import pytest
 from oracle.suppression import grid, open_cells
 from tablesafe.audit.audit import audit
 from tablesafe.cli.app import call
-from tablesafe.errors import InvalidInput, InvalidProblem, InvalidTable
+from tablesafe.core.errors import InvalidInput, InvalidProblem, InvalidTable
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.jj import write_jj
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.pipeline import run
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.solve.program import SolveStatus
-from tablesafe.table import Table
 
 JOB = """\
 [source]

@@ -14,17 +14,17 @@ import tablesafe as ts
 from oracle.counts import tree
 from seeds import fresh
 from tablesafe.audit.audit import audit
-from tablesafe.equations import Mask, roll_up
-from tablesafe.errors import InvalidProblem, SolverFailure
+from tablesafe.core.equations import Mask, roll_up
+from tablesafe.core.errors import InvalidProblem, SolverFailure
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.methods.suppress import explain, method, wider
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles, Remedy
 from tablesafe.methods.suppress.method import Algorithm
 from tablesafe.methods.suppress.search import Search
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
 from tablesafe.solve import covering
 from tablesafe.solve.covering import Covering
-from tablesafe.table import Table
 
 
 def flat(random: np.random.Generator, sides: tuple[int, ...], highest: int, *, zeros: float = 0.0) -> Table:

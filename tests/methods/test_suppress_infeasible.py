@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from oracle.suppression import TREE, grid, open_cells, product
-from tablesafe.errors import InvalidProblem
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles, remedy
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 
 def blocked_problem(seed: int, *, share: float) -> Problem:

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.suppression import grid, open_cells, product
-from tablesafe.errors import InvalidOption, InvalidProblem, InvalidTable
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidOption, InvalidProblem, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.io.patterns import read_pattern
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.pipeline import run
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.rules.sensitivity import Sensitivity
 
 JOB = """\
 [source]

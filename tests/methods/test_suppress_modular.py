@@ -17,26 +17,26 @@ from scipy.sparse import csgraph
 
 from oracle.counts import tree
 from tablesafe.audit.audit import audit
-from tablesafe.equations import Integers, roll_up
-from tablesafe.errors import InvalidProblem
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.audit.respondent_knowledge import Guard
+from tablesafe.core.equations import Integers, roll_up
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.linking import link
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
-from tablesafe.linking import link
 from tablesafe.methods.suppress import modular as parts
 from tablesafe.methods.suppress import subtables
 from tablesafe.methods.suppress.blocks import blocks
-from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import ledger_of
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.part import Held
 from tablesafe.methods.suppress.subtables import Subtables, waves
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.solve.executor import in_order, workers
-from tablesafe.table import Table
+from tablesafe.work.executor import in_order, workers
 
 
 def random_table(dimensions: dict[str, Hierarchy], random: np.random.Generator) -> Table:

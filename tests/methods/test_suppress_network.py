@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from oracle.suppression import TREE, open_cells, product
 from tablesafe.audit.audit import audit
-from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.io.jj import read_jj
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
 
 
 def problem_of(seed: int, *dimensions: Hierarchy) -> Problem:

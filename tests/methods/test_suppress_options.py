@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 
 import numpy as np
 import polars as pl
@@ -14,22 +13,23 @@ from hypothesis import strategies as st
 from oracle.suppression import TREE, grid, intervals, open_cells, product
 from seeds import fresh
 from tablesafe.audit.audit import audit
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.linking import RESPONSE, link
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.linking import RESPONSE, link
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.methods.suppress.costs import MEASURES, cost_of
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.methods.suppress.search import Search
 from tablesafe.methods.suppress.stability import stability
 from tablesafe.methods.suppress.wider import judge_of, widened
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
 from tablesafe.rules import PPercent, Threshold
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
+from tablesafe.work.budget import Budget
 
 VALUES = [[5, 6, 20], [7, 8, 30], [9, 40, 50]]
 
@@ -323,8 +323,7 @@ def test_where_aimed_repair_does_not_end_more_is_withheld_all_around(seed: int) 
     problem = Problem(table, rules=[Threshold(n=3), PPercent(p=15)])
     start = problem.sensitivity.mask
     instance = Instance.of(problem, problem.cost)
-    search = Search(instance, deadline=monotonic() + 2, seed=0, report=lambda cost, bound: None)
-    pattern = widened(problem, search, start, judge_of(problem, coalition=1, integers=None))
+    pattern = widened(problem, instance, start, judge_of(problem, coalition=1, integers=None), Budget(2))
     assert audit(problem, Release.from_suppression(problem, pattern)).safe
     assert pattern[start].all()
     assert not pattern.all()

@@ -12,14 +12,14 @@ import pytest
 import tablesafe as ts
 from seeds import fresh
 from tablesafe.audit.audit import audit
-from tablesafe.audit.knowledge import Lists
-from tablesafe.equations import Mask
+from tablesafe.audit.respondent_knowledge import Lists
+from tablesafe.core.equations import Mask
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.suppress import insiders as parts
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
 from tablesafe.methods.suppress.repair import _again, _opened, repaired
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 
 
 def firms(seed: int) -> Problem:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from time import monotonic
 
 import numpy as np
 import pytest
 
-from tablesafe.equations import Mask
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Mask
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.methods.suppress import restricted
 from tablesafe.methods.suppress import search as searching
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.search import Search, Stop, Unfinished
 from tablesafe.methods.suppress.strategy import first_pattern
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.work.budget import Budget
 
 
 def a_search(seconds: float = 60.0) -> Search:
@@ -33,8 +33,7 @@ def a_search(seconds: float = 60.0) -> Search:
     problem = Problem(table, sensitivity=Sensitivity.of(mask, np.ceil(table.value / 5)))
     return Search(
         Instance.of(problem, problem.cost),
-        deadline=monotonic() + 60,
-        seconds=seconds,
+        budget=Budget(60, work=seconds),
         seed=0,
         report=lambda cost, bound: None,
     )
@@ -80,13 +79,6 @@ def test_quick_ways_leave_a_pattern_even_when_there_is_no_time(boxes: bool, monk
     assert search.best is not None
     assert search.best[search.instance.cell].all()
     assert search.best_cost == pytest.approx(search.instance.pattern_cost(search.best))
-
-
-def test_an_extended_search_is_no_longer_late() -> None:
-    search = a_search(seconds=0.0)
-    assert search.late()
-    search.extend(1.0)
-    assert not search.late()
 
 
 @pytest.mark.parametrize("boxes", [True, False])

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.methods.microdata.records import Microdata
-from tablesafe.methods.swap.borders import never_left
-from tablesafe.methods.swap.pairing import NOBODY, Pairs
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.methods.records.behind import Microdata
+from tablesafe.methods.records.swap.pairing import NOBODY, Pairs, never_left
 
 AREAS = ("region", "municipality")
 

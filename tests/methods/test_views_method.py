@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 import tablesafe as ts
-from tablesafe.errors import InvalidOption, InvalidProblem, InvalidTable
+from tablesafe.core.errors import InvalidOption, InvalidProblem, InvalidTable
+from tablesafe.core.problem import Problem
 from tablesafe.methods import METHODS
-from tablesafe.methods.views.structure import Structure
-from tablesafe.problem import Problem
+from tablesafe.methods.views.instance import Structure
 
 Array = np.ndarray[Any, Any]
 FACES = [("bank", "loan"), ("loan", "status")]

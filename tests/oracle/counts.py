@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import roll_up
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import roll_up
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 from tablesafe.methods.round.method import Round
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.table import Table
 
 
 def cube(inner: np.ndarray[Any, Any]) -> Table:

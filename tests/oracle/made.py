@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Floats, roll_up
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.linking import link
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats, roll_up
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.linking import link
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 SHAPES = ("flat", "tree", "three dimensions", "no tree", "linked")
 COX_KELLY = ["13=4+5+6", "12=1+6", "11=3+4", "10=2+5", "14=1+2+3+4+5+6", "14=13+1+2+3", "14=12+11+10"]

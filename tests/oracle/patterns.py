@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from oracle.suppression import open_cells
-from tablesafe.problem import Problem
+from tablesafe.core.problem import Problem
 
 
 def best_pattern(problem: Problem, cost: np.ndarray, units: list[list[int]]) -> float | None:

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 from scipy.optimize import linprog
 
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.table import Table
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 
 TREE = [("T", "A"), ("T", "B"), ("A", "a1"), ("A", "a2"), ("B", "b1"), ("B", "b2")]
 
@@ -69,7 +69,7 @@ def grid(values: Sequence[Sequence[float]], **columns: Mapping[tuple[str, str], 
 
 def product(sizes: Sequence[Hierarchy], random: np.random.Generator, *, most: int = 60) -> Table:
     """A table over hierarchies, its leaves drawn at random."""
-    from tablesafe.equations import roll_up
+    from tablesafe.core.equations import roll_up
 
     leaves = [np.flatnonzero(~hierarchy.is_total) for hierarchy in sizes]
     codes = np.stack(np.meshgrid(*leaves, indexing="ij"), -1).reshape(-1, len(sizes)).astype(np.int32)

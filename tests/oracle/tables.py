@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.audit.system import System
-from tablesafe.table import Table
+from tablesafe.core.table import Table
 
 
 def cube(sizes: Sequence[int]) -> np.ndarray:

@@ -37,12 +37,12 @@ from tablesafe.attack import (
     VertexMean,
     attack,
 )
-from tablesafe.attack.layout import attack_table, density_table
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.attack.suite import attack_table, density_table
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 
 CODES = ["col", "row", "level"]
 

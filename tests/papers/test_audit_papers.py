@@ -15,12 +15,12 @@ from scipy.optimize import LinearConstraint, milp
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
-from tablesafe.audit.openings import How
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.audit.verdict import How
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.verify import verify
 
 # -- Dandekar, "Protecting Sensitive Tabular Data by Complementary Cell Suppression: Myth & Reality", Tables 1 to 5

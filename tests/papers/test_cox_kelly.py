@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import tablesafe as ts
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.methods.adjust.measures import Relation
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
 
 PRINTED_TOTAL = 231_350
 """What all cells of the paper's least change move by together; it moves a cell of value zero."""

@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.experiments import Experiment, costs, directions
 from tablesafe.methods.adjust.costs import MEASURES
 from tablesafe.methods.adjust.method import Adjust
-from tablesafe.problem import Problem
 from tablesafe.quality import compared, quality
-from tablesafe.release import Release, Status
 
 BEST_OF_100_RANDOM = 3058
 LINKED = Path(__file__).resolve().parents[2] / "docs" / "reproduce" / "linked_tables.csv"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tablesafe.audit.audit import audit
+from tablesafe.core.problem import Problem
 from tablesafe.io.tauargus_micro import read_microdata
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.problem import Problem
 from tablesafe.rules import PPercent
 from tablesafe.solve.program import SolveStatus
 from tablesafe.tabulate import tabulate

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tablesafe as ts
+from tablesafe.core.release import Status
 from tablesafe.methods import Adjust, Round, Suppress
 from tablesafe.pipeline.batch import BatchResult
-from tablesafe.release import Status
 
 META = """act 1 3
   <RECODEABLE>

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tablesafe as ts
-from tablesafe.problem import Problem
+from tablesafe.core.problem import Problem
 
 META = """<SEPARATOR> ";"
 a 1 9

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.methods.adjust.costs import MEASURES
 from tablesafe.methods.adjust.method import Adjust
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 ways = st.sampled_from(["optimal", "search", "blocks", "alternating", "random", "up", "down"])
 

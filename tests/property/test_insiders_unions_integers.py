@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from tablesafe.audit.frechet import cube_bounds, frechet
 from tablesafe.audit.insiders import insiders
-from tablesafe.audit.integers import integer_intervals, is_network
+from tablesafe.audit.integers import cube_bounds, frechet, integer_intervals, is_network
 from tablesafe.audit.sums import constant_sums
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import unions
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Contributors, Table
 from tablesafe.rules import PPercent, Threshold
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Contributors, Table
 
 SLOW = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))

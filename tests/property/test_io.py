@@ -16,8 +16,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from tablesafe.errors import TablesafeError
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import TablesafeError
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.apriori import apply_cells, apply_hst, write_hst
 from tablesafe.io.frames import read_frame, write_cells, write_release
 from tablesafe.io.jj import read_jj, write_jj
@@ -28,10 +32,6 @@ from tablesafe.io.tauargus_micro import read_microdata
 from tablesafe.io.tauargus_output import read_code_value
 from tablesafe.io.tauargus_table import read_tab, write_tab
 from tablesafe.io.tauargus_write import write_table
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 
 WHOLE = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

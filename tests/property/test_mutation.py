@@ -23,12 +23,12 @@ import pytest
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
-from tablesafe.errors import InvalidCertificate
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.errors import InvalidCertificate
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.verify import verify
 
 TRIALS = 40

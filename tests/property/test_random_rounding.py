@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablesafe.audit.audit import audit
-from tablesafe.mechanism import Transition
+from tablesafe.core.mechanism import Transition
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 from tablesafe.methods.round.method import Round
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.table import Table
 
 NAMES = ["a", "b", "c", "d"]
 TOTALS = {"ab": "ab", "cd": "cd", "ac": "ac", "bd": "bd", "abcd": "abcd"}

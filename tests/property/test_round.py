@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from oracle.counts import hierarchy
 from tablesafe.audit.system import System
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 from tablesafe.methods.round.method import Round
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.solve.program import SolveStatus
-from tablesafe.table import Table
 
 DISTANCES = ("absolute", "squared", "relative")
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.counts import hierarchy, rounded
-from tablesafe.methods.round.bases import bases_of
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
+from tablesafe.methods.round.grid import bases_of
 from tablesafe.solve.program import SolveStatus
-from tablesafe.table import Table
 
 
 @st.composite

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from tablesafe.core.table import Contributors, Table
 from tablesafe.rules import PQ, AllOf, AnyOf, Dominance, LinearSensitivity, PPercent, Rule, Threshold, Waiver
 from tablesafe.rules.explorer import (
     Family,
@@ -22,7 +23,6 @@ from tablesafe.rules.explorer import (
     sensitive_at,
     sensitivity_of,
 )
-from tablesafe.table import Contributors, Table
 
 Amounts = Sequence[Fraction]
 Shortfall = Callable[[Amounts, Fraction], Fraction]

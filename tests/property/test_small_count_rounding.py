@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from oracle.smallcounts import least_error, possible
 from tablesafe.audit.audit import audit
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.methods.small_counts import bounds
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.table import Table
+from tablesafe.methods.small_counts import conclusions as bounds
 from tablesafe.methods.small_counts.method import SmallCounts
 from tablesafe.methods.small_counts.units import Structure, Units
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.table import Table
 
 
 def cube(inner: np.ndarray) -> Table:

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.linking import link
-from tablesafe.table import Table
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.linking import link
+from tablesafe.core.table import Table
 from tablesafe.tabulate import tabulate
 
 LEAVES = ("a", "b", "c", "d", "e")

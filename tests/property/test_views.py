@@ -15,13 +15,13 @@ from scipy.optimize import linprog
 
 from oracle.views import interval, published
 from tablesafe.audit.audit import audit
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.views import SuppressViews, view_bounds, views
 from tablesafe.methods.views.fitting import fitted, view_costs
 from tablesafe.methods.views.operators import Interval, cell_maxima, cell_minima, slice_bounds, sums_of_slices
 from tablesafe.methods.views.state import data_of, flip, state_of
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 
 Array = np.ndarray[Any, Any]
 NAMES = ("a", "b", "c", "d")

@@ -12,9 +12,9 @@ import polars as pl
 
 import tablesafe as ts
 from tablesafe.audit.findings import Findings
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.table import Table
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.table import Table
 
 LABELS = {"A": "Farms & <forests>", "B": "Mines", "=C": "=SUM(1)", "North": "Die Kälte"}
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from report_cases import Case, guarded, made, magnitude, twin
 
 import tablesafe as ts
-from tablesafe.errors import InvalidInput
-from tablesafe.release import Status
+from tablesafe.core.errors import InvalidInput
+from tablesafe.core.release import Status
+from tablesafe.core.table import Table
 from tablesafe.report.axis import Axis
 from tablesafe.report.cells import Kind, OfficeCells, derives, interval, numbers
 from tablesafe.report.derived import with_withheld, withheld_unasked
 from tablesafe.report.layout import Layout
-from tablesafe.table import Table
 
 
 @st.composite

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from tablesafe.audit.findings import Findings
-from tablesafe.errors import InvalidOption, MissingExtra
+from tablesafe.core.errors import InvalidOption, MissingExtra
+from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.report.cells import NUMBER, Kind
 from tablesafe.report.plots import Plot
 from tablesafe.report.plots.grid import FINEST, Grid
 from tablesafe.report.plots.heatmap import COLOURS, RANK
 from tablesafe.report.room import Ends
-from tablesafe.rules.sensitivity import Sensitivity
 
 STARTS = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
 REGIONS = ["Île-de-France & co. $x_1$ with a name far too long for any margin of a page", "<b>北京</b>", "Ω", "South"]

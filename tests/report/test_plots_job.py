@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tablesafe as ts
-from tablesafe.errors import InvalidJob, MissingExtra
+from tablesafe.core.errors import InvalidJob, MissingExtra
 from tablesafe.report.plots.named import NAMES
 
 JOB = """

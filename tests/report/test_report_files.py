@@ -10,7 +10,7 @@ import pytest
 from report_cases import made, people
 
 import tablesafe as ts
-from tablesafe.errors import InvalidJob, InvalidOption, InvalidRelease
+from tablesafe.core.errors import InvalidJob, InvalidOption, InvalidRelease
 from tablesafe.report import writing
 from tablesafe.report.sheet import INTERNAL
 

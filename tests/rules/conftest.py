@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import polars as pl
 import pytest
 
-from tablesafe.table import Table
+from tablesafe.core.table import Table
 
 MakeTable: TypeAlias = Callable[..., Table]
 

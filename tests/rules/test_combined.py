@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tablesafe.errors import InvalidOption, InvalidProblem, InvalidTable
-from tablesafe.problem import Problem
+from tablesafe.core.errors import InvalidOption, InvalidProblem, InvalidTable
+from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
 from tablesafe.rules import (
     AllOf,
     AnyOf,
@@ -23,7 +24,6 @@ from tablesafe.rules import (
     Threshold,
     Waiver,
 )
-from tablesafe.table import Table
 
 MakeTable = Callable[..., Table]
 

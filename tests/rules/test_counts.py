@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tablesafe.errors import InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidOption, InvalidTable
+from tablesafe.core.table import Table
 from tablesafe.rules import Threshold, ZeroCells
-from tablesafe.table import Table
 
 MakeTable = Callable[..., Table]
 

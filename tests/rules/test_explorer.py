@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 from tablesafe.rules import PQ, AnyOf, Dominance, LinearSensitivity, PPercent, Rule, Threshold
 from tablesafe.rules.explorer import (
     TRIANGLE,

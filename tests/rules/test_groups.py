@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tablesafe.audit.audit import audit
-from tablesafe.errors import InvalidOption, InvalidTable, TablesafeError
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidOption, InvalidTable, TablesafeError
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
 from tablesafe.methods.round.method import Round
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.problem import Problem
 from tablesafe.rules import GroupDisclosure, Sensitivity
-from tablesafe.table import Table
 
 REGIONS, STATUSES = ("A", "B", "C"), ("ill", "well", "gone")
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tablesafe.errors import InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidOption, InvalidTable
+from tablesafe.core.table import Contributors, Table
 from tablesafe.rules import PQ, Dominance, LinearSensitivity, PPercent, Rule
-from tablesafe.table import Contributors, Table
 
 MakeTable = Callable[..., Table]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tablesafe.errors import InvalidOption, MissingExtra
+from tablesafe.core.errors import InvalidOption, MissingExtra
 from tablesafe.report.plots import sensitivity_regions
 from tablesafe.report.plots.style import COLOURS
 from tablesafe.rules import AnyOf, Dominance, PPercent, Rule, Threshold

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tablesafe import rules
+from tablesafe.core.table import Table
 from tablesafe.rules import RULES, PPercent
-from tablesafe.table import Table
 
 MakeTable = Callable[..., Table]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tablesafe.core.table import Contributors, Table
 from tablesafe.rules import AnyOf, PPercent, Waiver, ZeroCells
-from tablesafe.table import Contributors, Table
 
 EMPTY = "14"
 UNSAFE = "3"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from firms_job import JOB, firms
 
-from tablesafe.solve import executor
+from tablesafe.work import executor
 
 Write = Callable[..., Path]
 

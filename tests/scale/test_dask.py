@@ -21,14 +21,14 @@ from typing import Any
 import pytest
 from elsewhere import divide, fatal_once, gated, marked
 
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 from tablesafe.pipeline import run
 from tablesafe.report.progress import Event
-from tablesafe.solve import cluster as clusters
-from tablesafe.solve import executor as spreading
-from tablesafe.solve.cluster import Cluster, cluster
-from tablesafe.solve.executor import in_order, spread
-from tablesafe.solve.processes import Processes
+from tablesafe.work import dask as clusters
+from tablesafe.work import executor as spreading
+from tablesafe.work.dask import Cluster, cluster
+from tablesafe.work.executor import in_order, spread
+from tablesafe.work.processes import Processes
 
 distributed = pytest.importorskip("distributed", reason="Dask's distributed is not installed")
 pytest.importorskip("cryptography", reason="cryptography is not installed")

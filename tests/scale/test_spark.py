@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 from firms_job import firms
 
-from tablesafe.errors import InvalidFile, InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidFile, InvalidOption, InvalidTable
+from tablesafe.core.table import Table
 from tablesafe.pipeline import run
-from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
 from tablesafe.tabulate.spark import in_spark_words, spark_session
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from tablesafe.errors import InvalidOption
-from tablesafe.solve import executor, remembering
-from tablesafe.solve.cluster import Cluster, version_here
-from tablesafe.solve.executor import in_order, spread
-from tablesafe.solve.remembering import Remembering
+from tablesafe.core.errors import InvalidOption
+from tablesafe.work import executor
+from tablesafe.work import memo as remembering
+from tablesafe.work.dask import Cluster, version_here
+from tablesafe.work.executor import in_order, spread
+from tablesafe.work.memo import Remembering
 
 LONG = 5.0
 """Estimated seconds of a task that goes alone."""

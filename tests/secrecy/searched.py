@@ -20,8 +20,8 @@ from random import Random
 import numpy as np
 import polars as pl
 
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 
 REGIONS = {"NO": ("NO1", "NO2"), "SO": ("SO1", "SO2", "SO3")}
 SIZES = ("small", "middle", "large")

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import tablesafe as ts
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 from tablesafe.io.frames import write_release
 
 METHODS: dict[str, Any] = {

@@ -27,7 +27,7 @@ import pytest
 from secrecy.jobs import lay_out
 from secrecy.searched import PARAMETERS, SEED, Secrets, texts
 from tablesafe.cli.app import call
-from tablesafe.frozen import freeze, thaw
+from tablesafe.files.serialization import freeze, thaw
 from tablesafe.methods import METHODS
 from tablesafe.pipeline import run
 

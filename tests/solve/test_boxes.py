@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from tablesafe.equations import Floats
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Floats
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
 from tablesafe.solve.boxes import DIRECTIONS, Space, System, cheapest_box
-from tablesafe.solve.work import Work
-from tablesafe.table import Table
+from tablesafe.work.budget import Budget
 
 LETTERS = "abcdefghij"
 
@@ -61,7 +61,7 @@ def test_the_box_is_the_cheapest_of_all(data: st.DataObject, seed: int) -> None:
     up, down = random.integers(0, 9, n).astype(float), random.integers(0, 9, n).astype(float)
     price = np.where(random.random(n) < 0.2, np.inf, random.integers(0, 50, n).astype(float))
     system = System.of(sparse.csr_array(table.equations.astype(np.float64)), up, down)
-    space, work, boxes = Space.over(system), Work(), 0
+    space, work, boxes = Space.over(system), Budget(), 0
     for cell, sign in product(random.integers(0, n, 3).tolist(), (1, -1)):
         level = float(random.integers(1, 4))
         least = cheapest_of_all(table, up, down, cell, sign, level, price)

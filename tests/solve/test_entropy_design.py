@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import null_space
 
-from tablesafe.errors import SolverFailure
-from tablesafe.solve.entropy import largest_entropy
+from tablesafe.core.errors import SolverFailure
+from tablesafe.methods.cell_key.design import largest_entropy
 
 
 def entropy(p: np.ndarray) -> float:

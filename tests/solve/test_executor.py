@@ -8,8 +8,8 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 
 import pytest
 
-from tablesafe.solve import executor as module
-from tablesafe.solve.executor import spread
+from tablesafe.work import executor as module
+from tablesafe.work.executor import spread
 
 
 def square(x: int) -> int:

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from tablesafe.errors import SolverFailure
-from tablesafe.solve import rational
-from tablesafe.solve.extremes import HardPart, WholePart, easy_ends, finish, hard_parts, tighten, whole_fraction
+from tablesafe.core.errors import SolverFailure
+from tablesafe.solve.exact import rational
+from tablesafe.solve.exact.extremes import HardPart, WholePart, easy_ends, finish, hard_parts, tighten, whole_fraction
+from tablesafe.solve.exact.polytope import Polytope
+from tablesafe.solve.exact.proof import Proof, common_denominator, forget, inside, limit, locate
+from tablesafe.solve.exact.ranges import Ranges
+from tablesafe.solve.exact.witnesses import NOBODY, find_witnesses
 from tablesafe.solve.highs import WarmSimplex
-from tablesafe.solve.polytope import Polytope
 from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.proof import Proof, common_denominator, forget, inside, limit, locate
-from tablesafe.solve.ranges import Ranges
 from tablesafe.solve.solver import new_solver
-from tablesafe.solve.witnesses import NOBODY, find_witnesses
 
 
 @st.composite

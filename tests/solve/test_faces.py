@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from tablesafe.equations import Floats
-from tablesafe.solve import rational
-from tablesafe.solve.extremes import WholePart, tighten
-from tablesafe.solve.faces import Faces, GridPoint, independent
-from tablesafe.solve.nullspace import null_space
-from tablesafe.solve.polytope import Polytope
-from tablesafe.solve.proof import Proof
-from tablesafe.solve.ranges import Ranges
-from tablesafe.solve.witnesses import NOBODY, find_witnesses
+from tablesafe.core.equations import Floats
+from tablesafe.solve.exact import rational
+from tablesafe.solve.exact.extremes import WholePart, tighten
+from tablesafe.solve.exact.faces import Faces, GridPoint, independent
+from tablesafe.solve.exact.nullspace import null_space
+from tablesafe.solve.exact.polytope import Polytope
+from tablesafe.solve.exact.proof import Proof
+from tablesafe.solve.exact.ranges import Ranges
+from tablesafe.solve.exact.witnesses import NOBODY, find_witnesses
 
 
 @st.composite

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from oracle.suppression import TREE, product
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
 from tablesafe.solve.flow import cheapest_circulation
 from tablesafe.solve.incidence import Network, network_of
-from tablesafe.table import Table
 
 DEEP = Hierarchy.from_pairs([*TREE, ("a1", "p"), ("a1", "q"), ("p", "p1"), ("p", "p2"), ("b1", "s"), ("b1", "t")])
 SHALLOW = Hierarchy.from_pairs(TREE)

@@ -13,11 +13,11 @@ from tests.oracle.attacker import naive
 import tablesafe as ts
 from tablesafe.audit import hypercubes as in_audit
 from tablesafe.audit.audit import audit
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 from tablesafe.methods.suppress import hypercubes as in_suppress
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.solve.hypercubes import Hypercubes
-from tablesafe.table import Table
 
 TREES = {
     "a": ts.Hierarchy.from_pairs([("A", "A1"), ("A", "A2"), ("A1", "a"), ("A1", "b"), ("A2", "c"), ("A2", "d")]),

@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 from oracle.tables import cube
-from tablesafe.solve import nullspace
-from tablesafe.solve.nullspace import every_unknown, null_space
+from tablesafe.solve.exact import nullspace
+from tablesafe.solve.exact.nullspace import every_unknown, null_space
 
 MATRICES = st.tuples(st.integers(0, 6), st.integers(1, 8)).flatmap(
     lambda shape: arrays(np.int8, shape, elements=st.sampled_from([-1, 0, 0, 1]))

@@ -8,11 +8,11 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from seeds import fresh
-from tablesafe.errors import OutOfTime
-from tablesafe.solve.clock import Clock
+from tablesafe.core.errors import OutOfTime
 from tablesafe.solve.corners import Corners
+from tablesafe.solve.interior import Predictor
 from tablesafe.solve.nearest import NearestPoint
-from tablesafe.solve.predictor import Predictor
+from tablesafe.work.budget import Budget
 
 
 def polytope(seed: int) -> tuple[sparse.csr_array, np.ndarray, np.ndarray, np.ndarray]:
@@ -69,9 +69,9 @@ def test_corners_and_nearest_points(seed: int) -> None:
     assert matrix @ near == pytest.approx(rhs, abs=1e-6)
 
 
-def test_a_clock_that_is_up_stops_by_an_error() -> None:
+def test_a_budget_that_is_over_stops_by_an_error() -> None:
     matrix, rhs, lower, upper = polytope(3)
     with pytest.raises(OutOfTime):
-        Predictor(matrix, rhs, lower, upper).least(np.ones(matrix.shape[1]), clock=Clock(0.0))
-    assert Clock.start(None).left == np.inf
-    assert Clock.start(100.0).left > 0
+        Predictor(matrix, rhs, lower, upper).least(np.ones(matrix.shape[1]), budget=Budget(0.0))
+    assert Budget(None).left == np.inf
+    assert Budget(100.0).left > 0

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from tablesafe.solve.squared import least_squares
+from tablesafe.methods.adjust.least_squares import least_squares
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(4, 30), st.integers(0, 6))

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
-from tablesafe.errors import InvalidInput, InvalidJob, InvalidOption, InvalidTable
-from tablesafe.files import read_source
+from tablesafe.core.errors import InvalidInput, InvalidJob, InvalidOption, InvalidTable
+from tablesafe.files.read import read_source
 from tablesafe.job import load_job
 from tablesafe.job.draft import draft_job
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest
 
-from tablesafe.errors import InvalidFile, InvalidOption, TablesafeError
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.table import Table
+from tablesafe.core.errors import InvalidFile, InvalidOption, TablesafeError
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
 from tablesafe.tabulate import tabulate
 
 REGIONS = Hierarchy.from_pairs([("Total", "Öst"), ("Total", "Väst"), ("Öst", "01"), ("Öst", "02"), ("Väst", "03")])

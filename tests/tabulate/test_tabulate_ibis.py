@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.errors import InvalidHierarchy, InvalidOption, InvalidTable
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.table import Table
+from tablesafe.core.errors import InvalidHierarchy, InvalidOption, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
 from tablesafe.tabulate import tabulate
 
 ibis = pytest.importorskip("ibis", reason="ibis is not installed")

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tablesafe.errors import InvalidHierarchy, InvalidInput, InvalidOption, InvalidTable
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidHierarchy, InvalidInput, InvalidOption, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.tabulate import tabulate
 
 FLAT = Hierarchy.flat(["N", "S"], name="regions.hrc")

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
 from tablesafe.rules import PPercent, RequestRule, Threshold
 from tablesafe.rules.contributions import shadowed
-from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
 
 FIRMS = pl.DataFrame(

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.table import Table
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
 from tablesafe.tabulate import tabulate
 
 CELLS = 150

@@ -10,7 +10,7 @@ import pytest
 from browsing import firms
 from running import give, in_session
 
-from tablesafe.errors import InvalidJob, InvalidOption
+from tablesafe.core.errors import InvalidJob, InvalidOption
 from tablesafe.job import parse_job
 from tablesafe.web.queue import State
 from tablesafe.web.sessions import Session, Sessions

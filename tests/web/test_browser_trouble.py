@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from browsing import Visitor, firms
 
-from tablesafe.errors import InvalidJob, InvalidOption
+from tablesafe.core.errors import InvalidJob, InvalidOption
 from tablesafe.job import parse_job
 from tablesafe.pipeline import run
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablesafe.errors import InvalidFile
+from tablesafe.core.errors import InvalidFile
 from tablesafe.web.folders import Folder
 
 

@@ -20,7 +20,7 @@ from running import DRAFT, FIRMS
 from serving import Served, served
 from websockets.sync.client import connect
 
-from tablesafe.errors import InvalidFile, InvalidJob
+from tablesafe.core.errors import InvalidFile, InvalidJob
 from tablesafe.job.toml import read_toml
 from tablesafe.web.confine import may_open
 from tablesafe.web.drafts import draft_of
@@ -308,8 +308,8 @@ def test_a_file_that_unpacks_without_end_is_refused_where_it_is_read(
 
     import polars as pl
 
+    from tablesafe.files.limits import VARIABLE
     from tablesafe.io.frames import write_frame
-    from tablesafe.untrusted import VARIABLE
 
     monkeypatch.setenv(VARIABLE, "2MB")
     workspace = workspace_at(tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tablesafe.errors import InvalidFile, TablesafeError
+from tablesafe.core.errors import InvalidFile, TablesafeError
 from tablesafe.web.survey import EXAMPLES, LONGEST, survey
 
 FRAME = pl.DataFrame(

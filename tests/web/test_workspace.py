@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablesafe.errors import InvalidFile, InvalidJob
+from tablesafe.core.errors import InvalidFile, InvalidJob
 from tablesafe.job import load_job
 from tablesafe.pipeline.columns import require_columns
 from tablesafe.web.drafts import toml_of

@@ -18,20 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.attack.estimate import Estimate
-from tablesafe.attack.guess import Guess
+from tablesafe.attack.estimate import Estimate, Guess
 from tablesafe.attack.view import View
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption, InvalidRelease, SolverFailure
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.options import require_choice, require_number
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption, InvalidRelease, SolverFailure
+from tablesafe.core.options import require_choice, require_number
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.solve.adjustment import Box, Directions, LeastChange, Scale, Switches
-from tablesafe.solve.clock import ENDLESS, Clock
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.propagate import propagate
 from tablesafe.solve.vertex import vertex
+from tablesafe.work.budget import ENDLESS, Budget
 
 Levels = Literal["exact", "percent", "none"]
 Ways = Literal["known", "unknown"]
@@ -86,7 +85,7 @@ class ReverseAdjustment:
                 f"ReverseAdjustment.cost must be one of {', '.join(MEASURES)} or an array, got {self.cost!r}."
             )
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """The nearest table; of a release in which nothing is adjusted, any table will do."""
         if view.source is None:
             return Guess(np.full(len(view.system), np.nan), note="no release to turn back")
@@ -94,7 +93,7 @@ class ReverseAdjustment:
             back = _Back.of(*view.source, self)
         except InvalidRelease:
             return Guess(np.where(view.free, np.nan, view.lower), note="the published values do not add up")
-        moves, optimal = back.solve(self, min(self.time_limit_s, clock.left))
+        moves, optimal = back.solve(self, min(self.time_limit_s, budget.left))
         if moves is None:
             return Guess(np.where(view.free, np.nan, view.lower), note="what is known contradicts the release")
         return Guess(

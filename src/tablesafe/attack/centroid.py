@@ -7,12 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from tablesafe.attack.density import Summary, Tally
-from tablesafe.attack.guess import Guess
+from tablesafe.attack.estimate import Guess, Summary, Tally
 from tablesafe.attack.view import View
-from tablesafe.errors import InvalidOption, OutOfTime
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.errors import InvalidOption, OutOfTime
 from tablesafe.solve.nearest import NearestPoint
+from tablesafe.work.budget import ENDLESS, Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +37,12 @@ class RandomCentroid:
         if not 0 <= self.low <= self.high <= 1:
             raise InvalidOption(f"RandomCentroid needs 0 <= low <= high <= 1, got {self.low} and {self.high}.")
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """One linear program per draw, component by component, each from where the last one ended."""
         random, free = np.random.default_rng(self.seed), np.flatnonzero(view.free)
         tally, fewest, left = Tally(view.lower, view.upper), self.draws, len(view.room)
         for cells in view.room.members():
-            room, own = view.room.part(cells), clock.share(len(cells) / left)
+            room, own = view.room.part(cells), budget.share(len(cells) / left)
             left -= len(cells)
             ranged = np.isfinite(room.lower) & np.isfinite(room.upper)
             program = NearestPoint(room.matrix, room.rhs, room.lower, room.upper, ranged.astype(np.float64))
@@ -52,7 +51,7 @@ class RandomCentroid:
                 share = random.uniform(self.low, self.high, 1 if self.common else len(room))
                 try:
                     own.check()
-                    point = program.to(room.anchor + (0.5 - share) * width, clock=own)
+                    point = program.to(room.anchor + (0.5 - share) * width, budget=own)
                 except OutOfTime:
                     fewest = min(fewest, draw)
                     break

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from tablesafe.attack.guess import Guess
-from tablesafe.attack.newton import climb
+from tablesafe.attack.centres import climb
+from tablesafe.attack.estimate import Guess
 from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.solve.clock import ENDLESS, Clock
-from tablesafe.solve.nullspace import null_space
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.solve.exact.nullspace import null_space
+from tablesafe.work.budget import ENDLESS, Budget
 
 LEAST = 0.5
 """What a cell that was empty in the prior table counts for, in units of the last decimal."""
@@ -53,14 +53,14 @@ class MaximumEntropy:
         metadata={"help": "a value per cell, NaN where none is known; all alike when left out"},
     )
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """Climb from a point inside, with the weight of the bounds going to nothing."""
         room = view.room
         if not len(room):
             return Guess(view.filled(np.zeros(0)))
         given = self._given(view)
         total = view.system.table.is_total[view.system.cells[view.free]]
-        x = _nearest(room, _prior(room, given), total, view.inside(clock), clock)
+        x = _nearest(room, _prior(room, given), total, view.inside(budget), budget)
         found = np.where(np.isnan(given) & ~view.bounded[view.free], np.nan, x)
         return Guess(view.filled(found), note="" if self.prior is None else "from a prior table")
 
@@ -85,7 +85,7 @@ def _prior(room: Room, given: Floats) -> Floats:
     return np.where(np.isfinite(given), given, alike)
 
 
-def _nearest(room: Room, prior: Floats, total: Mask, start: Floats, clock: Clock) -> Floats:
+def _nearest(room: Room, prior: Floats, total: Mask, start: Floats, budget: Budget) -> Floats:
     """The additive point nearest to the prior, from a point inside."""
     spare = total & ~_matters(room)
     left = np.flatnonzero(~spare)
@@ -95,9 +95,9 @@ def _nearest(room: Room, prior: Floats, total: Mask, start: Floats, clock: Clock
     hill, x = _Entropy.of(less, prior[left], total[left]), start[left]
     if hill.walled.any() or hill.plain.any():
         for share in STAGES:
-            x = climb(less, hill.at(share), x, done=NEAR, patient=False, clock=clock)
+            x = climb(less, hill.at(share), x, done=NEAR, patient=False, budget=budget)
     else:
-        x = climb(less, hill, x, done=NEAR * NEAR, patient=False, clock=clock)
+        x = climb(less, hill, x, done=NEAR * NEAR, patient=False, budget=budget)
     return _completed(room, x, left, spare)
 
 

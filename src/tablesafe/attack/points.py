@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from tablesafe.attack.guess import Guess
-from tablesafe.attack.inside import deep_point, steepness
+from tablesafe.attack.centres import deep_point, steepness
+from tablesafe.attack.estimate import Guess
 from tablesafe.attack.view import View
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.solve.interior import Predictor
 from tablesafe.solve.nearest import NearestPoint
-from tablesafe.solve.predictor import Predictor
 from tablesafe.solve.vertex import vertex
+from tablesafe.work.budget import ENDLESS, Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,9 @@ class AnalyticCentre:
 
     name: ClassVar[str] = "analytic centre"
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """Start where every cell keeps the same share of its interval on either side, then climb."""
-        return Guess(view.where_bounded(view.centre(clock)))
+        return Guess(view.where_bounded(view.centre(budget)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +42,13 @@ class InteriorPoint:
 
     name: ClassVar[str] = "interior point"
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """The predictor–corrector method with a null objective."""
         room = view.room
         if not len(room):
             return Guess(view.filled(np.zeros(0)))
         program = Predictor(room.matrix, room.rhs, room.prior_lower, room.prior_upper)
-        return Guess(view.where_bounded(program.least(np.zeros(len(room)), clock=clock)))
+        return Guess(view.where_bounded(program.least(np.zeros(len(room)), budget=budget)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class PublishedValue:
 
     name: ClassVar[str] = "published value"
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """The values of the release; none where it shows none."""
         shown = np.full(len(view.system), np.nan)
         if view.source is not None:
@@ -76,7 +76,7 @@ class Midpoint:
 
     name: ClassVar[str] = "midpoint"
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """The middle of each exact interval."""
         return Guess(view.where_bounded(view.room.anchor))
 
@@ -91,14 +91,14 @@ class AdditiveMidpoint:
 
     name: ClassVar[str] = "additive midpoint"
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """One linear program."""
         room = view.room
         if not len(room):
             return Guess(view.filled(np.zeros(0)))
         ranged = np.isfinite(room.lower) & np.isfinite(room.upper)
         program = NearestPoint(room.matrix, room.rhs, room.lower, room.upper, ranged.astype(np.float64))
-        return Guess(view.where_bounded(program.to(room.anchor, clock=clock)))
+        return Guess(view.where_bounded(program.to(room.anchor, budget=budget)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +110,13 @@ class SimplexVertex:
 
     name: ClassVar[str] = "simplex vertex"
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """A vertex of the polytope, by a null objective."""
         room = view.room
         if not len(room):
             return Guess(view.filled(np.zeros(0)))
         found = vertex(
-            np.zeros(len(room)), room.matrix, room.rhs, room.rhs, room.prior_lower, room.prior_upper, clock=clock
+            np.zeros(len(room)), room.matrix, room.rhs, room.rhs, room.prior_lower, room.prior_upper, budget=budget
         )
         return Guess(view.filled(found))
 
@@ -131,9 +131,9 @@ class ChebyshevCentre:
 
     name: ClassVar[str] = "chebyshev centre"
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """The centre of a largest ball, by one linear program."""
         room = view.room
         if not len(room):
             return Guess(view.filled(np.zeros(0)))
-        return Guess(view.where_bounded(deep_point(room, steepness(room, clock=clock), clock=clock)))
+        return Guess(view.where_bounded(deep_point(room, steepness(room, budget=budget), budget=budget)))

@@ -15,20 +15,19 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.attack.density import Summary, Tally
-from tablesafe.attack.faces import face_centre
-from tablesafe.attack.guess import Guess
+from tablesafe.attack.centres import face_centre
+from tablesafe.attack.estimate import Guess, Summary, Tally
 from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import OutOfTime, SolverFailure
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve.corners import Corners
-from tablesafe.solve.predictor import Predictor
+from tablesafe.solve.interior import Predictor
+from tablesafe.work.budget import ENDLESS, Budget
 
 Least = Callable[[NDArray[np.intp], float], Floats | None]
 """A solution in which a sum of columns, times a sign, is least; no columns, nothing to minimise. None: no least."""
-Solver = Callable[[Room, Floats, Clock], Least]
+Solver = Callable[[Room, Floats, Budget], Least]
 """Solves the programs over one component, of which a central point is given."""
 Moved = Literal["unknown", "sensitive"]
 
@@ -53,9 +52,9 @@ class VertexMean:
     moved: Moved = _MOVED
     seed: int = _SEED
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """Two programs per unknown cell, two per component."""
-        return _over_programs(view, _vertices, self.estimate, self.moved, self.seed, clock)
+        return _over_programs(view, _vertices, self.estimate, self.moved, self.seed, budget)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,24 +74,24 @@ class InteriorMean:
     )
     seed: int = _SEED
 
-    def guess(self, view: View, clock: Clock = ENDLESS) -> Guess:
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """Two programs per unknown cell, two per component."""
         solver = _centres if self.solutions == "centres" else _interior
-        return _over_programs(view, solver, self.estimate, self.moved, self.seed, clock)
+        return _over_programs(view, solver, self.estimate, self.moved, self.seed, budget)
 
 
-def _vertices(room: Room, centre: Floats, clock: Clock) -> Least:
+def _vertices(room: Room, centre: Floats, budget: Budget) -> Least:
     corners = Corners(room.matrix, room.rhs, room.prior_lower, room.prior_upper)
     return lambda cells, sign: corners.least(cells, sign) if len(cells) else corners.first
 
 
-def _interior(room: Room, centre: Floats, clock: Clock) -> Least:
+def _interior(room: Room, centre: Floats, budget: Budget) -> Least:
     program = Predictor(room.matrix, room.rhs, room.prior_lower, room.prior_upper)
-    return lambda cells, sign: program.least(_cost(room, cells, sign), clock=clock)
+    return lambda cells, sign: program.least(_cost(room, cells, sign), budget=budget)
 
 
-def _centres(room: Room, centre: Floats, clock: Clock) -> Least:
-    return lambda cells, sign: face_centre(room, _cost(room, cells, sign), centre, clock=clock)
+def _centres(room: Room, centre: Floats, budget: Budget) -> Least:
+    return lambda cells, sign: face_centre(room, _cost(room, cells, sign), centre, budget=budget)
 
 
 def _cost(room: Room, cells: NDArray[np.intp], sign: float) -> Floats:
@@ -101,31 +100,31 @@ def _cost(room: Room, cells: NDArray[np.intp], sign: float) -> Floats:
     return cost
 
 
-def _over_programs(view: View, solver: Solver, summary: Summary, moved: Moved, seed: int, clock: Clock) -> Guess:
-    """Solve the programs of each component, the small ones first, for as long as the clock allows."""
+def _over_programs(view: View, solver: Solver, summary: Summary, moved: Moved, seed: int, budget: Budget) -> Guess:
+    """Solve the programs of each component, the small ones first, for as long as the budget allows."""
     random, free = np.random.default_rng(seed), np.flatnonzero(view.free)
     tally, solved, wanted = Tally(view.lower, view.upper), 0, 0
-    centre = view.centre(clock) if solver is _centres else view.room.anchor
+    centre = view.centre(budget) if solver is _centres else view.room.anchor
     left = len(view.room)
     for cells in view.room.members():
-        room, own, share = view.room.part(cells), free[cells], clock.share(len(cells) / left)
+        room, own, share = view.room.part(cells), free[cells], budget.share(len(cells) / left)
         wanted, left = wanted + 2 * (len(cells) + 1), left - len(cells)
         asked = view.sensitive[own] if moved == "sensitive" else np.ones(len(cells), np.bool_)
         for point, times in _solutions(room, solver(room, centre[cells], share), asked, random, share):
             tally.add(point, own, times)
             solved += times
     density = tally.density()
-    late = solved < wanted and clock.end < inf
+    late = solved < wanted and budget.left < inf
     note = f"{solved:,} of {wanted:,} programs" + (", for want of time" if late else "")
     return Guess(view.filled(density.at(summary)[view.free]), density, note)
 
 
 def _solutions(
-    room: Room, least: Least, asked: Mask, random: np.random.Generator, clock: Clock
+    room: Room, least: Least, asked: Mask, random: np.random.Generator, budget: Budget
 ) -> Iterator[tuple[Floats, int]]:
     """The solutions over one component, with the number of programs that each one answers."""
     for cells, sign, times in _questions(room, asked, random):
-        if clock.up:
+        if budget.over:
             return
         try:
             point = least(cells, sign)

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System, snapped
-from tablesafe.equations import Floats, Mask
-from tablesafe.release import Release
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
 
 CLOSE = 1e-7
 """How far apart numbers may be, relative to what they are made of, that should be equal."""

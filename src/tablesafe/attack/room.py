@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.solve.elimination import echelon
-from tablesafe.solve.nullspace import NullSpace, null_space
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.solve.exact.elimination import echelon
+from tablesafe.solve.exact.nullspace import NullSpace, null_space
 
 
 @dataclass(frozen=True, eq=False)

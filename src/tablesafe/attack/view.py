@@ -9,16 +9,15 @@ from typing import Self, cast
 import numpy as np
 from scipy import sparse
 
-from tablesafe.attack.inside import deep_point
-from tablesafe.attack.newton import analytic_centre
+from tablesafe.attack.centres import analytic_centre, deep_point
 from tablesafe.attack.room import Room, independent
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.solve.propagate import propagate
+from tablesafe.work.budget import ENDLESS, Budget
 
 MANY = 2_000
 """Unknown cells from which on a release with changed values is looked at through bounds that may be too wide.
@@ -77,7 +76,7 @@ class View:
             self.lower[free], self.upper[free],
         )  # fmt: skip
 
-    def inside(self, clock: Clock = ENDLESS) -> Floats:
+    def inside(self, budget: Budget = ENDLESS) -> Floats:
         """An additive point of the room in which every cell keeps about the same share of its interval on either side.
 
         Strictly inside all bounds: where methods that go through the interior begin. Found once.
@@ -87,14 +86,14 @@ class View:
             width = room.upper - room.lower
             finite = np.isfinite(width)
             weight = np.where(finite, width, np.max(width[finite], initial=1.0))
-            found = deep_point(room, weight, clock=clock) if len(room) else np.zeros(0)
+            found = deep_point(room, weight, budget=budget) if len(room) else np.zeros(0)
             object.__setattr__(self, "_inside", found)
         return cast(Floats, self._inside)
 
-    def centre(self, clock: Clock = ENDLESS) -> Floats:
+    def centre(self, budget: Budget = ENDLESS) -> Floats:
         """The analytic centre of the room; found once."""
         if self._centre is None:
-            found = analytic_centre(self.room, self.inside(clock), clock=clock) if len(self.room) else np.zeros(0)
+            found = analytic_centre(self.room, self.inside(budget), budget=budget) if len(self.room) else np.zeros(0)
             object.__setattr__(self, "_centre", found)
         return cast(Floats, self._centre)
 

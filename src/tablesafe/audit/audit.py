@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.audit.certificate import Certificate, exact_limits
-from tablesafe.audit.cubes import boxed, narrowed, over_all, without_unseen
 from tablesafe.audit.findings import Findings
-from tablesafe.audit.hypercubes import by_hypercubes
+from tablesafe.audit.hypercubes import boxed, by_hypercubes, narrowed, over_all, without_unseen
 from tablesafe.audit.insiders import insiders as find_insiders
 from tablesafe.audit.integers import integer_intervals
 from tablesafe.audit.intervals import exact_intervals
@@ -26,11 +25,11 @@ from tablesafe.audit.sums import components
 from tablesafe.audit.system import System, is_large
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.audit.verdict import Possibly
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption, InvalidRelease
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status, require_problem_and_release
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption, InvalidRelease
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status, require_problem_and_release
+from tablesafe.core.table import Table
 
 Progress = Callable[[float], None]
 

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from tablesafe.audit.exact import Limits, Move, exact_in_units, times
 from tablesafe.audit.proofs import Group
+from tablesafe.audit.signing import signature
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats
-from tablesafe.files import whole_file
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.signing import signature
+from tablesafe.core.equations import Floats
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.files.write import whole_file
 
 FORMAT, VERSION = "tablesafe certificate", 1
 NOTICE = (

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from tablesafe.equations import Floats
-from tablesafe.files import LARGEST_EXACT
-from tablesafe.solve.nullspace import NullSpace
+from tablesafe.core.equations import Floats
+from tablesafe.files.read import LARGEST_EXACT
+from tablesafe.solve.exact.nullspace import NullSpace
 
 SMALL_DENOMINATORS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
 """Vertices of tables are whole or have denominators like these, with few exceptions."""

@@ -20,9 +20,9 @@ from scipy import sparse
 
 from tablesafe.audit.exact import Limits
 from tablesafe.audit.system import System
-from tablesafe.errors import SolverFailure
+from tablesafe.core.errors import SolverFailure
+from tablesafe.core.table import Table
 from tablesafe.solve.least import least
-from tablesafe.table import Table
 
 Side = Literal["lower", "upper"]
 

@@ -30,13 +30,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.audit.knowledge import Knowledge, Members
-from tablesafe.audit.moves import Limits, Move, Moves, Room
+from tablesafe.audit.alternative_tables import Limits, Move, Moves, Room
+from tablesafe.audit.respondent_knowledge import Knowledge, Members
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.problem import Problem
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
 from tablesafe.rules.combined import measured_by_value, waived
 
 _RANKS = ("largest", "second largest", "third largest", "fourth largest", "fifth largest")

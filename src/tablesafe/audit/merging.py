@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.table import Contributors, Table
 from tablesafe.rules.contributions import SHADOW, shadowed
-from tablesafe.table import Contributors, Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,9 +30,9 @@ from tablesafe.audit.exact import (
     times,
     whole_multiples,
 )
-from tablesafe.equations import Floats, Mask
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.solve.exact.nullspace import NullSpace, null_space
 from tablesafe.solve.least import least
-from tablesafe.solve.nullspace import NullSpace, null_space
 from tablesafe.solve.whole import WholeProgram
 
 TIE = 1e-6

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tablesafe.audit.proofs import TIE, Group, Needs
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
-from tablesafe.problem import Problem
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

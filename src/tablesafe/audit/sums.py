@@ -24,8 +24,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Integers, Mask, distinct_rows
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats, Integers, Mask, distinct_rows
+from tablesafe.core.errors import InvalidOption
 from tablesafe.solve.propagate import are_points, propagate
 from tablesafe.solve.small import SmallSolver, columns_of
 

@@ -18,12 +18,12 @@ from scipy import sparse
 from tablesafe.audit.merging import Groups, counts_add_up, merged
 from tablesafe.audit.sums import ConstantSums, SumSearch, constant_sums
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
-from tablesafe.problem import Problem
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Rule, Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.rules.columns import amounts, column, marked
 from tablesafe.rules.combined import AllOf, AnyOf, Levels, Manual, RequestRule, Waiver
-from tablesafe.rules.sensitivity import Rule, Sensitivity
-from tablesafe.table import Table
 
 MOST_TERMS = 12
 """Terms of an equation spelled out before the rest is only counted."""

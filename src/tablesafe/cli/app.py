@@ -34,8 +34,8 @@ from tablesafe.cli.show import warn
 from tablesafe.cli.suppress import suppress
 from tablesafe.cli.tabulate import tabulate
 from tablesafe.cli.verify import verify
-from tablesafe.errors import InvalidOption, Terminated
-from tablesafe.untrusted import inputs_kept
+from tablesafe.core.errors import InvalidOption, Terminated
+from tablesafe.files.limits import inputs_kept
 
 CLOSED_PIPE = 141
 """What a shell reports for a program whose output nobody reads any more."""

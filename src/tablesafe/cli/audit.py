@@ -57,13 +57,13 @@ def audit(
         a JJ file, a .tab file with its .rda, or a job file
     """
     from tablesafe.audit.audit import audit as attack
-    from tablesafe.files import write_text
+    from tablesafe.core.release import Release
+    from tablesafe.files.write import write_text
     from tablesafe.io.frames import write_frame
     from tablesafe.io.patterns import read_pattern
     from tablesafe.methods import Withhold
     from tablesafe.pipeline.outputs import together
     from tablesafe.pipeline.running import write_record
-    from tablesafe.release import Release
     from tablesafe.report.progress import Event, progress_bar
     from tablesafe.report.summary import Origin
     from tablesafe.report.writing import Subject

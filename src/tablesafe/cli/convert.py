@@ -10,12 +10,12 @@ from cyclopts import Parameter
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.show import print_json, say, warn
 from tablesafe.cli.sources import Tolerance, problem_job, read_problem
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from tablesafe.hierarchy import Hierarchy
+    from tablesafe.core.hierarchy import Hierarchy
 
 FRAMES = (".csv", ".parquet", ".xlsx")
 PROBLEMS = (".jj", ".tab", ".toml")
@@ -127,8 +127,8 @@ def _frame(source: Path, target: Path, sheet: str | None) -> list[Path]:
 
 def _hierarchy(source: Path, target: Path, indent: str) -> list[Path]:
 
-    from tablesafe.files import read_source
-    from tablesafe.hierarchy import Hierarchy
+    from tablesafe.core.hierarchy import Hierarchy
+    from tablesafe.files.read import read_source
     from tablesafe.io.frames import write_frame
     from tablesafe.pipeline.hierarchies import hierarchy_of_source
 

@@ -42,7 +42,7 @@ def copy_demo(folder: Path) -> Path:
     """Copy the packaged example into a folder, but never over what is there; its job file is returned."""
     from importlib.resources import files
 
-    from tablesafe.errors import InvalidFile
+    from tablesafe.core.errors import InvalidFile
 
     if folder.exists() and not folder.is_dir():
         raise InvalidFile(f"{str(folder)!r} is a file; the demo needs a folder.")

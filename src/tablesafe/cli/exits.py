@@ -8,7 +8,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from tablesafe.cli.show import console, print_json
-from tablesafe.errors import (
+from tablesafe.core.errors import (
     Interrupted,
     InvalidCertificate,
     InvalidInput,
@@ -17,7 +17,7 @@ from tablesafe.errors import (
     Terminated,
     UnsafeRelease,
 )
-from tablesafe.untrusted import visible
+from tablesafe.files.limits import visible
 
 
 class Exit(IntEnum):

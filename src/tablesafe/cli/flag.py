@@ -12,7 +12,7 @@ from tablesafe.cli.show import grid, print_frame, print_json, say, show
 from tablesafe.cli.sources import Data, Tolerance, job_of, problem_job
 
 if TYPE_CHECKING:
-    from tablesafe.problem import Problem
+    from tablesafe.core.problem import Problem
 
 NO_DATA = Data()
 
@@ -39,7 +39,7 @@ def flag(
     source
         a data file with the options below, a job file, or a table with statuses (.jj, .tab)
     """
-    from tablesafe.errors import InvalidOption
+    from tablesafe.core.errors import InvalidOption
     from tablesafe.io.frames import office_view, write_frame
     from tablesafe.methods import Withhold
     from tablesafe.pipeline import build_problem

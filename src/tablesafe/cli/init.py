@@ -30,8 +30,8 @@ def init(
     data
         the data: CSV, Parquet or Excel, records or finished cells
     """
-    from tablesafe.errors import InvalidFile
-    from tablesafe.files import write_text
+    from tablesafe.core.errors import InvalidFile
+    from tablesafe.files.write import write_text
     from tablesafe.io.frames import read_frame
     from tablesafe.job.draft import draft_text
 

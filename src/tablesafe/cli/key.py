@@ -18,7 +18,7 @@ def key(name: Path, /) -> int:
     name
         where the files go, without an ending, such as keys/office
     """
-    from tablesafe.signing import make_key
+    from tablesafe.audit.signing import make_key
 
     private, public = make_key(name)
     say(f"{private} signs: keep it secret, and keep a copy. {public} checks: give it to whoever relies on releases.")

@@ -13,8 +13,8 @@ Options = Callable[[type[Any]], list[dict[str, str]]]
 
 def list_kinds(noun: str, kinds: Mapping[str, type[Any]], name: str | None, options: Options, *, json: bool) -> None:
     """Show every kind, or one with its options; `noun` is what a kind is called."""
-    from tablesafe.errors import InvalidOption
-    from tablesafe.files import did_you_mean
+    from tablesafe.core.errors import InvalidOption
+    from tablesafe.files.read import did_you_mean
 
     if name is not None and name not in kinds:
         hint = did_you_mean(name, list(kinds)) or f"there are {', '.join(kinds)}."

@@ -13,11 +13,11 @@ from tablesafe.cli.show import print_frame, print_json, say
 from tablesafe.cli.sources import Tolerance, problem_job
 
 if TYPE_CHECKING:
-    from tablesafe.hierarchy import Hierarchy
+    from tablesafe.core.hierarchy import Hierarchy
+    from tablesafe.core.problem import Problem
+    from tablesafe.core.table import Negative, Table
     from tablesafe.job import Job
     from tablesafe.methods.redesign import Proposals
-    from tablesafe.problem import Problem
-    from tablesafe.table import Negative, Table
 
 
 def redesign(
@@ -105,7 +105,7 @@ def redesign(
 
 
 def _assignment(text: str, option: str) -> tuple[str, str]:
-    from tablesafe.errors import InvalidOption
+    from tablesafe.core.errors import InvalidOption
 
     left, equals, right = text.partition("=")
     if not (left and equals and right):
@@ -125,9 +125,9 @@ def _kept(texts: tuple[str, ...]) -> dict[str, list[str]]:
 
 def _write_recodes(found: Proposals, path: Path, steps: int | None) -> list[str]:
     """Write where the codes went: one table of all, or a τ-ARGUS file for each dimension that changed."""
-    from tablesafe.files import write_text
+    from tablesafe.files.write import write_text
     from tablesafe.io.frames import write_frame
-    from tablesafe.methods.redesign.recode import recode_text
+    from tablesafe.methods.redesign.steps import recode_text
 
     if path.suffix.lower() != ".grc":
         write_frame(found.recodes(steps), path)
@@ -144,8 +144,8 @@ def _write_recodes(found: Proposals, path: Path, steps: int | None) -> list[str]
 
 def write_job(old: Job, found: Proposals, path: Path, steps: int | None) -> list[str]:
     """Write the job of the new design, with a .hrc file for every hierarchy that changed."""
-    from tablesafe.errors import InvalidOption
-    from tablesafe.files import write_text
+    from tablesafe.core.errors import InvalidOption
+    from tablesafe.files.write import write_text
     from tablesafe.job.dump import dump_job
 
     if old.source.holds == "problem":
@@ -189,9 +189,9 @@ def _with_cells(job: Job, problem: Problem, path: Path) -> Job:
     """The job with the cells of the new design in a file of their own. Confidential."""
     import polars as pl
 
-    from tablesafe.errors import InvalidOption
+    from tablesafe.core.errors import InvalidOption
+    from tablesafe.core.linking import RESPONSE
     from tablesafe.io.frames import write_frame
-    from tablesafe.linking import RESPONSE
 
     table, file = problem.table, path.parent / f"{path.stem}_cells.csv"
     if RESPONSE in table.dimensions or any(each.file for each in job.tables) or job.source.status:
@@ -252,7 +252,7 @@ def _withheld(job: Job, start: Problem, new: Problem) -> Any:
     """The cells that the job withholds by design, and those of the tables that are left out, by their codes."""
     import numpy as np
 
-    from tablesafe.errors import InvalidOption
+    from tablesafe.core.errors import InvalidOption
     from tablesafe.methods.redesign.steps import spans
 
     before = set(np.unique(spans(start.table)[~start.withheld]).tolist())

@@ -46,7 +46,7 @@ def convert(
     rule
         rule with its options, such as "p_percent p=10" or "dominance n=2 k=85"
     """
-    from tablesafe.errors import InvalidOption
+    from tablesafe.core.errors import InvalidOption
     from tablesafe.job import parse_rule
     from tablesafe.rules.explorer import Family, describe, is_subadditive
     from tablesafe.rules.explorer import convert as converted

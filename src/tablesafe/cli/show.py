@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tablesafe.untrusted import UNSEEN, visible
+from tablesafe.files.limits import UNSEEN, visible
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 
 if TYPE_CHECKING:
+    from tablesafe.core.problem import Problem
     from tablesafe.job import Job
-    from tablesafe.problem import Problem
     from tablesafe.report.progress import Listener
 
 
 Tolerance = Annotated[float, Parameter(help="by how much the totals of a .tab file may be off; they are recomputed")]
 
 SchemeName = Literal["tauargus", "sbs", "sdmx-conf", "obs-status", "words", "0/1"]
-"""The vocabularies of `tablesafe.statuses`, which loads too much for a `--help`; a test compares the two."""
+"""The vocabularies of `tablesafe.core.statuses`, which loads too much for a `--help`; a test compares the two."""
 SchemeOption = Annotated[
     SchemeName | None, Parameter(help="vocabulary of the statuses in the file; without it they must leave no doubt")
 ]

@@ -142,7 +142,7 @@ def _job(
     tolerance: float,
 ) -> Job:
     """The job file, or one that reads the problem, with what the options say."""
-    from tablesafe.errors import InvalidFile, InvalidOption
+    from tablesafe.core.errors import InvalidFile, InvalidOption
     from tablesafe.job.checks import check
     from tablesafe.methods import Suppress
 

@@ -29,18 +29,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidInput, InvalidOption, InvalidProblem
-from tablesafe.files import Source, did_you_mean, read_source, write_text
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.statuses import FLAGS, LETTERS, NO_DECISION, Meaning, Scheme, read_statuses, recognised_scheme
+from tablesafe.core.table import Table
+from tablesafe.files.read import Source, did_you_mean, read_source
+from tablesafe.files.write import write_text
 from tablesafe.io.apriori_lines import WHAT, instruction_numbers, read_hst, without_contradictions
 from tablesafe.io.frames import read_frame
 from tablesafe.io.matching import key_columns, match_cells, refuse_absent, refuse_repeats
 from tablesafe.io.numbers import as_text
 from tablesafe.io.tauargus_table import MANUAL_RANGE
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.statuses import FLAGS, LETTERS, NO_DECISION, Meaning, Scheme, read_statuses, recognised_scheme
-from tablesafe.table import Table
 
 UNCHANGED = 255
 NUMBERS = ("cost", "lower_level", "upper_level", "sliding_level", "lower_bound", "upper_bound")

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Mask
-from tablesafe.errors import InvalidFile
-from tablesafe.files import Source, read_text
+from tablesafe.core.equations import Mask
+from tablesafe.core.errors import InvalidFile
+from tablesafe.files.read import Source, read_text
 
 
 def read_lines(path: str | Path) -> pl.Series:

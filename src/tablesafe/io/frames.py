@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tablesafe.errors import InvalidFile, InvalidOption, MissingExtra
-from tablesafe.files import Source, read_source, whole_file
+from tablesafe.core.errors import InvalidFile, InvalidOption, MissingExtra
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.table import Table
+from tablesafe.files.read import Source, read_source
+from tablesafe.files.write import whole_file
 from tablesafe.io.workbook import load_sheet
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.table import Table
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 COLOURS: dict[str, str] = {

@@ -28,14 +28,15 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask, to_integers
-from tablesafe.errors import InvalidFile, InvalidInput, InvalidOption
-from tablesafe.files import LARGEST_EXACT, decode, read_bytes, whole_file
+from tablesafe.core.equations import Floats, Integers, Mask, to_integers
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
+from tablesafe.files.limits import unpacked
+from tablesafe.files.read import LARGEST_EXACT, decode, read_bytes
+from tablesafe.files.write import whole_file
 from tablesafe.io.numbers import as_text
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
-from tablesafe.untrusted import unpacked
 
 RIGHT_HAND_SIDE = "rhs "
 """How the name of a cell begins that stands for a right-hand side."""

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidTable
-from tablesafe.files import Source
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.problem import Problem
+from tablesafe.files.read import Source
 from tablesafe.io.matching import key_columns, match_cells
-from tablesafe.problem import Problem
 
 WITHHELD = ("", "c", "(c)", "[c]", "x", "..", "...", "…", ":", ":c", ". .", "*", "**", "/", "•", "suppressed", "conf")
 """What offices print, in lower case, where they withhold a value. A dash is not among them: it is a zero to most."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Integers, Mask, cell_keys
-from tablesafe.errors import InvalidHierarchy, InvalidTable
-from tablesafe.files import Source, did_you_mean
-from tablesafe.table import Table
+from tablesafe.core.equations import Integers, Mask, cell_keys
+from tablesafe.core.errors import InvalidHierarchy, InvalidTable
+from tablesafe.core.table import Table
+from tablesafe.files.read import Source, did_you_mean
 
 CELL = "cell"
 """The column with the names of the cells of a table without dimensions."""

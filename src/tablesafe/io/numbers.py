@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 
 LARGEST_WHOLE = 2.0**62
 

@@ -1,7 +1,7 @@
 """Suppression patterns made by other software, as a mask over the cells of a problem.
 
 A pattern is a CSV or Parquet file (or a frame) with the codes of each cell and a column that says whether it is
-suppressed, in one of the vocabularies of `tablesafe.statuses`; what τ-ARGUS writes, `code,code,value,status` without a
+suppressed, in one of the vocabularies of `core.statuses`; what τ-ARGUS writes, `code,code,value,status` without a
 line of names; a JJ file, in which cells of status `u` and `m` are suppressed; or the table as it was published, with a
 mark such as `c` or `..`, or nothing, in place of a withheld value.
 """
@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidFile, InvalidInput, InvalidTable
-from tablesafe.files import Source, did_you_mean, guess_delimiter, parse_csv, read_source, read_text
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidTable
+from tablesafe.core.problem import Problem
+from tablesafe.core.statuses import NAMED, VOCABULARIES, Meaning, Scheme, read_statuses
+from tablesafe.core.table import Table
+from tablesafe.files.read import Source, did_you_mean, guess_delimiter, parse_csv, read_source, read_text
 from tablesafe.io.delimited import count_entries, read_lines, split_lines
 from tablesafe.io.frames import EXCEL_ENDINGS, read_excel, unguarded
 from tablesafe.io.jj import RIGHT_HAND_SIDE, read_jj
 from tablesafe.io.marks import marked_rows
 from tablesafe.io.matching import key_columns, match_cells, refuse_absent, refuse_repeats
-from tablesafe.problem import Problem
-from tablesafe.statuses import NAMED, VOCABULARIES, Meaning, Scheme, read_statuses
-from tablesafe.table import Table
 
 STATUS_COLUMNS = ("suppressed", "status", "sdcstatus", "flag", "confidential", "suppress", *NAMED, "primary")
 """What the column of statuses is called, if nobody says, in any case; `primary` only where there is no other."""

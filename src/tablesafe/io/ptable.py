@@ -27,9 +27,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidFile, InvalidInput
-from tablesafe.files import Source, guess_delimiter, parse_csv, read_text, write_text
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidFile, InvalidInput
+from tablesafe.files.read import Source, guess_delimiter, parse_csv, read_text
+from tablesafe.files.write import write_text
 from tablesafe.io.numbers import as_text
 from tablesafe.methods.cell_key.table import TOLERANCE, PerturbationTable
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidFile, InvalidRelease
-from tablesafe.files import Source
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidFile, InvalidRelease
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.statuses import Scheme
+from tablesafe.files.read import Source
 from tablesafe.io.frames import read_frame
 from tablesafe.io.matching import match_cells, refuse_absent, refuse_repeats
 from tablesafe.io.patterns import read_pattern
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.statuses import Scheme
 
 FROM, TO = "from", "to"
 ENDLESS = ("inf", "-inf")

@@ -1,4 +1,4 @@
-"""How the statuses of cells are spelled for τ-ARGUS and for Eurostat; `tablesafe.statuses` reads them.
+"""How the statuses of cells are spelled for τ-ARGUS and for Eurostat; `tablesafe.core.statuses` reads them.
 
 As in τ-ARGUS, the rule of a status decides its SBS flag: too few contributors alone is A, and a cell that is sensitive
 by hand, on request or because it is zero is B.
@@ -11,9 +11,9 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Mask
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.core.equations import Mask
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.rules.linear import Dominance
 
 

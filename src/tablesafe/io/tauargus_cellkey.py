@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tablesafe.errors import InvalidFile
+from tablesafe.core.errors import InvalidFile
 from tablesafe.io.ptable import read_perturbation
 from tablesafe.io.tauargus_meta import CellKey as Described
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable, read_metadata

@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tablesafe.errors import InvalidFile, InvalidHierarchy, InvalidTable
-from tablesafe.files import Source
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidFile, InvalidHierarchy, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
+from tablesafe.files.read import Source
 from tablesafe.io.matching import match_cells
 from tablesafe.io.tauargus_codes import add_the_line, hierarchy_of
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable
 from tablesafe.rules.contributions import SHADOW
-from tablesafe.table import Table
 
 EMPTY = "\x00empty"
 """The column that marks empty cells while a table is read; no variable can have this name."""

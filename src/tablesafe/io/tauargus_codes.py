@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tablesafe.errors import InvalidFile, InvalidHierarchy
-from tablesafe.files import read_text, write_text
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidFile, InvalidHierarchy
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.files.read import read_text
+from tablesafe.files.write import write_text
 from tablesafe.io.tauargus_meta import Metadata, Variable
 
 

@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Mask
-from tablesafe.errors import InvalidTable
+from tablesafe.core.equations import Mask
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.jj import jj_text
 from tablesafe.io.tauargus_meta import Role
 from tablesafe.io.tauargus_write_layout import is_whole
 from tablesafe.io.tauargus_write_options import WriteOptions
 from tablesafe.io.tauargus_write_sheet import Sheet
 from tablesafe.io.tauargus_write_tab import Texts, column_roles, intermediate
-from tablesafe.linking import RESPONSE
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.rules.contributions import SHADOW
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 from tablesafe.tabulate.plan import RECORDS
 
 MANUAL = "MAN(20)"

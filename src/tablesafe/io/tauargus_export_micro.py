@@ -13,9 +13,9 @@ from pathlib import Path
 
 import polars as pl
 
-from tablesafe.errors import InvalidTable
-from tablesafe.files import guess_delimiter
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.files.read import guess_delimiter
 from tablesafe.io.tauargus_export import Commands, closing, opening
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable, metadata_text
 from tablesafe.io.tauargus_write_tab import Texts, labels_text

@@ -38,9 +38,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from tablesafe.errors import InvalidFile
-from tablesafe.files import did_you_mean, read_text, write_text
-from tablesafe.hierarchy import TOTAL
+from tablesafe.core.errors import InvalidFile
+from tablesafe.core.hierarchy import TOTAL
+from tablesafe.files.read import did_you_mean, read_text
+from tablesafe.files.write import write_text
 
 Kind = Literal["micro", "table"]
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import polars as pl
 
-from tablesafe.errors import InvalidFile, InvalidHierarchy
-from tablesafe.files import Source, read_bytes_probe
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidFile, InvalidHierarchy
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.files.read import Source, read_bytes_probe
 from tablesafe.io.delimited import read_lines, split_lines
 from tablesafe.io.tauargus_codes import add_the_line, hierarchy_of
 from tablesafe.io.tauargus_meta import Kind, Metadata, Role, Variable, read_metadata

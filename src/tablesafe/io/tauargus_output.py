@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from tablesafe.errors import InvalidFile, InvalidTable
-from tablesafe.files import Source
+from tablesafe.core.errors import InvalidFile, InvalidTable
+from tablesafe.core.table import Table
+from tablesafe.files.read import Source
 from tablesafe.io.delimited import count_entries, read_lines, split_lines
-from tablesafe.table import Table
 
 
 def read_code_value(path: str | Path, *, dimensions: Sequence[str] | None = None) -> pl.DataFrame:

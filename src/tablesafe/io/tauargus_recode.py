@@ -19,9 +19,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tablesafe.errors import InvalidFile, InvalidHierarchy
-from tablesafe.files import did_you_mean, read_text
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidFile, InvalidHierarchy
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.files.read import did_you_mean, read_text
 from tablesafe.io.tauargus_codes import pairs_of, read_code_list, with_labels
 from tablesafe.io.tauargus_meta import find_beside
 

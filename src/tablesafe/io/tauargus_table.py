@@ -22,10 +22,15 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidFile, InvalidOption, InvalidTable
-from tablesafe.files import Source, write_text
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidFile, InvalidOption, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Rule, Sensitivity
+from tablesafe.core.statuses import LETTERS, Meaning
+from tablesafe.core.table import Table
+from tablesafe.files.read import Source
+from tablesafe.files.write import write_text
 from tablesafe.io.delimited import read_lines, split_lines
 from tablesafe.io.numbers import as_text, with_decimals
 from tablesafe.io.status import Argus, argus_statuses
@@ -33,11 +38,7 @@ from tablesafe.io.tauargus_cells import EMPTY, build_table, rows_of
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable, write_metadata
 from tablesafe.io.tauargus_micro import metadata_for
 from tablesafe.io.tauargus_output import joined, quoted_codes
-from tablesafe.problem import Problem
 from tablesafe.rules.contributions import SHADOW
-from tablesafe.rules.sensitivity import Rule, Sensitivity
-from tablesafe.statuses import LETTERS, Meaning
-from tablesafe.table import Table
 
 MANUAL_RANGE = 20.0
 """Percent of the value that hides a cell which is unsafe by hand: the default of τ-ARGUS."""

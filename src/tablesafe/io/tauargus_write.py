@@ -22,15 +22,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tablesafe.audit.findings import Findings
-from tablesafe.errors import InvalidOption, InvalidRelease
-from tablesafe.files import write_text
+from tablesafe.core.errors import InvalidOption, InvalidRelease
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.files.write import write_text
 from tablesafe.io import tauargus_write_internal as internal
 from tablesafe.io.tauargus_write_options import Kind, WriteOptions, parse_kind, parse_options, unused
 from tablesafe.io.tauargus_write_public import grid, listed, status_notes
 from tablesafe.io.tauargus_write_sheet import Protected, Sheet, protected_how
 from tablesafe.io.tauargus_write_tab import intermediate
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 
 
 @dataclass(frozen=True, slots=True)

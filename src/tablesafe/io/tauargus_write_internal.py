@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
+from tablesafe.core.release import Status
+from tablesafe.core.table import Table
 from tablesafe.io.jj import jj_text
 from tablesafe.io.numbers import with_decimals
 from tablesafe.io.status import sbs_flags
@@ -20,10 +22,8 @@ from tablesafe.io.tauargus_table import refuse_unwritable
 from tablesafe.io.tauargus_write_layout import Layout
 from tablesafe.io.tauargus_write_sheet import WITHHELD, Sheet, response_name
 from tablesafe.io.tauargus_write_tab import described_dimensions, distinct
-from tablesafe.release import Status
 from tablesafe.rules.contributions import SHADOW
 from tablesafe.rules.linear import PQ, PPercent
-from tablesafe.table import Table
 
 # -- SBS ---------------------------------------------------------------------------------------------------------------
 

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers, Mask, cell_keys, roll_up
-from tablesafe.errors import InvalidOption, InvalidTable
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.table import Table
+from tablesafe.core.equations import Integers, Mask, cell_keys, roll_up
+from tablesafe.core.errors import InvalidOption, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.table import Table
 
 EMPTY = "-"
 """How an empty cell is shown."""

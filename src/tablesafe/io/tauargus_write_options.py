@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
 
-from tablesafe.errors import InvalidOption
-from tablesafe.files import did_you_mean
+from tablesafe.core.errors import InvalidOption
+from tablesafe.files.read import did_you_mean
 
 
 class Kind(IntEnum):

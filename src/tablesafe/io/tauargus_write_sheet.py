@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Mask
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.io.numbers import as_text, with_decimals
 from tablesafe.io.status import Argus, argus_statuses
 from tablesafe.io.tauargus_write_layout import EMPTY, Layout
 from tablesafe.io.tauargus_write_options import WriteOptions
 from tablesafe.loss import SAME
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
 from tablesafe.tabulate.plan import RECORDS
 
 WITHHELD = "x"

@@ -14,8 +14,11 @@ import polars as pl
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
-from tablesafe.equations import Floats
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Floats
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem, least
+from tablesafe.core.release import Status
+from tablesafe.core.table import Table
 from tablesafe.io.numbers import as_text
 from tablesafe.io.status import Argus
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable, metadata_text
@@ -24,10 +27,7 @@ from tablesafe.io.tauargus_table import hierarchy_files, refuse_unwritable
 from tablesafe.io.tauargus_write_layout import Layout
 from tablesafe.io.tauargus_write_options import WriteOptions
 from tablesafe.io.tauargus_write_sheet import Sheet
-from tablesafe.problem import Problem, least
-from tablesafe.release import Status
 from tablesafe.rules.contributions import SHADOW
-from tablesafe.table import Table
 from tablesafe.tabulate.plan import RECORDS, UNWEIGHTED
 
 LETTERS = {Argus.PROTECTED: "P", Argus.SECONDARY: "M", Argus.SECONDARY_BY_HAND: "M", Argus.EMPTY: "E",

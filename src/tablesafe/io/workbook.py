@@ -14,9 +14,9 @@ from pathlib import Path
 
 import polars as pl
 
-from tablesafe.errors import InvalidFile, MissingExtra
-from tablesafe.files import read_bytes_probe
-from tablesafe.untrusted import VARIABLE, read_limit, refused_as, require_bounded_zip
+from tablesafe.core.errors import InvalidFile, MissingExtra
+from tablesafe.files.limits import VARIABLE, read_limit, refused_as, require_bounded_zip
+from tablesafe.files.read import read_bytes_probe
 
 CHILD = Path(__file__).with_name("workbook_child.py")
 ROOM = 2 << 30

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tablesafe.files import did_you_mean
+from tablesafe.files.limits import UNSEEN, kind_of
+from tablesafe.files.read import did_you_mean
 from tablesafe.job.decode import Fault
 from tablesafe.job.lines import KeyPath
 from tablesafe.job.model import Job
 from tablesafe.rules.needs import contributors_needed
-from tablesafe.untrusted import UNSEEN, kind_of
 
 RELEASE_SUFFIXES = (".csv", ".parquet", ".xlsx")
 RECORDS_ONLY = ("respondent", "holding", "weight", "frequency", "request", "where", "zeros", "empty")

@@ -18,11 +18,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from tablesafe.errors import InvalidInput
-from tablesafe.files import did_you_mean
+from tablesafe.core.errors import InvalidInput
+from tablesafe.files.limits import is_there, kind_of
+from tablesafe.files.read import did_you_mean
 from tablesafe.job.lines import KeyPath
 from tablesafe.job.words import brief, expected, got, key_name, missing_key, section, unknown_key
-from tablesafe.untrusted import is_there, kind_of
 
 MISSING = dataclasses.MISSING
 LARGEST = 10**300

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import polars as pl
 
-from tablesafe.errors import InvalidFile, InvalidHierarchy, TablesafeError
-from tablesafe.files import Source as Rows
-from tablesafe.hierarchy import TOTAL, Hierarchy
+from tablesafe.core.errors import InvalidFile, InvalidHierarchy, TablesafeError
+from tablesafe.core.hierarchy import TOTAL, Hierarchy
+from tablesafe.core.sensitivity import Rule
+from tablesafe.core.totals import looks_like_total
+from tablesafe.files.read import Source as Rows
 from tablesafe.job.dump import dump_job
 from tablesafe.job.model import Dimension, Job, Output, Response, Source
 from tablesafe.rules import PPercent, Threshold
-from tablesafe.rules.sensitivity import Rule
 from tablesafe.tabulate.counted import FEWEST_COUNTED, looks_like_frequency
-from tablesafe.totals import looks_like_total
 
 MOST_CODES = 300
 """A column with more distinct entries is no dimension that anybody would print."""

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tablesafe.errors import InvalidJob, InvalidOption
-from tablesafe.files import did_you_mean, read_text
+from tablesafe.core.errors import InvalidJob, InvalidOption
+from tablesafe.core.sensitivity import Rule
+from tablesafe.files.read import did_you_mean, read_text
 from tablesafe.job.checks import check
 from tablesafe.job.decode import MISSING, Decoding, Fault
 from tablesafe.job.lines import KeyPath, key_lines
 from tablesafe.job.model import CHOICES, Job
 from tablesafe.job.toml import read_toml
-from tablesafe.rules.sensitivity import Rule
 
 
 def load_job(path: str | Path) -> Job:

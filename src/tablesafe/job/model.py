@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from tablesafe.attack.registry import choose
-from tablesafe.errors import InvalidOption
-from tablesafe.hierarchy import TOTAL
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.hierarchy import TOTAL
+from tablesafe.core.sensitivity import Rule
+from tablesafe.core.statuses import Scheme
 from tablesafe.job.decode import Choice
 from tablesafe.job.lines import KeyPath
 from tablesafe.methods import METHODS, Method, Suppress
 from tablesafe.report.plots.named import NAMES, require_plot_name
 from tablesafe.rules import RULES
-from tablesafe.rules.sensitivity import Rule
-from tablesafe.statuses import Scheme
 
 Selector: TypeAlias = dict[str, str | tuple[str, ...]]
 """Cells by their codes: every cell that has one of the given codes in each dimension named."""

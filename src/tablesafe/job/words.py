@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
-from tablesafe.files import did_you_mean
+from tablesafe.files.read import did_you_mean
 from tablesafe.job.lines import KeyPath
 from tablesafe.job.toml import toml_value
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
-from tablesafe.errors import InvalidOption
-from tablesafe.files import did_you_mean
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.files.read import did_you_mean
 from tablesafe.methods.adjust.method import Adjust
 from tablesafe.methods.cell_key.method import CellKey
 from tablesafe.methods.given import Pattern, PublishAll, Withhold
-from tablesafe.methods.impute.method import BlankAndImpute
 from tablesafe.methods.intervals.method import PublishIntervals
-from tablesafe.methods.noise.method import Noise
+from tablesafe.methods.records.impute.method import BlankAndImpute
+from tablesafe.methods.records.noise.method import Noise
+from tablesafe.methods.records.swap.method import Swap
 from tablesafe.methods.round.method import Round
 from tablesafe.methods.small_counts.method import SmallCounts
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.methods.swap.method import Swap
 from tablesafe.methods.views import SuppressViews
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 
 __all__ = [
     "METHODS",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Integers
-from tablesafe.errors import InvalidTable
-from tablesafe.table import Table
+from tablesafe.core.equations import Integers
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.table import Table
 
 
 def whole_counts(table: Table, what: str, *, if_negative: str, if_fraction: str) -> Integers:

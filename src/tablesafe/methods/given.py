@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from tablesafe.equations import Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.statuses import Scheme
+from tablesafe.core.equations import Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.statuses import Scheme
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

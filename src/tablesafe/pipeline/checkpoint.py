@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import tablesafe
-from tablesafe.errors import InvalidFile, InvalidOption
-from tablesafe.frozen import CannotKeep, freeze, thaw
+from tablesafe.core.errors import InvalidFile, InvalidOption
+from tablesafe.files.private import locked_file, require_own
+from tablesafe.files.serialization import CannotKeep, freeze, thaw
 from tablesafe.job import Job, dump_job
 from tablesafe.job.checks import internal_folder
 from tablesafe.job.model import Output, RunOptions
 from tablesafe.pipeline.inputs import Inputs
-from tablesafe.scratch import locked_file, require_own
 
 ABOUT, ANSWERS, LOCK = "about.json", "answers", "lock"
 STAGES = ("problem", "release")

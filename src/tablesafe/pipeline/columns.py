@@ -11,18 +11,18 @@ from typing import Any, get_args, get_origin, get_type_hints
 import numpy as np
 from pyarrow import ArrowException, parquet
 
-from tablesafe.errors import InvalidFile, InvalidJob
-from tablesafe.files import decode, did_you_mean, guess_delimiter
-from tablesafe.hierarchy import parse_equations
+from tablesafe.core.errors import InvalidFile, InvalidJob
+from tablesafe.core.hierarchy import parse_equations
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.sensitivity import Rule
+from tablesafe.files.read import decode, did_you_mean, guess_delimiter
 from tablesafe.job.decode import Fault
 from tablesafe.job.lines import KeyPath
 from tablesafe.job.load import list_faults
 from tablesafe.job.model import Job
-from tablesafe.linking import RESPONSE
 from tablesafe.methods import CellKey
 from tablesafe.methods.adjust.measures import WORDS
 from tablesafe.rules.needs import inner_rules
-from tablesafe.rules.sensitivity import Rule
 
 HEAD = 1 << 16
 PARQUET = (".parquet", ".pq")

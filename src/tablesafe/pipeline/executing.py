@@ -10,9 +10,9 @@ from dataclasses import replace
 from tablesafe.job.model import Job
 from tablesafe.methods import Method, PublishIntervals, Suppress
 from tablesafe.pipeline.checkpoint import Checkpoint
-from tablesafe.solve.cluster import cluster
-from tablesafe.solve.processes import Processes
-from tablesafe.solve.remembering import Remembering
+from tablesafe.work.dask import cluster
+from tablesafe.work.memo import Remembering
+from tablesafe.work.processes import Processes
 
 
 @contextmanager

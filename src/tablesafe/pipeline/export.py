@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
 from tablesafe.io.tauargus_export import Commands, problem_files
 from tablesafe.io.tauargus_write_tab import Texts
 from tablesafe.job import Job, load_job
@@ -21,7 +22,6 @@ from tablesafe.pipeline.export_commands import commands_of
 from tablesafe.pipeline.export_records import records_texts, why_not_records
 from tablesafe.pipeline.outputs import together
 from tablesafe.pipeline.problems import build_problem
-from tablesafe.problem import Problem
 from tablesafe.report.progress import Listener, ignore
 
 Form = Literal["auto", "records", "cells"]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from tablesafe.core.sensitivity import Rule
 from tablesafe.io.tauargus_export import Commands
 from tablesafe.job.model import Job
 from tablesafe.methods import Adjust, Round, Suppress, Withhold
 from tablesafe.rules.counts import Threshold, ZeroCells
 from tablesafe.rules.linear import PQ, Dominance, PPercent
-from tablesafe.rules.sensitivity import Rule
 
 MODULAR = "MOD({},%d,1,1,1)"
 """Modular suppression with all its protection against single contributors."""

@@ -8,7 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from tablesafe.files import Source, read_text
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.problem import Problem
+from tablesafe.files.read import Source, read_text
 from tablesafe.io.jj import jj_text
 from tablesafe.io.numbers import as_text
 from tablesafe.io.tauargus_export import Commands
@@ -18,9 +20,7 @@ from tablesafe.io.tauargus_micro import NUMBER
 from tablesafe.io.tauargus_write_tab import Texts
 from tablesafe.job import Job
 from tablesafe.job.model import ProblemOptions
-from tablesafe.linking import RESPONSE
 from tablesafe.pipeline.export_commands import Cost, cost_of, inexpressible, rules_text
-from tablesafe.problem import Problem
 from tablesafe.rules.counts import Threshold
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from tablesafe.errors import MissingExtra
+from tablesafe.core.errors import MissingExtra
 from tablesafe.io.frames import EXCEL_ENDINGS
 from tablesafe.job.checks import input_files
 from tablesafe.job.model import Job

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from tablesafe.errors import InvalidHierarchy
-from tablesafe.files import Source, read_source
-from tablesafe.hierarchy import TOTAL, Hierarchy
+from tablesafe.core.errors import InvalidHierarchy
+from tablesafe.core.hierarchy import TOTAL, Hierarchy
+from tablesafe.files.read import Source, read_source
 from tablesafe.job.model import Dimension, Job
 
 Written = Literal["hrc", "pairs", "levels", "prefixes", "equations", "flat"]

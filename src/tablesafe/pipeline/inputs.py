@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tablesafe.errors import InvalidFile
+from tablesafe.core.errors import InvalidFile
 from tablesafe.job.checks import input_files
 from tablesafe.job.model import Job
 

@@ -11,10 +11,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tablesafe.errors import InvalidFile
-from tablesafe.files import require_replaceable, system_errors
-from tablesafe.moves import Move, alone_in, carry_out, forget, make, note, point, sync
-from tablesafe.scratch import HIDDEN, private_folder, sweep
+from tablesafe.core.errors import InvalidFile
+from tablesafe.files.atomic import Move, alone_in, carry_out, forget, make, note, point, sync
+from tablesafe.files.private import HIDDEN, private_folder, sweep
+from tablesafe.files.write import require_replaceable, system_errors
 
 
 @dataclass(slots=True)

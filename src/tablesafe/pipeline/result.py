@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tablesafe.attack.scores import Scores
+from tablesafe.attack.suite import Scores
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.verdict import Verdict
-from tablesafe.display import shown
+from tablesafe.core.display import shown
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.job.checks import internal_folder
 from tablesafe.job.model import Job
 from tablesafe.methods.intervals.leaks import Leaks
 from tablesafe.methods.suppress.stability import Stability
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
 from tablesafe.report.trace import Trace
 
 

@@ -18,12 +18,15 @@ import polars as pl
 
 from tablesafe.attack.points import PublishedValue
 from tablesafe.attack.registry import choose
-from tablesafe.attack.scores import Scores
-from tablesafe.attack.suite import estimate_by
+from tablesafe.attack.suite import Scores, estimate_by
 from tablesafe.attack.view import View
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
-from tablesafe.errors import InvalidFile, InvalidOption
+from tablesafe.audit.signing import read_private_key
+from tablesafe.core.errors import InvalidFile, InvalidOption
+from tablesafe.core.posterior import posterior
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.io.frames import write_frame, write_release
 from tablesafe.io.patterns import read_pattern
 from tablesafe.io.ptable import read_perturbation
@@ -57,16 +60,12 @@ from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
 from tablesafe.pipeline.wording import in_job_words
-from tablesafe.posterior import posterior
-from tablesafe.problem import Problem
 from tablesafe.quality import quality
-from tablesafe.release import Release, Status
 from tablesafe.report.plots.named import named_plot
 from tablesafe.report.progress import Event, Listener, ignore, progress_bar
 from tablesafe.report.summary import Origin
 from tablesafe.report.trace import Trace
 from tablesafe.report.writing import Subject
-from tablesafe.signing import read_private_key
 
 WITHOUT_RECORDS = (Adjust, Pattern, PublishIntervals, Round, Suppress)
 """Methods that need nothing but the problem."""

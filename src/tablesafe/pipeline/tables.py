@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tablesafe.cube import tied
-from tablesafe.errors import InvalidTable
-from tablesafe.files import Source, require_parquet
-from tablesafe.hierarchy import Equation, Hierarchy, parse_equations
+from tablesafe.core.cube import tied
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.hierarchy import Equation, Hierarchy, parse_equations
+from tablesafe.core.linking import link
+from tablesafe.core.table import Table
+from tablesafe.core.totals import Shown, flat_dimension
+from tablesafe.files.limits import refused_as
+from tablesafe.files.read import Source, require_parquet
 from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
 from tablesafe.io.tauargus_micro import Microdata, read_microdata
 from tablesafe.job.model import Job
-from tablesafe.linking import link
 from tablesafe.pipeline.columns import extra_columns, require_columns
 from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, with_labels
 from tablesafe.report.progress import Event, Listener, ignore
 from tablesafe.rules.needs import contributors_needed
-from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
-from tablesafe.totals import Shown, flat_dimension
-from tablesafe.untrusted import refused_as
 
 ROOM = 1
 """Contributors kept beyond those that the rules look at: an insider is one of them."""

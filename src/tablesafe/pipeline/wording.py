@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 
 _MISSING = re.compile(r"missing=\{'([^']*)': '([^']*)'\}")
 _TEXT = re.compile(r"\b([a-z_]+)=('[^']*'|\"[^\"]*\")")

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 
 if TYPE_CHECKING:
     from tablesafe.audit.findings import Findings

@@ -16,8 +16,8 @@ from tablesafe.audit.audit import knows_whole_numbers
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.integers import integer_intervals
 from tablesafe.audit.intervals import exact_intervals
-from tablesafe.equations import Floats
-from tablesafe.release import Status
+from tablesafe.core.equations import Floats
+from tablesafe.core.release import Status
 
 MOST = 2_000
 """Cells that a page may ask about without anybody having asked for it."""

@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from tablesafe.equations import Integers, Mask, cell_keys
+from tablesafe.core.equations import Integers, Mask, cell_keys
 from tablesafe.report.axis import Axis
 from tablesafe.report.cells import NUMBER, Kind
 from tablesafe.report.layout import Layout, Window

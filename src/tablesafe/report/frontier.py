@@ -12,17 +12,16 @@ import numpy as np
 import polars as pl
 
 from tablesafe.attack.registry import choose
-from tablesafe.attack.scores import Scores
-from tablesafe.attack.suite import attack
+from tablesafe.attack.suite import Scores, attack
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
-from tablesafe.display import shown
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
+from tablesafe.core.display import shown
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.loss import loss
 from tablesafe.methods import Method, protect
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.report.room import Ends
 
 LossMeasure = Literal["value", "cells"]

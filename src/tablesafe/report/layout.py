@@ -47,16 +47,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers, Mask, cell_keys
-from tablesafe.errors import InvalidOption, InvalidTable
-from tablesafe.files import did_you_mean
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.linking import RESPONSE
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.core.equations import Integers, Mask, cell_keys
+from tablesafe.core.errors import InvalidOption, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
+from tablesafe.files.read import did_you_mean
 from tablesafe.report.axis import Axis
 from tablesafe.report.cells import KINDS, NUMBER, Cells, Kind, OfficeCells, PublicCells
-from tablesafe.table import Table
 
 if TYPE_CHECKING:
     from tablesafe.audit.findings import Findings

@@ -12,14 +12,14 @@ from textwrap import shorten
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers, Mask
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.table import Table
 from tablesafe.loss import Loss, loss
 from tablesafe.methods.adjust.measures import statistics
-from tablesafe.problem import Problem
 from tablesafe.quality import quality
-from tablesafe.release import Release, Status
 from tablesafe.report.cells import KINDS, NUMBER, Kind, OfficeCells, PublicCells
-from tablesafe.table import Table
 
 GROUPS = ("all", "inner", "totals", "sensitive")
 """Groups of cells that statistics are compared for."""

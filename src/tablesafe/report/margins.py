@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 from tablesafe.report.cells import OfficeCells, interval, numbers
 from tablesafe.report.verdict import cell_codes
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Integers
+from tablesafe.core.equations import Integers
 from tablesafe.report.cells import Kind
 from tablesafe.report.layout import Layout
 from tablesafe.report.plots.style import count_of, shortened

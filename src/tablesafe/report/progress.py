@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tablesafe.untrusted import visible
+from tablesafe.files.limits import visible
 
 
 @dataclass(frozen=True, slots=True)

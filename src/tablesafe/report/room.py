@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.audit.findings import Findings
-from tablesafe.equations import Floats, Mask
+from tablesafe.core.equations import Floats, Mask
 
 Unit = Literal["auto", "level", "percent"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tablesafe.errors import MissingExtra
-from tablesafe.files import whole_file
+from tablesafe.core.errors import MissingExtra
+from tablesafe.files.write import whole_file
 from tablesafe.report.cells import KINDS, WITHHELD_TEXT, Kind, OfficeCells, PublicCells
 from tablesafe.report.excerpt import WORKBOOK, Excerpt, Slice
 from tablesafe.report.layout import Layout

@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tablesafe
-from tablesafe.linking import RESPONSE
-from tablesafe.posterior import posterior
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.posterior import posterior
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.core.sensitivity import Rule
+from tablesafe.core.table import Table
 from tablesafe.report.cells import OfficeCells
 from tablesafe.report.excerpt import Excerpt
 from tablesafe.report.layout import Layout
 from tablesafe.report.losses import Changes, LevelLine, StatusLine, changes, levels, statuses
 from tablesafe.report.margins import Margins, margins
 from tablesafe.report.verdict import AttackLine, DangerLine, Judgement, OpenLine, attack_lines, danger_lines, judge
-from tablesafe.rules.sensitivity import Rule
-from tablesafe.table import Table
 
 if TYPE_CHECKING:
-    from tablesafe.attack.scores import Scores
+    from tablesafe.attack.suite import Scores
     from tablesafe.audit.findings import Findings
     from tablesafe.methods.intervals.leaks import Leaks
 

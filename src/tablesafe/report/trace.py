@@ -8,7 +8,7 @@ from time import monotonic
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 from tablesafe.report.progress import Event
 
 

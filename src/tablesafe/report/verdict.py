@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tablesafe.audit.verdict import Verdict, Word
-from tablesafe.problem import Problem
+from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
 from tablesafe.report.cells import interval, numbers
-from tablesafe.table import Table
 
 if TYPE_CHECKING:
-    from tablesafe.attack.scores import Scores
+    from tablesafe.attack.suite import Scores
     from tablesafe.audit.findings import Findings
     from tablesafe.methods.intervals.leaks import Leaks
 

@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from tablesafe.errors import InvalidOption, InvalidRelease
-from tablesafe.files import write_text
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.core.errors import InvalidOption, InvalidRelease
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.files.write import write_text
 from tablesafe.report.document import as_json
 from tablesafe.report.layout import Layout
 from tablesafe.report.page import render
@@ -23,7 +23,7 @@ from tablesafe.report.summary import Origin, Summary, summarise
 from tablesafe.report.verdict import judge
 
 if TYPE_CHECKING:
-    from tablesafe.attack.scores import Scores
+    from tablesafe.attack.suite import Scores
     from tablesafe.audit.findings import Findings
     from tablesafe.methods.intervals.leaks import Leaks
     from tablesafe.report.trace import Trace

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.rules.combined import AllOf, AnyOf, Levels, Manual, RequestRule, Waiver
 from tablesafe.rules.counts import Threshold, ZeroCells
 from tablesafe.rules.groups import GroupDisclosure
 from tablesafe.rules.linear import PQ, Dominance, LinearSensitivity, PPercent
-from tablesafe.rules.sensitivity import Rule, Sensitivity
 
 RULES: dict[str, type[Any]] = {
     "threshold": Threshold,

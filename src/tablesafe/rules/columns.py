@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidTable
-from tablesafe.files import did_you_mean
-from tablesafe.table import Contributors, Table
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.table import Contributors, Table
+from tablesafe.files.read import did_you_mean
 
 Column = str | NDArray[Any]
 """A column of the table by its name, or an array with one entry per cell."""

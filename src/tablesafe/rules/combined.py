@@ -8,14 +8,14 @@ from functools import reduce
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.options import require_number, require_rule
+from tablesafe.core.sensitivity import Rule, Sensitivity, range_levels, reachable
+from tablesafe.core.table import Table
 from tablesafe.rules.columns import Column, amounts, column, listed, marked
 from tablesafe.rules.contributions import shadowed
 from tablesafe.rules.linear import PQ, Dominance, LinearSensitivity, PPercent
-from tablesafe.rules.options import require_number, require_rule
-from tablesafe.rules.sensitivity import Rule, Sensitivity, range_levels, reachable
-from tablesafe.table import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

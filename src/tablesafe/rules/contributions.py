@@ -37,10 +37,10 @@ from typing import Literal
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask, to_integers
-from tablesafe.errors import InvalidTable
-from tablesafe.files import LARGEST_EXACT
-from tablesafe.table import Contributors, Table
+from tablesafe.core.equations import Floats, Mask, to_integers
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.table import Contributors, Table
+from tablesafe.files.read import LARGEST_EXACT
 
 SamplingWeights = Literal["published", "unpublished", "expanded"]
 Negative = Literal["absolute", "value"]

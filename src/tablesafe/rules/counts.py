@@ -7,11 +7,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidTable
-from tablesafe.rules.options import require_choice, require_number, require_whole
-from tablesafe.rules.sensitivity import Sensitivity, range_levels, reachable
-from tablesafe.table import Table
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.options import require_choice, require_number, require_whole
+from tablesafe.core.sensitivity import Sensitivity, range_levels, reachable
+from tablesafe.core.table import Table
 
 Counted = Literal["respondents", "holdings"]
 

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.options import exactly
+from tablesafe.core.sensitivity import Rule
+from tablesafe.core.table import Contributors, Table
 from tablesafe.rules.combined import AnyOf
 from tablesafe.rules.linear import PQ, Dominance, LinearSensitivity, Measure, PPercent
-from tablesafe.rules.options import exactly
-from tablesafe.rules.sensitivity import Rule
-from tablesafe.table import Contributors, Table
 
 Family = Literal["p_percent", "pq", "dominance_1", "dominance_2"]
 """Rules with one parameter: p%, pq for a given q, (1,k) and (2,k)."""

@@ -16,12 +16,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidTable
-from tablesafe.files import did_you_mean
-from tablesafe.rules.options import exactly, require_choice, require_number, require_whole
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.options import exactly, require_choice, require_number, require_whole
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
+from tablesafe.files.read import did_you_mean
 
 Hidden = Literal["one", "all"]
 

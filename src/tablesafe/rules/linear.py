@@ -16,12 +16,12 @@ from typing import Any, get_args
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.options import exactly, is_number, require_choice, require_number, require_whole
+from tablesafe.core.sensitivity import Sensitivity, reachable
+from tablesafe.core.table import Table
 from tablesafe.rules.contributions import NOISE, Contributions, Negative, SamplingWeights, contributions, shadowed
-from tablesafe.rules.options import exactly, is_number, require_choice, require_number, require_whole
-from tablesafe.rules.sensitivity import Sensitivity, reachable
-from tablesafe.table import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tablesafe.core.sensitivity import Rule
 from tablesafe.rules import PQ, AllOf, AnyOf, Dominance, Levels, LinearSensitivity, PPercent, RequestRule, Waiver
-from tablesafe.rules.sensitivity import Rule
 
 
 def inner_rules(rule: Rule) -> tuple[Rule, ...]:

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import OutOfTime, SolverFailure
-from tablesafe.solve.elimination import echelon
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import OutOfTime, SolverFailure
+from tablesafe.solve.exact.elimination import echelon
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.solver import new_solver
 from tablesafe.solve.stopping import Stoppable, watch

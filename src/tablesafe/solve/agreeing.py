@@ -8,8 +8,8 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import OutOfTime
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import OutOfTime
 from tablesafe.solve.solver import new_solver
 
 

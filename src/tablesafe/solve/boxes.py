@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.solve.work import Work
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.work.budget import Budget
 
 DIRECTIONS = 8
 """The most equations of a target; a box has two to the power of that many corners."""
@@ -65,7 +65,7 @@ class Space(NamedTuple):
 
 
 def cheapest_box(
-    system: System, space: Space, cell: int, sign: int, level: float, price: Floats, work: Work | None = None
+    system: System, space: Space, cell: int, sign: int, level: float, price: Floats, work: Budget | None = None
 ) -> tuple[Integers, Floats] | None:
     """The cells of the cheapest box that moves a target by its level, and by how much each moves; None without one.
 

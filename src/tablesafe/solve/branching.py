@@ -15,11 +15,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.solve.hot import HotProgram
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import columns_of
-from tablesafe.solve.work import Work
+from tablesafe.work.budget import Budget
 
 ROUNDING = 2.0**-52
 CLEARLY = 1e-7
@@ -207,7 +207,7 @@ class Least:
 class Branching:
     """Branch and bound over blocks. Answers must be less than a limit by more than `slack`, or they are no better."""
 
-    work: Work
+    work: Budget
     step: float
     slack: float
     nodes: int

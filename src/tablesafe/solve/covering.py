@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import SolverFailure
 from tablesafe.solve.branching import (
     ALIKE,
     Block,
@@ -37,7 +37,7 @@ from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import Columns
 from tablesafe.solve.solver import new_solver, set_options
 from tablesafe.solve.stopping import interrupts
-from tablesafe.solve.work import Work
+from tablesafe.work.budget import Budget
 
 NODES = 12
 """Nodes of a block's own branching before the integer solver is asked for its answer."""
@@ -73,8 +73,8 @@ class Choice:
 class Covering:
     """The cuts found so far, their relaxation, and what is fixed in every answer better than the best one known."""
 
-    def __init__(self, cost: Floats, work: Work | None = None) -> None:
-        self._work = Work() if work is None else work
+    def __init__(self, cost: Floats, work: Budget | None = None) -> None:
+        self._work = Budget() if work is None else work
         self.cost = cost
         self.step = step_of(cost)
         self._scale = scale_of(cost)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 from tablesafe.solve.incidence import Network
 
 TINY = 1e-12

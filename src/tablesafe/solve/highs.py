@@ -8,8 +8,8 @@ from typing import Any
 import highspy
 import numpy as np
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.solve.polytope import Polytope
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.solver import new_solver, set_options
 

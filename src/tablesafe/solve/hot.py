@@ -8,12 +8,12 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import SolverFailure
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import Columns
 from tablesafe.solve.solver import new_solver
-from tablesafe.solve.work import Work
+from tablesafe.work.budget import Budget
 
 _DUAL, _PRIMAL = 1, 4
 _BY_COLUMNS = int(highspy.MatrixFormat.kColwise)
@@ -29,7 +29,7 @@ _STATUS = {
 class HotProgram:
     """One model of HiGHS. `primal` is for programs of which the objective changes, else bounds and rows do."""
 
-    def __init__(self, work: Work, *, primal: bool) -> None:
+    def __init__(self, work: Budget, *, primal: bool) -> None:
         self._work = work
         self._model: Any = new_solver(presolve="off", solver="simplex", simplex_strategy=_PRIMAL if primal else _DUAL)
 

@@ -18,8 +18,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.hierarchy import Hierarchy
 
 LARGEST = 100_000_000
 """Combinations of codes up to which a cell is found by an array over all of them."""

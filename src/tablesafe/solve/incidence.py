@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from tablesafe.equations import Integers, Mask
+from tablesafe.core.equations import Integers, Mask
 
 TRIALS = 3
 """Random combinations of the equations left out that must follow from the others."""

@@ -12,10 +12,10 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats
-from tablesafe.errors import OutOfTime, SolverFailure
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve.solver import new_solver, set_options
+from tablesafe.work.budget import ENDLESS, Budget
 
 _TOLERANCE = 1e-9
 _COMFORTABLE = 2.0**24
@@ -45,13 +45,13 @@ class NearestPoint:
         model.a_matrix_.value_ = both.data.astype(np.float64)
         self._solver.passModel(model)
 
-    def to(self, point: Floats, *, clock: Clock = ENDLESS) -> Floats:
+    def to(self, point: Floats, *, budget: Budget = ENDLESS) -> Floats:
         """The additive point within the bounds that takes the least change from a point within the bounds."""
         missing = (self._rhs - np.asarray(self._matrix @ point)) / self._scale
         room = np.maximum(np.concatenate([self._upper - point, point - self._lower]), 0.0) / self._scale
         self._solver.changeRowsBounds(len(self._rows), self._rows, missing, missing)
         self._solver.changeColsBounds(len(self._columns), self._columns, np.zeros(len(room)), room)
-        set_options(self._solver, time_limit=float(self._solver.getRunTime()) + clock.left)
+        set_options(self._solver, time_limit=float(self._solver.getRunTime()) + budget.left)
         self._solver.run()
         status = self._solver.getModelStatus()
         if status == highspy.HighsModelStatus.kTimeLimit:

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 
 VISITS = 40
 """Visits to an equation, on average, before propagation stops: bounds may creep towards each other for ever."""

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import SolverFailure
 from tablesafe.solve.solver import new_solver, set_options
 
 _DUAL, _PRIMAL = 1, 4

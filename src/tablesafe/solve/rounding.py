@@ -14,11 +14,11 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.solve.clock import Clock
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.solver import new_solver, set_options
 from tablesafe.solve.stopping import interrupts, watch
+from tablesafe.work.budget import Budget
 
 WHOLE = 1e-6
 """How near to a whole number the solver's answer must be; the sums are then checked in whole numbers."""
@@ -62,12 +62,12 @@ class StepProgram:
             return 1.0
         return float(np.mean(np.abs(self.cost[self.cost != 0]))) if self.cost.any() else 1.0
 
-    def relax(self, clock: Clock) -> Answer:
+    def relax(self, budget: Budget) -> Answer:
         """The linear program: its vertex, and a bound from the prices of its rows."""
         if not len(self.cost):
             return self._empty()
-        solver = self._solver(clock)
-        interrupted = _run(solver, clock)
+        solver = self._solver(budget)
+        interrupted = _run(solver, budget)
         status = _ENDED.get(solver.getModelStatus(), SolveStatus.FAILED)
         if status == SolveStatus.INFEASIBLE:
             return Answer(status, None, np.inf, interrupted)
@@ -76,7 +76,7 @@ class StepProgram:
         return Answer(status, self._point(solver) if status == SolveStatus.OPTIMAL else None, bound, interrupted)
 
     def solve(
-        self, clock: Clock, start: Floats | None = None, *, gap: float = EXACT,
+        self, budget: Budget, start: Floats | None = None, *, gap: float = EXACT,
         tell: Callable[[float, float], None] | None = None,
     ) -> Answer:  # fmt: skip
         """The integer program: the best point within the time, or one within `gap` of the best, or none.
@@ -85,7 +85,7 @@ class StepProgram:
         """
         if not len(self.cost):
             return self._empty()
-        solver = self._solver(clock)
+        solver = self._solver(budget)
         set_options(solver, mip_rel_gap=gap)
         whole = np.flatnonzero(self.whole).astype(np.int32)
         solver.changeColsIntegrality(len(whole), whole, np.ones(len(whole), dtype=np.uint8))
@@ -93,7 +93,7 @@ class StepProgram:
             solver.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
         if tell is not None:
             watch(solver, lambda cost, bound: tell(cost * self._scale, bound * self._scale))
-        interrupted = _run(solver, clock)
+        interrupted = _run(solver, budget)
         status = _ENDED.get(solver.getModelStatus(), SolveStatus.FAILED)
         if status == SolveStatus.INFEASIBLE:
             return Answer(status, None, np.inf, interrupted)
@@ -117,8 +117,10 @@ class StepProgram:
             return Answer(SolveStatus.INFEASIBLE, None, np.inf)
         return Answer(SolveStatus.OPTIMAL, np.zeros(0), self.offset)
 
-    def _solver(self, clock: Clock) -> Any:
-        solver: Any = new_solver(solver="simplex", mip_feasibility_tolerance=WHOLE, time_limit=max(clock.left, LEAST_S))
+    def _solver(self, budget: Budget) -> Any:
+        solver: Any = new_solver(
+            solver="simplex", mip_feasibility_tolerance=WHOLE, time_limit=max(budget.left, LEAST_S)
+        )
         model: Any = highspy.HighsLp()
         model.num_row_, model.num_col_ = self.matrix.shape
         model.col_cost_, model.offset_ = self.cost / self._scale, self.offset / self._scale
@@ -156,13 +158,13 @@ def deciding(matrix: sparse.csr_array, totals: Integers) -> Mask:
     return chosen
 
 
-def _run(solver: Any, clock: Clock) -> bool:
+def _run(solver: Any, budget: Budget) -> bool:
     """Solve until the time is up or the user interrupts; whether the user did.
 
     The solver alone would go on past its time in places, and would hear of Ctrl-C only at its end.
     """
     with interrupts() as caught:
-        solver.cbMipInterrupt += lambda event: event.interrupt() if caught or clock.up else None
-        solver.cbSimplexInterrupt += lambda event: event.interrupt() if caught or clock.up else None
+        solver.cbMipInterrupt += lambda event: event.interrupt() if caught or budget.over else None
+        solver.cbSimplexInterrupt += lambda event: event.interrupt() if caught or budget.over else None
         solver.run()
         return bool(caught)

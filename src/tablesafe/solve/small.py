@@ -9,9 +9,9 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.solve.solver import new_solver
-from tablesafe.solve.work import Work
+from tablesafe.work.budget import Budget
 
 FEASIBILITY = 1e-7
 LARGE = 20_000
@@ -43,9 +43,10 @@ class Columns:
 class SmallSolver:
     """Minimise over `A x = 0` and bounds; keeps nothing from one program to the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: Budget | None = None) -> None:
         self._highs: Any = new_solver(presolve="off", solver="simplex")
-        self.work = Work()
+        self.work = Budget() if work is None else work
+        """Where the programs are counted."""
 
     def minimise(
         self,

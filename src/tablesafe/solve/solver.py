@@ -6,7 +6,7 @@ from typing import Any
 
 import highspy
 
-from tablesafe.errors import SolverFailure
+from tablesafe.core.errors import SolverFailure
 
 
 def new_solver(**options: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Mask
+from tablesafe.core.equations import Floats, Mask
 from tablesafe.solve.adjustment import Box, Scale, Switches, begin_at, program_of
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.solver import new_solver

@@ -8,10 +8,10 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats
-from tablesafe.errors import OutOfTime, SolverFailure
-from tablesafe.solve.clock import ENDLESS, Clock
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve.solver import new_solver
+from tablesafe.work.budget import ENDLESS, Budget
 
 TOLERANCE = 1e-9
 COMFORTABLE = 2.0**24
@@ -22,29 +22,29 @@ INTERIOR = {"solver": "ipm", "run_crossover": "off"}
 
 def vertex(
     cost: Floats, matrix: sparse.csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats,
-    *, clock: Clock = ENDLESS,
+    *, budget: Budget = ENDLESS,
 ) -> Floats:  # fmt: skip
     """A vertex of least cost with `row_lower <= matrix @ x <= row_upper` and `lower <= x <= upper`.
 
     There must be a point and a least cost; anything else is a failure of the solver.
     """
-    return _answer(cost, matrix, row_lower, row_upper, lower, upper, methods=(SIMPLEX,), clock=clock)
+    return _answer(cost, matrix, row_lower, row_upper, lower, upper, methods=(SIMPLEX,), budget=budget)
 
 
 def amid(
     cost: Floats, matrix: sparse.csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats,
-    *, clock: Clock = ENDLESS,
+    *, budget: Budget = ENDLESS,
 ) -> Floats:  # fmt: skip
     """The same, but amid all points of least cost where there are many: by an interior-point method.
 
     Much faster where many bounds meet. Should it fail, a vertex serves.
     """
-    return _answer(cost, matrix, row_lower, row_upper, lower, upper, methods=(INTERIOR, SIMPLEX), clock=clock)
+    return _answer(cost, matrix, row_lower, row_upper, lower, upper, methods=(INTERIOR, SIMPLEX), budget=budget)
 
 
 def _answer(
     cost: Floats, matrix: sparse.csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats,
-    *, methods: tuple[dict[str, str], ...], clock: Clock,
+    *, methods: tuple[dict[str, str], ...], budget: Budget,
 ) -> Floats:  # fmt: skip
     """The first method's answer, or else the next one's."""
     scale = _scale(row_lower, row_upper, lower, upper)
@@ -60,7 +60,7 @@ def _answer(
         solver = new_solver(
             primal_feasibility_tolerance=TOLERANCE,
             dual_feasibility_tolerance=TOLERANCE,
-            time_limit=clock.left,
+            time_limit=budget.left,
             **options,
         )
         solver.passModel(model)

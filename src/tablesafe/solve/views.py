@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.solver import new_solver, set_options
 from tablesafe.solve.stopping import Stoppable, watch

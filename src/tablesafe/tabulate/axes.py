@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.errors import InvalidHierarchy, InvalidTable
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidHierarchy, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.tabulate.plan import DROP, ERROR, Plan
 
 Locate = Callable[[int, str], str]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.cube import tied
-from tablesafe.equations import Floats, Integers, cell_keys
-from tablesafe.errors import InvalidTable
-from tablesafe.linking import joined_as_they_are
-from tablesafe.table import Contributors, Table
+from tablesafe.core.cube import tied
+from tablesafe.core.equations import Floats, Integers, cell_keys
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.linking import joined_as_they_are
+from tablesafe.core.table import Contributors, Table
 from tablesafe.tabulate.axes import Axis
 from tablesafe.tabulate.columns import Scale
 from tablesafe.tabulate.lattice import Lattice, every_cell, make_lattice, of_margins

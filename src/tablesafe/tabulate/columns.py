@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tablesafe.errors import InvalidTable
-from tablesafe.files import LARGEST_EXACT
+from tablesafe.core.errors import InvalidTable
+from tablesafe.files.read import LARGEST_EXACT
 from tablesafe.tabulate.plan import Measure, Plan
 from tablesafe.tabulate.sources import Column, quoted
 

@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Iterable
 
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 from tablesafe.tabulate.plan import Plan
 
 _FREQUENCY = re.compile(

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tablesafe.errors import InvalidFile, InvalidOption
-from tablesafe.files import guess_delimiter, read_bytes_probe
-from tablesafe.untrusted import require_streamable
+from tablesafe.core.errors import InvalidFile, InvalidOption
+from tablesafe.files.limits import require_streamable
+from tablesafe.files.read import guess_delimiter, read_bytes_probe
 
 CHUNK = 1 << 24
 HEAD = 1 << 16

@@ -18,8 +18,8 @@ import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 import pyarrow as pa
 
-from tablesafe.errors import InvalidInput, InvalidOption, InvalidTable
-from tablesafe.files import LARGEST_EXACT, did_you_mean, require_parquet
+from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidTable
+from tablesafe.files.read import LARGEST_EXACT, did_you_mean, require_parquet
 from tablesafe.tabulate.axes import Axis
 from tablesafe.tabulate.columns import MOST_DECIMALS, NO_DECIMALS, NOISE, Extent, Scale
 from tablesafe.tabulate.leaves import Leaves, cell_sql, number_leaves

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers, cell_keys
+from tablesafe.core.equations import Integers, cell_keys
 from tablesafe.tabulate.axes import Axis
 
 Steps = NDArray[np.int32]

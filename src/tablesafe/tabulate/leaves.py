@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers
+from tablesafe.core.equations import Integers
 from tablesafe.tabulate.axes import Axis
 from tablesafe.tabulate.columns import Scale, measure_sql
 from tablesafe.tabulate.plan import Measure, Plan, Progress

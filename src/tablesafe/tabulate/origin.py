@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from tablesafe.errors import InvalidOption
-from tablesafe.table import Table
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.table import Table
 from tablesafe.tabulate.plan import Plan
 from tablesafe.tabulate.scan import make_scan, reading
 from tablesafe.tabulate.sources import identifier, open_records, seal, session

@@ -8,11 +8,11 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
-from tablesafe.cube import IGNORE, TIE, unseen_levels
-from tablesafe.errors import InvalidOption
-from tablesafe.files import did_you_mean
-from tablesafe.hierarchy import TOTAL, Equation, Hierarchy, parse_equations, require_hierarchies
-from tablesafe.table import Negative, require_negative
+from tablesafe.core.cube import IGNORE, TIE, unseen_levels
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.hierarchy import TOTAL, Equation, Hierarchy, parse_equations, require_hierarchies
+from tablesafe.core.table import Negative, require_negative
+from tablesafe.files.read import did_you_mean
 
 Where: TypeAlias = str | Mapping[str, str | Sequence[str]] | Callable[[Any], Any] | None
 """Which records count: an SQL condition, codes by column, or (for an Ibis table) a function of the table."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from tablesafe.errors import InvalidOption, MissingExtra, TablesafeError
-from tablesafe.hierarchy import TOTAL, Hierarchy
-from tablesafe.table import Negative, Table
+from tablesafe.core.errors import InvalidOption, MissingExtra, TablesafeError
+from tablesafe.core.hierarchy import TOTAL, Hierarchy
+from tablesafe.core.table import Negative, Table
 from tablesafe.tabulate.axes import make_axes
 from tablesafe.tabulate.build import Cells, add_up
 from tablesafe.tabulate.columns import scales

@@ -11,8 +11,8 @@ from typing import Any
 
 import duckdb
 
-from tablesafe.errors import InvalidFile, InvalidInput, InvalidOption
-from tablesafe.files import did_you_mean
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption
+from tablesafe.files.read import did_you_mean
 from tablesafe.tabulate.columns import code, entry, is_text, name, number
 from tablesafe.tabulate.plan import Plan, Where
 from tablesafe.tabulate.sources import Connection, Part, Records, first_line, identifier, one_row, quoted

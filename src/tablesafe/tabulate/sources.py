@@ -19,11 +19,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from tablesafe.errors import InvalidFile, InvalidInput, InvalidOption, InvalidTable
-from tablesafe.files import did_you_mean, require_parquet, with_index
-from tablesafe.scratch import private_folder
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption, InvalidTable
+from tablesafe.files.limits import is_there
+from tablesafe.files.private import private_folder
+from tablesafe.files.read import did_you_mean, require_parquet, with_index
 from tablesafe.tabulate.csvfile import CsvFile, look_at_csv
-from tablesafe.untrusted import is_there
 
 Connection = duckdb.DuckDBPyConnection
 

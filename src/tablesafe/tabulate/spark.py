@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tablesafe.errors import InvalidFile, InvalidOption, InvalidTable, MissingExtra
+from tablesafe.core.errors import InvalidFile, InvalidOption, InvalidTable, MissingExtra
 from tablesafe.tabulate.csvfile import CsvFile
 from tablesafe.tabulate.plan import Plan
 from tablesafe.tabulate.scan import words

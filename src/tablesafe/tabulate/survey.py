@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tablesafe.errors import InvalidFile, InvalidTable
-from tablesafe.files import LARGEST_EXACT
-from tablesafe.hierarchy import Equation
+from tablesafe.core.errors import InvalidFile, InvalidTable
+from tablesafe.core.hierarchy import Equation
+from tablesafe.files.read import LARGEST_EXACT
 from tablesafe.tabulate.columns import Extent, decimals, is_number, is_text, number
 from tablesafe.tabulate.plan import DROP, ERROR
 from tablesafe.tabulate.scan import Scan, reading

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tablesafe.equations import Integers
+from tablesafe.core.equations import Integers
 from tablesafe.tabulate.lattice import Lattice, Steps
 
 RESPONDENTS, HOLDERS, MEASURES = 0, 1, 2

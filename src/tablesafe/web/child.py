@@ -117,7 +117,7 @@ def describe(error: BaseException) -> dict[str, Any]:
 
     What other errors say may hold a value of the data.
     """
-    from tablesafe.errors import Interrupted, TablesafeError
+    from tablesafe.core.errors import Interrupted, TablesafeError
 
     if isinstance(error, (KeyboardInterrupt, Interrupted)):
         return {"kind": "Interrupted", "message": "Stopped: nothing was written.", "hint": ""}

@@ -11,10 +11,10 @@ from tablesafe.web.child import Desk
 from tablesafe.web.drafts import JOB_FILE
 
 if TYPE_CHECKING:
+    from tablesafe.core.problem import Problem
+    from tablesafe.core.table import Table
     from tablesafe.job import Job
     from tablesafe.pipeline import Result
-    from tablesafe.problem import Problem
-    from tablesafe.table import Table
 
 KEPT_RESULTS = 4
 """Finished runs that a worker keeps in memory to show and compare."""
@@ -93,7 +93,7 @@ def result_of(desk: Desk, run: str) -> Result:
     """The result of a finished run, by the name of its folder; a few are kept."""
     kept: dict[str, Result] = desk.loaded.setdefault("results", {})
     if run not in kept:
-        from tablesafe.frozen import thaw
+        from tablesafe.files.serialization import thaw
 
         found: Result = thaw(kept_at(desk.folder / "runs" / Path(run).name).read_bytes())
         kept[run] = found

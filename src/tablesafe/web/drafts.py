@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tablesafe.errors import InvalidJob
+from tablesafe.core.errors import InvalidJob
 from tablesafe.job import Job, parse_job
 from tablesafe.job.checks import INTERNAL, input_files
 from tablesafe.job.decode import Fault, default_of, options

@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from tablesafe.errors import InvalidFile
+from tablesafe.core.errors import InvalidFile
 
 MOST_ENTRIES = 2_000
 """Entries of a folder that are shown; nobody reads more."""

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.sensitivity import Rule
 from tablesafe.job.decode import default_of, is_required, is_writable, options
 from tablesafe.job.model import CHOICES
 from tablesafe.job.toml import read_toml, toml_value
 from tablesafe.methods import METHODS, Method
 from tablesafe.rules import RULES
-from tablesafe.rules.sensitivity import Rule
 
 Widget = Literal[
     "text", "amount", "number", "whole", "switch", "perhaps", "choice", "list", "lines", "numbers", "file", "toml",

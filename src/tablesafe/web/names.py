@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from tablesafe.errors import InvalidFile
+from tablesafe.core.errors import InvalidFile
 from tablesafe.web.drafts import JOB_FILE
 
 RESERVED = {JOB_FILE, "runs", "tmp", "public", "internal"}

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 
 SHORTEST_TOKEN = 16
 

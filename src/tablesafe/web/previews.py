@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tablesafe.core.problem import Problem
 from tablesafe.job import Job
 from tablesafe.job.checks import input_files
 from tablesafe.pipeline import build_problem
 from tablesafe.pipeline.columns import extra_columns
 from tablesafe.pipeline.tables import build_table
-from tablesafe.problem import Problem
 from tablesafe.rules.needs import contributors_needed
 from tablesafe.web.child import Desk
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import StrEnum
 
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
 
 
 class State(StrEnum):

@@ -10,7 +10,7 @@ from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Res
 from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
-from tablesafe.errors import InvalidFile, TablesafeError
+from tablesafe.core.errors import InvalidFile, TablesafeError
 from tablesafe.web.headers import REPORT_POLICY
 from tablesafe.web.names import TooLarge
 from tablesafe.web.sessions import SCOPE, Session

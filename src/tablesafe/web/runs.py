@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tablesafe.errors import InvalidFile, InvalidOption
+from tablesafe.core.errors import InvalidFile, InvalidOption
 from tablesafe.job.checks import input_files
 from tablesafe.job.dump import dump_job
 from tablesafe.web.attacks import Background

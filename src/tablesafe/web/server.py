@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tablesafe.errors import InvalidOption, MissingExtra, Terminated
+from tablesafe.core.errors import InvalidOption, MissingExtra, Terminated
 from tablesafe.web.folders import Folder
 from tablesafe.web.options import SHORTEST_TOKEN, ServeOptions, is_loopback
 from tablesafe.web.private import private_folder

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 from tablesafe.web.folders import Folder
 from tablesafe.web.runs import Queue, Runs
 from tablesafe.web.workspace import Limits, Workspace

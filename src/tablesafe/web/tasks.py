@@ -18,8 +18,8 @@ from tablesafe.web.drafts import JOB_FILE
 
 if TYPE_CHECKING:
     from tablesafe.attack.estimate import Estimate
+    from tablesafe.core.problem import Problem
     from tablesafe.pipeline import Result
-    from tablesafe.problem import Problem
     from tablesafe.report.progress import Event
 
 MOST_DENSITIES = 200
@@ -68,7 +68,7 @@ def _told(event: Event) -> dict[str, Any]:
 
 
 def _keep(path: Path, result: Result) -> None:
-    from tablesafe.frozen import freeze
+    from tablesafe.files.serialization import freeze
 
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(freeze(result))
@@ -123,7 +123,7 @@ def attack_run(desk: Desk, run: str, attacks: list[str], seed: int, time_limit_s
 
 def _scored(estimates: list[Estimate]) -> dict[str, Any]:
     """What attacks found: scores, cells by risk, and how solutions spread where an attack has many."""
-    from tablesafe.attack.scores import Scores
+    from tablesafe.attack.suite import Scores
     from tablesafe.report.plots.densities import cell_densities
 
     found = Scores.of(estimates)

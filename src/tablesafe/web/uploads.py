@@ -8,7 +8,7 @@ from typing import Any
 
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from tablesafe.errors import InvalidFile
+from tablesafe.core.errors import InvalidFile
 
 MOST_HEADER = 8 << 10
 """Bytes of the headers of one part."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 from tablesafe.web.child import HEADER
 
 TOKEN = "TABLESAFE_TOKEN"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tablesafe.errors import InvalidFile, InvalidJob
+from tablesafe.core.errors import InvalidFile, InvalidJob
 from tablesafe.job import Job, dump_job
 from tablesafe.job.decode import Fault
 from tablesafe.pipeline.columns import PARQUET, missing_columns

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tablesafe import errors
 from tablesafe.cli.exits import exit_of
 from tablesafe.cli.reference.pages import NOTE
-from tablesafe.errors import MissingExtra, TablesafeError
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core import errors
+from tablesafe.core.errors import MissingExtra, TablesafeError
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
 from tablesafe.job import load_job
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.rules import PPercent
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
 from tablesafe.verify import verify
 
 ADVICE: dict[str, tuple[str, str]] = {

@@ -16,7 +16,9 @@ import polars as pl
 
 from tablesafe.audit.audit import audit
 from tablesafe.cli.reference.pages import NOTE
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.io.apriori import write_hst
 from tablesafe.io.frames import write_cells, write_release
 from tablesafe.io.jj import write_jj
@@ -26,8 +28,6 @@ from tablesafe.io.tauargus_write import write_table
 from tablesafe.methods.cell_key.design import design_perturbation
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.pipeline.export import export_tauargus
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
 

@@ -13,12 +13,12 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tablesafe.cli.app import app
 from tablesafe.cli.exits import EXIT_HELP
+from tablesafe.core.sensitivity import Rule
 from tablesafe.job.decode import default_of, is_required, is_writable, options
 from tablesafe.job.model import CHOICES, Dimension, Job, TableOptions
 from tablesafe.job.toml import toml_value
 from tablesafe.methods import METHODS, Method
 from tablesafe.rules import RULES
-from tablesafe.rules.sensitivity import Rule
 
 NOTE = "<!-- Made from the code by `python -m tablesafe.cli.reference docs`: do not edit. -->"
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", Rule: "rule", Method: "method"}

@@ -9,7 +9,7 @@ from tablesafe.cli.reference.api import api_reference
 from tablesafe.cli.reference.errors import errors_reference
 from tablesafe.cli.reference.formats import formats_reference
 from tablesafe.cli.reference.pages import cli_reference, job_reference
-from tablesafe.files import write_text
+from tablesafe.files.write import write_text
 
 PAGES: dict[str, Callable[[], str]] = {
     "api.md": api_reference,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from tablesafe.errors import InvalidOption
-from tablesafe.files import did_you_mean
+from tablesafe.core.errors import InvalidOption
+from tablesafe.files.read import did_you_mean
 from tablesafe.io.tauargus_write_options import parse_kind, parse_options, unused
 from tablesafe.job.arb.model import (
     Apriori,

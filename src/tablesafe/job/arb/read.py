@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tablesafe.errors import InvalidJob
-from tablesafe.files import did_you_mean, read_text
+from tablesafe.core.errors import InvalidJob
+from tablesafe.files.read import did_you_mean, read_text
 from tablesafe.job.arb.arguments import COMMANDS
 from tablesafe.job.arb.model import Batch, Command, GoInteractive, Note
 from tablesafe.job.arb.order import check_order

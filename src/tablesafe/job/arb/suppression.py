@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tablesafe.files import did_you_mean
+from tablesafe.files.read import did_you_mean
 from tablesafe.job.arb.model import (
     Adjustment,
     CellKeys,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.whole import rounded
 from tablesafe.solve.adjustment import Box, Directions

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.files import did_you_mean
-from tablesafe.problem import Problem
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.files.read import did_you_mean
 
 FREE = 1e-3
 """What a cell costs that costs nothing, beside the cheapest that does: so that it is not changed in vain."""

@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.adjust.blocks import Regions
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.tabu.cycles import Cycles, basis_of

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 from tablesafe.methods.adjust.measures import Relation
 
 FREE = -10.0

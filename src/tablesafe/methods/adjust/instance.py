@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.files import LARGEST_EXACT
-from tablesafe.problem import Problem
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.files.read import LARGEST_EXACT
 from tablesafe.solve.adjustment import Box, Scale, Switches, independent_rows
 from tablesafe.solve.propagate import propagate
 

@@ -16,8 +16,8 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import OutOfTime
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import OutOfTime
 from tablesafe.methods.adjust.descent import bounds
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.tabu.cycles import Cycles, basis_of

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.lattice import Lattice
 from tablesafe.methods.adjust.tabu.cycles import Cycles

@@ -15,13 +15,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption, InvalidRelease
-from tablesafe.files import did_you_mean
-from tablesafe.linking import RESPONSE
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption, InvalidRelease
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.table import Table
+from tablesafe.files.read import did_you_mean
 
 WORDS = ("sensitive", "all", "inner", "totals")
 

@@ -11,28 +11,26 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidOption, InvalidProblem, SolverFailure
-from tablesafe.methods.adjust.capacities import Relaxation, relaxed_capacities
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import InvalidOption, InvalidProblem, SolverFailure
+from tablesafe.core.options import require_choice, require_number, require_whole
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.methods.adjust.capacities import Relaxation, explanation, relaxed_capacities
 from tablesafe.methods.adjust.costs import column_of, cost_of
-from tablesafe.methods.adjust.distances import Measured, least_largest
-from tablesafe.methods.adjust.infeasible import explanation
+from tablesafe.methods.adjust.direction_search import TOLERANCE, Search
+from tablesafe.methods.adjust.directions import DirectionsName, find
+from tablesafe.methods.adjust.distances import Measured, least_largest, least_squared
 from tablesafe.methods.adjust.instance import Instance, Limits, Way, finer
 from tablesafe.methods.adjust.interrupt import until_interrupted
+from tablesafe.methods.adjust.keeping import refined
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.publish import published
-from tablesafe.methods.adjust.refine import refined
 from tablesafe.methods.adjust.relaxed import Relaxed, Simulations, simulated
 from tablesafe.methods.adjust.repair import NoChange
-from tablesafe.methods.adjust.search import TOLERANCE, Search
-from tablesafe.methods.adjust.squares import least_squared
 from tablesafe.methods.adjust.statistics import Keep
-from tablesafe.methods.adjust.strategy import DirectionsName, find
 from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.methods.adjust.whole import rounded
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.options import require_choice, require_number, require_whole
 from tablesafe.solve.program import Solution, SolveStatus
 
 FixedName = Literal["none", "top", "totals"]

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tablesafe.equations import Integers
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Integers
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.methods.adjust.instance import Instance, Limits, room
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
 from tablesafe.solve.program import Solution
 
 

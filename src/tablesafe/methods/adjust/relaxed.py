@@ -9,12 +9,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.options import require_choice, require_number, require_whole
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.adjust.instance import Instance, whole_down, whole_up
 from tablesafe.methods.adjust.measures import Over, chi_square, statistics
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.options import require_choice, require_number, require_whole
 
 PickName = Literal["quantity", "cells", "percent", "chi_square", "correlation", "slope", "variance"]
 _MEASURED: dict[str, str] = {

@@ -8,7 +8,7 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Mask
+from tablesafe.core.equations import Floats, Mask
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.solve.adjustment import Box, Directions, LeastChange, Scale
 from tablesafe.solve.program import SolveStatus

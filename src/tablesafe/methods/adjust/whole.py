@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.solve.adjustment import whole_moves
 

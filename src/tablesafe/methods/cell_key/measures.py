@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidRelease
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidRelease
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 
 SHOWN = {"least": 0.0, "10%": 0.1, "25%": 0.25, "median": 0.5, "75%": 0.75, "90%": 0.9, "95%": 0.95, "99%": 0.99,
          "most": 1.0}  # fmt: skip

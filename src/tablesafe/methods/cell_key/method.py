@@ -7,19 +7,27 @@ from typing import ClassVar
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.mechanism import Mechanism
-from tablesafe.methods.cell_key.bounds import magnitude_range
-from tablesafe.methods.cell_key.counts import counts_of, refuse_counts
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.mechanism import Mechanism
+from tablesafe.core.options import require_number, require_whole
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.methods.cell_key.design import design_perturbation
-from tablesafe.methods.cell_key.keys import MOST, CellKeys, cell_keys_from_records, given_cell_keys, origin_of
-from tablesafe.methods.cell_key.magnitude import Magnitude, MagnitudeNoise, contributions
-from tablesafe.methods.cell_key.records import WHOLE, drawn_record_keys, read_record_keys
+from tablesafe.methods.cell_key.keys import (
+    MOST,
+    WHOLE,
+    CellKeys,
+    cell_keys_from_records,
+    counts_of,
+    drawn_record_keys,
+    given_cell_keys,
+    origin_of,
+    read_record_keys,
+    refuse_counts,
+)
+from tablesafe.methods.cell_key.magnitude import Magnitude, MagnitudeNoise, contributions, magnitude_range
 from tablesafe.methods.cell_key.table import PerturbationTable
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
-from tablesafe.rules.options import require_number, require_whole
 
 STEPS = 2
 """Into how many parts a designed perturbation table of magnitudes divides the unit."""

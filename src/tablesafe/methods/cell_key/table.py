@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidOption
-from tablesafe.mechanism import Transition
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.mechanism import Transition
 
 TOLERANCE = 1e-6
 """How far the probabilities of a row may add up to something else than one: files hold eight decimals or so."""

@@ -17,9 +17,9 @@ from tablesafe.attack.parameters import Base, Few, PRange, infer_p_from
 from tablesafe.attack.reconstruction import Derived, Reconstruction, reconstruct_from
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
-from tablesafe.equations import Mask
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.core.equations import Mask
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 
 CLOSE = 1e-9
 """Relative distance at which a reconstructed value is the truth."""

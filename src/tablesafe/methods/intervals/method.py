@@ -10,16 +10,15 @@ import numpy as np
 
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption
-from tablesafe.files import LARGEST_EXACT
-from tablesafe.methods.intervals.draw import drawn
-from tablesafe.methods.intervals.room import Room
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.options import require_choice, require_number, require_whole
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.statuses import Scheme
+from tablesafe.files.read import LARGEST_EXACT
+from tablesafe.methods.intervals.draw import Room, drawn
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.options import require_choice, require_number, require_whole
-from tablesafe.statuses import Scheme
 
 Kind = Literal["exact", "grid", "asymmetric"]
 

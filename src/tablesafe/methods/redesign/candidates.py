@@ -18,15 +18,14 @@ from scipy import sparse
 
 from tablesafe.audit.merging import counts_add_up, merged
 from tablesafe.audit.unions import for_sums
-from tablesafe.equations import Floats, Integers, cell_keys
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.linking import RESPONSE
+from tablesafe.core.equations import Floats, Integers, cell_keys
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.methods.redesign.collapse import groups_of, take
 from tablesafe.methods.redesign.measure import Scale, terms, weights_of_risk
-from tablesafe.methods.redesign.recode import joined_name, parts_of
-from tablesafe.methods.redesign.steps import Step, above_finest, finest, spans
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
+from tablesafe.methods.redesign.steps import Step, above_finest, finest, joined_name, parts_of, spans
 
 PAIRED = 12
 """Of the parts of a code, the smallest that are tried in pairs."""

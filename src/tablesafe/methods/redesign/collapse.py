@@ -18,15 +18,14 @@ from scipy import sparse
 
 from tablesafe.audit.merging import Groups, counts_add_up, merged
 from tablesafe.audit.unions import for_sums
-from tablesafe.equations import Floats, Integers, Mask, cell_keys, product_equations
-from tablesafe.errors import InvalidOption
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.linking import RESPONSE
-from tablesafe.methods.redesign.recode import Recode
-from tablesafe.methods.redesign.steps import Step, span_of, spans
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Rule
-from tablesafe.table import Contributors, Table
+from tablesafe.core.equations import Floats, Integers, Mask, cell_keys, product_equations
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Rule
+from tablesafe.core.table import Contributors, Table
+from tablesafe.methods.redesign.steps import Recode, Step, span_of, spans
 from tablesafe.tabulate.origin import Origin
 
 

@@ -14,9 +14,9 @@ from typing import Literal, Self
 import numpy as np
 
 from tablesafe.audit.system import System
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.problem import Problem
 from tablesafe.methods.redesign.steps import finest, spans
-from tablesafe.problem import Problem
 from tablesafe.solve.propagate import propagate
 from tablesafe.tabulate.plan import RECORDS
 

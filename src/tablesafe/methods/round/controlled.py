@@ -1,9 +1,7 @@
-"""Controlled rounding: every value one of its two neighbours, every sum kept, as near to the truth as can be.
+"""A bound on large step programs without solving them: prices of the rows, raised step by step.
 
-A zero-restricted rounding leaves multiples of the base unchanged. In two dimensions there always is one (Cox & Ernst,
-"Controlled Rounding", INFOR 20, 1982); in three there may be none (Causey, Cox & Ernst, "Applications of
-Transportation Theory to Statistical Problems", JASA 80, 1985): then no cell goes further beyond its neighbours than
-must be, as few steps as possible in all, and the distance comes third.
+Any prices give a bound (Lagrange). The best ones maximise a concave function with kinks; smoothed by entropy, it rises
+by Nesterov's accelerated gradient (Nesterov, "Smooth minimization of non-smooth functions", Math. Program. 103, 2005).
 """
 
 from __future__ import annotations
@@ -14,17 +12,66 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 import numpy as np
+from scipy import sparse
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import SolverFailure
-from tablesafe.methods.round.anytime import added_up
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import SolverFailure
+from tablesafe.methods.round.annealing import added_up
 from tablesafe.methods.round.grid import Grid
-from tablesafe.methods.round.models import Model, whole_cells
-from tablesafe.methods.round.partition import improved
-from tablesafe.solve.ascent import raised_prices
-from tablesafe.solve.clock import Clock
+from tablesafe.methods.round.partition import Model, improved, whole_cells
 from tablesafe.solve.program import Solution, SolveStatus
-from tablesafe.solve.rounding import Answer
+from tablesafe.solve.rounding import Answer, StepProgram
+from tablesafe.work.budget import Budget
+
+STAGES = 7
+STEPS = 120
+"""Gradient steps of each stage; the smoothing of the next stage is finer."""
+FINER = 2.5
+
+
+def raised_prices(program: StepProgram, budget: Budget) -> Floats:
+    """Prices of the rows whose bound comes within about a thousandth of the linear program's."""
+    matrix = sparse.csr_array(program.matrix).astype(np.float64)
+    across, size = sparse.csr_array(matrix.T), abs(matrix)
+    width = np.maximum(np.asarray(size @ np.asarray(size.sum(axis=0))), 1.0)
+    smooth = max(float(np.abs(program.cost).max(initial=0.0)), 1e-9)
+    best, prices = np.zeros(len(program.rhs)), np.zeros(len(program.rhs))
+    for _ in range(STAGES):
+        prices = _risen(program, matrix, across, width, smooth, prices, budget)
+        if program.bound(prices) > program.bound(best):
+            best = prices
+        if budget.over:
+            break
+        smooth /= FINER
+    return best
+
+
+def _risen(
+    program: StepProgram, matrix: sparse.csr_array, across: sparse.csr_array, width: Floats, smooth: float,
+    prices: Floats, budget: Budget,
+) -> Floats:  # fmt: skip
+    """Accelerated steps at one smoothing; begins anew whenever it overshoots."""
+    ahead, before, momentum = prices, prices, 1.0
+    for _ in range(STEPS):
+        if budget.over:
+            break
+        point = 1.0 / (1.0 + np.exp(np.clip((program.cost - across @ ahead) / smooth, -50.0, 50.0)))
+        missing = program.rhs - matrix @ point
+        new = ahead + 4.0 * smooth * missing / width
+        after = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+        if (new - before) @ missing < 0:
+            momentum = after = 1.0
+        ahead, before, momentum = new + (momentum - 1.0) / after * (new - before), new, after
+    return before
+
+
+# Controlled rounding: every value one of its two neighbours, every sum kept, as near to the truth as can be.
+#
+# A zero-restricted rounding leaves multiples of the base unchanged. In two dimensions there always is one (Cox & Ernst,
+# "Controlled Rounding", INFOR 20, 1982); in three there may be none (Causey, Cox & Ernst, "Applications of
+# Transportation Theory to Statistical Problems", JASA 80, 1985): then no cell goes further beyond its neighbours than
+# must be, as few steps as possible in all, and the distance comes third.
+
 
 Report = Callable[[float, float], None]
 FURTHEST = 6
@@ -60,7 +107,7 @@ def round_controlled(grid: Grid, time_limit_s: float, report: Report | None = No
     """
     begin = monotonic()
     grid.counts.require_multiples_where_frozen()
-    search = _Search(grid, Clock.start(time_limit_s), report)
+    search = _Search(grid, Budget(time_limit_s), report)
     try:
         search.run()
     except KeyboardInterrupt:
@@ -73,10 +120,10 @@ def round_controlled(grid: Grid, time_limit_s: float, report: Report | None = No
 
 
 class _Search:
-    """The best rounding so far, what is proven about it, and the clock."""
+    """The best rounding so far, what is proven about it, and the budget."""
 
-    def __init__(self, grid: Grid, clock: Clock, report: Report | None) -> None:
-        self.grid, self.clock, self.report = grid, clock, report
+    def __init__(self, grid: Grid, budget: Budget, report: Report | None) -> None:
+        self.grid, self.budget, self.report = grid, budget, report
         self.best: Integers | None = None
         self.bound = grid.least
         """A distance that no rounding is below that goes no further than the best one."""
@@ -130,7 +177,7 @@ class _Search:
 
     def _open(self) -> bool:
         """Whether there is something left to gain, and time for it."""
-        if self.clock.up:
+        if self.budget.over:
             return False
         return self.best is None or bool(self.grid.beyond(self.best).any()) or self._gap() > NEAR
 
@@ -163,7 +210,7 @@ class _Search:
     def _by_program(self) -> None:
         """Solve the linear program; open the cells around what is fractional until that is whole."""
         model = Model.of(self.grid, self.whole)
-        relaxed = self._heard(model.program.relax(self.clock))
+        relaxed = self._heard(model.program.relax(self.budget))
         self.bound = max(self.bound, relaxed.bound)
         if relaxed.status == SolveStatus.INFEASIBLE:  # hidden cells cannot make up for what is frozen
             self._widened()
@@ -176,7 +223,7 @@ class _Search:
             self.best, self.optimal = steps, True
             return
         self._around(model, relaxed.point)
-        if self._open() or (not self.optimal and self._small() and not self.clock.up):
+        if self._open() or (not self.optimal and self._small() and not self.budget.over):
             self._exactly()
 
     def _small(self) -> bool:
@@ -197,8 +244,8 @@ class _Search:
         for _ in range(RINGS):
             loose = np.asarray(pattern.T @ (np.asarray(pattern @ loose.astype(np.int64)) > 0).astype(np.int64)) > 0
             part = Model.of(self.grid, self.whole, cells=loose, stay=stay)
-            found = self._heard(part.program.solve(self.clock.share(0.1), gap=NEAR / 10))
-            if self.offer(part.steps(found.point)) or self.clock.up:
+            found = self._heard(part.program.solve(self.budget.share(0.1), gap=NEAR / 10))
+            if self.offer(part.steps(found.point)) or self.budget.over:
                 return
 
     def _exactly(self) -> None:
@@ -206,7 +253,7 @@ class _Search:
         model = Model.of(self.grid, self.whole)
         start = None if self.best is None or self.grid.beyond(self.best).any() else model.taken(self.best)
         part = WHOLE_TABLE if self._small() else WHOLE_TABLE / 2
-        found = self._heard(model.program.solve(Clock.start(part * self.clock.left), start, tell=self.tell))
+        found = self._heard(model.program.solve(self.budget.child(part * self.budget.left), start, tell=self.tell))
         if found.status == SolveStatus.INFEASIBLE:
             self._widened()
             return
@@ -228,13 +275,13 @@ class _Search:
         """Step by step: as little as must be, in as few steps as possible, and then as near as can be."""
         proven = True
         for furthest in range(1, FURTHEST + 1):
-            if self.clock.up:
+            if self.budget.over:
                 return
             model = Model.of(self.grid, self.whole, furthest=furthest, fewest=True)
             begin = None
             if self.best is not None and self.grid.beyond(self.best).max(initial=0) <= furthest:
                 begin = model.taken(self.best)
-            found = self._heard(model.program.solve(Clock.start(0.6 * self.clock.left), begin))
+            found = self._heard(model.program.solve(self.budget.child(0.6 * self.budget.left), begin))
             if found.status == SolveStatus.INFEASIBLE:
                 continue
             self.offer(model.steps(found.point))
@@ -249,7 +296,7 @@ class _Search:
         assert self.best is not None
         spent = int(self.grid.beyond(self.best).sum())
         model = Model.of(self.grid, self.whole, furthest=furthest, most_beyond=spent)
-        found = self._heard(model.program.solve(self.clock, model.taken(self.best), tell=self.tell))
+        found = self._heard(model.program.solve(self.budget, model.taken(self.best), tell=self.tell))
         self.offer(model.steps(found.point))
         self.bound = max(self.bound, found.bound)
         self.optimal = proven and found.status == SolveStatus.OPTIMAL
@@ -258,7 +305,7 @@ class _Search:
         """Too much for one program: a bound by prices, and a rounding that is improved part by part."""
         model = Model.of(self.grid, self.whole)
         prices = np.zeros(self.grid.matrix.shape[0])
-        prices[model.rows] = raised_prices(model.program, self.clock.share(0.05))
+        prices[model.rows] = raised_prices(model.program, self.budget.share(0.05))
         self._fall_back()
         if self.best is not None:  # any prices bound any program: that of the windows as wide as they had to be
             furthest = int(self.grid.beyond(self.best).max(initial=0))
@@ -268,12 +315,12 @@ class _Search:
     def _fall_back(self) -> None:
         """Any rounding that adds up."""
         if self.best is None:
-            self.offer(added_up(self.grid, Clock.start(0.4 * self.clock.left)))
+            self.offer(added_up(self.grid, self.budget.child(0.4 * self.budget.left)))
 
     def _improve(self) -> None:
         """Part by part, until the time is up."""
         if self.best is not None:
-            improved(self.grid, self.whole, self.best, self.offer, self.clock, self._heard)
+            improved(self.grid, self.whole, self.best, self.offer, self.budget, self._heard)
 
     def _heard(self, answer: Answer) -> Answer:
         """An answer, unless the user interrupted; the best rounding is kept then."""

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
 from tablesafe.methods.counting import more, whole_counts
-from tablesafe.problem import Problem
-from tablesafe.table import Table
 
 
 @dataclass(frozen=True, eq=False)

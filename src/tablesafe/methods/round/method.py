@@ -9,17 +9,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidOption
-from tablesafe.mechanism import Mechanism, Transition
-from tablesafe.methods.round.bases import Bases, bases_of, require_bases
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.mechanism import Mechanism, Transition
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.methods.round.controlled import Rounded, round_controlled
 from tablesafe.methods.round.counts import Counts
-from tablesafe.methods.round.grid import Grid
+from tablesafe.methods.round.dependent_rounding import round_unbiased
+from tablesafe.methods.round.grid import Bases, Grid, bases_of, require_bases
 from tablesafe.methods.round.random import round_singly
-from tablesafe.methods.round.unbiased import round_unbiased
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
 from tablesafe.solve.program import Solution
 
 METHODS = ("controlled", "random", "conventional")

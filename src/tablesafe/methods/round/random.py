@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.mechanism import Mechanism, Transition
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.mechanism import Mechanism, Transition
+from tablesafe.core.table import Table
 from tablesafe.methods.round.counts import Counts, parts_of_totals, summed_up
-from tablesafe.table import Table
 
 
 @dataclass(frozen=True, eq=False)

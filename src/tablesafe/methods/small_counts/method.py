@@ -7,15 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.methods.round.counts import Counts
-from tablesafe.methods.small_counts.bounds import Reader
-from tablesafe.methods.small_counts.finer import Finer
-from tablesafe.methods.small_counts.informed import informed
+from tablesafe.methods.small_counts.conclusions import Reader, informed
 from tablesafe.methods.small_counts.rounding import round_small
-from tablesafe.methods.small_counts.units import Structure, Units
-from tablesafe.problem import Problem
-from tablesafe.release import Release, Status
+from tablesafe.methods.small_counts.units import Finer, Structure, Units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from tablesafe.equations import Integers
+from tablesafe.core.equations import Integers
 
 CORNERS = 2
 """Equations in which a cell must stand together with cells that were taken."""

@@ -8,11 +8,11 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.files import did_you_mean
-from tablesafe.hierarchy import Hierarchy
-from tablesafe.problem import Problem
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.files.read import did_you_mean
 
 
 def _count(problem: Problem) -> Floats:

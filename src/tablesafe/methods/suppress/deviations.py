@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.local import Localities
 from tablesafe.solve.small import Columns, SmallSolver

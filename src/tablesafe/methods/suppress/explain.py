@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tablesafe.errors import InvalidProblem, SolverFailure, TablesafeError
+from tablesafe.core.errors import InvalidProblem, SolverFailure, TablesafeError
+from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.infeasible import Conflict, Demand, Obstacles, Remedy, remedy
 from tablesafe.methods.suppress.instance import NOISE
 from tablesafe.methods.suppress.levels import satisfied
-from tablesafe.problem import Problem
 
 LOOKED_AT = 500
 """Other sensitive cells that are looked at before the message is written."""

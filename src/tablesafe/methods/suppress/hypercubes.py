@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tablesafe.audit.insiders import Insider
-from tablesafe.audit.knowledge import Lists
+from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.audit.unions import Union
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
-from tablesafe.problem import Problem
 from tablesafe.solve.hypercubes import Hypercubes
 
 FEW = 4_000

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.problem import Problem
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.problem import Problem
 from tablesafe.solve.covering import Covering, Cut
 from tablesafe.solve.small import SmallSolver, columns_of
 

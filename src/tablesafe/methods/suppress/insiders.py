@@ -14,17 +14,16 @@ from dataclasses import replace
 import numpy as np
 
 from tablesafe.audit.insiders import Insider
-from tablesafe.audit.knowledge import Lists
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.methods.suppress.guard import Guard
+from tablesafe.audit.respondent_knowledge import Guard, Lists
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.hypercubes import against_insiders
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, GUARDED, SECOND_THOUGHTS, ledger_of, work
 from tablesafe.methods.suppress.part import Part
 from tablesafe.methods.suppress.subtables import Subtables, region
-from tablesafe.problem import Problem
-from tablesafe.solve.executor import in_order, workers
 from tablesafe.solve.hypercubes import Hypercubes
+from tablesafe.work.executor import in_order, workers
 
 FEW = 20
 """Insiders for whom, one by one, the whole table is looked at where its surroundings do not help."""

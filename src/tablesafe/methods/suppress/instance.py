@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.problem import Problem
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.problem import Problem
 
 UNBOUNDED = 1e15
 """A deviation without limit, in units of the table; larger than anything that can be added exactly."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.branch_and_cut.separation import Targets
 from tablesafe.methods.suppress.instance import NOISE, Instance
-from tablesafe.problem import Problem
 
 A_PART = 2.0**-7
 """Share of the smallest room by which a cell must move that must only not be known: any deviation moves it further."""

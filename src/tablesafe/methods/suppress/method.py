@@ -11,12 +11,16 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.audit.verdict import Possibly
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidOption, SolverFailure
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidOption, SolverFailure
+from tablesafe.core.options import require_choice, require_number, require_whole
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.statuses import Scheme
 from tablesafe.methods.suppress.costs import cost_of, never_free
 from tablesafe.methods.suppress.explain import ask_less
-from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.hypercubes import CubePattern, hypercubes_of
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
@@ -31,15 +35,10 @@ from tablesafe.methods.suppress.strategy import find
 from tablesafe.methods.suppress.unseen import looked_after
 from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
 from tablesafe.methods.suppress.witnesses import CannotProtect
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.options import require_choice, require_number, require_whole
 from tablesafe.solve.branching import rounded_up
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.solve.program import Solution, SolveStatus
-from tablesafe.solve.small import SmallSolver
-from tablesafe.solve.work import Work
-from tablesafe.statuses import Scheme
+from tablesafe.work.budget import Budget
 
 Algorithm = Literal["auto", "optimal", "sequential", "modular", "network"]
 SEARCHING = 0.9
@@ -174,10 +173,10 @@ class Suppress:
 
     def protect(self, problem: Problem) -> Release:
         """Find a pattern, and prove that it is safe before it is returned."""
-        begin = monotonic()
+        begin, budget = monotonic(), Budget(self.time_limit_s)
         problem = keeping(problem, mask_of(problem, self.keep, "keep"))
         refuse_levels_beyond_bounds(problem)
-        pattern, objective, bound = self._protected(problem, begin)
+        pattern, objective, bound = self._protected(problem, budget)
         closed = objective <= bound * (1 + 1e-9)
         solution = Solution(
             status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
@@ -187,7 +186,7 @@ class Suppress:
         )
         return Release.from_suppression(problem, pattern, method=self.name, solution=solution)
 
-    def _protected(self, problem: Problem, begin: float) -> tuple[Mask, float, float]:
+    def _protected(self, problem: Problem, budget: Budget) -> tuple[Mask, float, float]:
         """A safe pattern, its cost and the proven bound.
 
         A cell that cannot be moved as far as was asked is asked for less, or it is explained why it cannot: only what
@@ -205,20 +204,18 @@ class Suppress:
         while True:
             asked = demanded(eligible, self.margin, reached)
             instance = Instance.of(asked, secret / scale, zeros=self.zeros)
-            solver = SmallSolver()
+            searching = budget.child(SEARCHING * budget.seconds_left)
             search = Search(
                 instance,
-                deadline=begin + self.time_limit_s * SEARCHING,
-                seconds=self.time_limit_s * SEARCHING,
+                budget=searching,
                 seed=self.seed,
                 report=self._report(scale),
-                finder=self._flows(instance, solver.work),
-                solver=solver,
+                finder=self._flows(instance, searching),
                 exactly=exactly(eligible, self.margin, reached, instance),
                 group=group,
             )
             try:
-                pattern = self._repaired(problem, search, group)
+                pattern = self._repaired(problem, search, group, budget)
             except CannotProtect as failure:
                 cell = int(instance.cell[failure.target])
                 demand = Demand(cell, int(instance.sign[failure.target]), float(instance.level[failure.target]))
@@ -237,7 +234,7 @@ class Suppress:
     def _in_parts(self, cells: int) -> bool:
         return self.algorithm == "modular" or (self.algorithm == "auto" and cells > VERY_LARGE)
 
-    def _flows(self, instance: Instance, work: Work) -> Flows | None:
+    def _flows(self, instance: Instance, work: Budget) -> Flows | None:
         """Flows instead of linear programs, where the table is a network; `network` insists on it."""
         flows = None if self._in_parts(len(instance)) else Flows.of(instance, work)
         if flows is None and self.algorithm == "network":
@@ -247,7 +244,7 @@ class Suppress:
             )
         return flows
 
-    def _repaired(self, problem: Problem, search: Search, group: Integers | None) -> Mask:
+    def _repaired(self, problem: Problem, search: Search, group: Integers | None, budget: Budget) -> Mask:
         """The pattern found, once the audit has nothing against it; of whole groups where patterns must be the same."""
         cubes = self._cubes(problem, search.instance)
         if cubes is not None:
@@ -260,13 +257,13 @@ class Suppress:
         else:
             found = self._found(search)
             if search.best is None:
-                found = widened(problem, search, found, self._judge(problem))
+                found = widened(problem, search.instance, found, self._judge(problem), budget)
         if group is None:
-            safe = self._safe(problem, search, found, cubes)
-            return safe if cubes is not None else self._sparing(problem, search, found, safe)
+            safe = self._safe(problem, search.instance, found, cubes, budget)
+            return safe if cubes is not None else self._sparing(problem, search.instance, found, safe, budget)
         pattern = thinned_groups(search.instance, found, group, search.late)
         while True:
-            safe = self._safe(problem, search, pattern, cubes)
+            safe = self._safe(problem, search.instance, pattern, cubes, budget)
             if (closed(safe, group) == pattern).all():
                 return pattern
             pattern = closed(safe, group)
@@ -302,7 +299,9 @@ class Suppress:
         except CannotProtect as failure:
             raise CannotProtect(int(left[failure.target])) from failure
 
-    def _safe(self, problem: Problem, search: Search, pattern: Mask, cubes: Hypercubes | None) -> Mask:
+    def _safe(
+        self, problem: Problem, instance: Instance, pattern: Mask, cubes: Hypercubes | None, budget: Budget
+    ) -> Mask:
         """The pattern with what it takes to make it safe: aimed, or, where that does not end, more all around.
 
         Aimed repair thinks of single insiders; coalitions, and who knows that values are whole, come after it.
@@ -311,7 +310,7 @@ class Suppress:
         try:
             safe = repaired(
                 problem,
-                search.instance,
+                instance,
                 pattern,
                 insiders=self.insiders,
                 unions=self.unions,
@@ -320,20 +319,19 @@ class Suppress:
                 cubes=cubes,
             )
             if self.coalition > 1 or self.integers:
-                safe = widened(problem, search, safe, judge)
+                safe = widened(problem, instance, safe, judge, budget)
         except SolverFailure:
-            return widened(problem, search, pattern, judge)
+            return widened(problem, instance, pattern, judge, budget)
         return safe
 
-    def _sparing(self, problem: Problem, search: Search, found: Mask, safe: Mask) -> Mask:
+    def _sparing(self, problem: Problem, instance: Instance, found: Mask, safe: Mask, budget: Budget) -> Mask:
         """The safe pattern without what repair has made needless; whole groups are not taken apart.
 
         Each thing taken back is audited: where the pattern was found in parts, one audit takes longer than that gains.
         """
         if (safe == found).all() or self._in_parts(len(found)):
             return safe
-        search.extend(self.time_limit_s * (1 - SEARCHING))
-        return thinned(search, search.instance.forced, safe, self._judge(problem))
+        return thinned(instance, instance.forced, safe, self._judge(problem), budget)
 
     def _judge(self, problem: Problem) -> Judge:
         """The audit that the pattern has to pass."""

@@ -15,14 +15,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from tablesafe.equations import Integers, Mask
-from tablesafe.methods.suppress.guard import Guard
+from tablesafe.audit.respondent_knowledge import Guard
+from tablesafe.core.equations import Integers, Mask
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import NEAR, boxed, ledger_of, work
 from tablesafe.methods.suppress.part import Held, Outcome, Part
 from tablesafe.methods.suppress.subtables import Subtables, region, waves
 from tablesafe.methods.suppress.witnesses import CannotProtect
-from tablesafe.solve.executor import in_order, workers
+from tablesafe.work.executor import in_order, workers
 
 REGION = 40_000
 """The most cells of a part; a target that it cannot protect is tried alone, then in parts ten times as large, then in

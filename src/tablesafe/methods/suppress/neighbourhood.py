@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tablesafe.equations import Integers, Mask
+from tablesafe.core.equations import Integers, Mask
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.local import Localities
 

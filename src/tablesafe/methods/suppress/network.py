@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask
+from tablesafe.core.equations import Floats, Mask
 from tablesafe.methods.suppress.deviations import FAR, NEGLIGIBLE, Deviation
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.solve.flow import cheapest_circulation
 from tablesafe.solve.incidence import Network, network_of
-from tablesafe.solve.work import Work
+from tablesafe.work.budget import Budget
 
 
 class Flows:
     """Finds the cheapest deviation of a target by flows; the network is that of all equations."""
 
-    def __init__(self, instance: Instance, network: Network, work: Work) -> None:
+    def __init__(self, instance: Instance, network: Network, work: Budget) -> None:
         self._instance = instance
         self._network = network
         self._work = work
 
     @classmethod
-    def of(cls, instance: Instance, work: Work) -> Flows | None:
+    def of(cls, instance: Instance, work: Budget) -> Flows | None:
         """The flows of a table, if it is a network; `work` counts them."""
         network = network_of(instance.rows)
         return None if network is None else cls(instance, network, work)

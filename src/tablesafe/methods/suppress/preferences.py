@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.costs import per_cell
-from tablesafe.problem import Problem
 
 MOST_DEGREES = 30
 """Degrees beyond which a cell is as good as free, or out of the question: costs must stay comparable."""

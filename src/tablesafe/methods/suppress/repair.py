@@ -14,21 +14,20 @@ from scipy import sparse
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.insiders import insiders as find_insiders
-from tablesafe.audit.knowledge import Lists
+from tablesafe.audit.respondent_knowledge import Guard, Lists
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Union
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.audit.verdict import Possibly
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import SolverFailure
-from tablesafe.methods.suppress.guard import Guard
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import SolverFailure
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.suppress.hypercubes import CubePattern, against_sums
 from tablesafe.methods.suppress.insiders import against, asked_by
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance, zeros_kept
 from tablesafe.methods.suppress.ledger import ledger_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.solve.hypercubes import Hypercubes
 
 ROUNDS = 30

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask, cell_keys
-from tablesafe.errors import InvalidOption, InvalidProblem
-from tablesafe.linking import RESPONSE
+from tablesafe.core.equations import Floats, Integers, Mask, cell_keys
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
 from tablesafe.methods.suppress.sequential import protect_all
 from tablesafe.methods.suppress.witnesses import CannotProtect, Witnesses
-from tablesafe.problem import Problem
 from tablesafe.solve.small import SmallSolver
-from tablesafe.table import Table
 
 
 def groups_of(table: Table) -> Integers:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Integers
+from tablesafe.core.equations import Integers
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.search import Search
@@ -45,11 +45,9 @@ def narrowed(search: Search, cells: Integers, *, seconds: float) -> Search:
 
     part = Search(
         _only(search.instance, cells),
-        deadline=search.deadline,
+        budget=search.budget.child(work=seconds),
         seed=search.seed,
         report=hand_over,
-        seconds=min(seconds, search.left),
-        solver=search.solver,
     )
     part.keep(search.best[cells], search.best_cost)
     return part

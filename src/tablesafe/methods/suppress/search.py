@@ -1,13 +1,12 @@
-"""A search for a pattern: the instance, the clock, the seed, and the best pattern so far."""
+"""A search for a pattern: the instance, the budget, the seed, and the best pattern so far."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.separation import Targets
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, Ledger, boxed, ledger_of
@@ -15,6 +14,7 @@ from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
 from tablesafe.methods.suppress.sequential import clean_up, improve, protect_all
 from tablesafe.methods.suppress.witnesses import Finder, Witnesses
 from tablesafe.solve.small import SmallSolver
+from tablesafe.work.budget import Budget
 
 HOTTEST = 5e-4
 """Share of the cost by which a pattern may become worse at first, on average, while it is improved."""
@@ -47,20 +47,18 @@ class Unfinished(Exception):
 class Search:
     """Everything a search for a pattern needs.
 
-    It ends after some work, counted so that it ends at the same point on any machine; `deadline` is for machines that
-    are slower than that.
+    It ends when its budget is over. What it solves is counted there, so that it ends at the same point on any machine
+    that is not much slower than the work counts.
     """
 
     def __init__(
         self,
         instance: Instance,
         *,
-        deadline: float,
+        budget: Budget,
         seed: int,
         report: Report,
         finder: Finder | None = None,
-        seconds: float = np.inf,
-        solver: SmallSolver | None = None,
         exactly: Targets | None = None,
         group: Integers | None = None,
     ) -> None:
@@ -70,8 +68,8 @@ class Search:
         self.group = group
         """Equal numbers for cells that are withheld together."""
         self.neighbourhoods = Neighbourhoods(instance)
-        self.solver = SmallSolver() if solver is None else solver
-        self.deadline = deadline
+        self.budget = budget
+        self.solver = SmallSolver(budget)
         self.seed = seed
         self.random = np.random.default_rng(seed)
         self.best: Mask | None = None
@@ -79,7 +77,6 @@ class Search:
         self.bound = 0.0
         self.ever_used = np.zeros(len(instance), dtype=np.bool_)
         """Cells that some deviation of a pattern used: few, and the best pattern is likely among them."""
-        self._end = self.solver.work.spent + seconds
         self.report = report
         self._finder = finder
 
@@ -91,21 +88,15 @@ class Search:
     @property
     def left(self) -> float:
         """Seconds of work that are left."""
-        return max(0.0, self._end - self.solver.work.spent)
+        return self.budget.work_left
 
     def late(self) -> bool:
         """Whether the time is over."""
-        return self.left == 0 or monotonic() > self.deadline
-
-    def extend(self, seconds: float) -> None:
-        """Allow some more time, for what comes after the search."""
-        self._end = self.solver.work.spent + seconds
-        self.deadline = max(self.deadline, monotonic()) + seconds
+        return self.budget.over
 
     def until(self, seconds: float) -> Stop:
         """A clock that rings after so much work, or when the time is over."""
-        end = self.solver.work.spent + seconds
-        return lambda: self.solver.work.spent > end or self.late()
+        return self.budget.until(seconds)
 
     def offer(self, witnesses: Witnesses) -> None:
         """Keep a pattern if it is the best so far."""
@@ -210,10 +201,10 @@ class Search:
         self.offer(witnesses)
         clean_up(witnesses, stop)
         self.offer(witnesses)
-        begin, length = self.solver.work.spent, min(seconds, self.left)
+        begin, length = self.budget.spent, min(seconds, self.left)
 
         def heat() -> float:
-            gone = (self.solver.work.spent - begin) / max(length, 1e-9)
+            gone = (self.budget.spent - begin) / max(length, 1e-9)
             return HOTTEST * max(0.0, 1.0 - gone) if np.isfinite(length) else 0.0
 
         improve(witnesses, self.random, stop, patience=patience, heat=heat, offer=self.offer)

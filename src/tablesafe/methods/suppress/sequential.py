@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.deviations import Prices
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.witnesses import CannotProtect, Witnesses

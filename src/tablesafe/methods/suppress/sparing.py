@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.surroundings import LocalProgram
 from tablesafe.solve.small import NO_LIMIT, Columns, SmallSolver
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tablesafe.equations import Mask
-from tablesafe.errors import InvalidRelease
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.core.equations import Mask
+from tablesafe.core.errors import InvalidRelease
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 
 
 @dataclass(frozen=True, slots=True)

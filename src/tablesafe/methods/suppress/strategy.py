@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.errors import SolverFailure
+from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.deviations import largest_move
 from tablesafe.methods.suppress.restricted import combine

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.blocks import blocks
 from tablesafe.methods.suppress.instance import Instance
 

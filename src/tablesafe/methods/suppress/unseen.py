@@ -6,7 +6,7 @@ import numpy as np
 
 from tablesafe.audit.protection import protection
 from tablesafe.audit.system import System, snapped
-from tablesafe.problem import Problem
+from tablesafe.core.problem import Problem
 
 LEAST_WIDTH = 1e-6
 """Units that count as different where a cell must only not be known."""

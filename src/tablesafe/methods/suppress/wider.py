@@ -15,12 +15,12 @@ from scipy import sparse
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.verdict import Possibly
-from tablesafe.equations import Integers, Mask
-from tablesafe.errors import InvalidProblem
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.suppress.instance import Instance, zeros_kept
-from tablesafe.methods.suppress.search import Search
-from tablesafe.problem import Problem
-from tablesafe.release import Release
+from tablesafe.work.budget import Budget
 
 AUDITS = 100
 """Audits spent at most on publishing again what is not needed."""
@@ -58,16 +58,16 @@ def judge_of(
     return judge
 
 
-def widened(problem: Problem, search: Search, pattern: Mask, judge: Judge) -> Mask:
+def widened(problem: Problem, instance: Instance, pattern: Mask, judge: Judge, budget: Budget) -> Mask:
     """A pattern that the audit finds safe, with the given one in it; an error when even withholding all is not."""
-    instance, given = search.instance, pattern
+    given = pattern
     rows = sparse.csr_array(abs(problem.table.equations)).astype(np.float64)
     columns = sparse.csr_array(rows.T)
     many = 1
     while True:
         findings = judge(pattern)
         if not findings.open:
-            return thinned(search, given, pattern, judge, enough=ENOUGH)
+            return thinned(instance, given, pattern, judge, budget, enough=ENOUGH)
         around = np.zeros(len(pattern), dtype=np.bool_)
         around[_open_cells(findings)] = True
         candidates = np.zeros(0, dtype=np.int64)
@@ -90,19 +90,19 @@ def _open_cells(findings: Findings) -> Integers:
     return np.unique([*(opening.cell for opening in findings.open), *parts]).astype(np.int64)
 
 
-def thinned(search: Search, given: Mask, pattern: Mask, judge: Judge, *, enough: int = 0) -> Mask:
+def thinned(instance: Instance, given: Mask, pattern: Mask, judge: Judge, budget: Budget, *, enough: int = 0) -> Mask:
     """The pattern without what can be published again, the most costly first, many at a time while that works.
 
     Nothing of `given` is touched, and nothing more becomes possibly open. So many audits are `enough` that they are
     made even when the time is over. An interrupt keeps the pattern, which is safe, without what was taken back until
     then.
     """
-    cost = search.instance.cost
+    cost = instance.cost
     added = np.flatnonzero(pattern & ~given)
     before: frozenset[tuple[int, str, str]] | None = None
     waiting = [added[np.argsort(-cost[added], kind="stable")]]
     for audits in range(AUDITS):
-        if not waiting or (search.late() and audits >= enough):
+        if not waiting or (budget.over and audits >= enough):
             break
         chunk = waiting.pop()
         fewer = pattern.copy()

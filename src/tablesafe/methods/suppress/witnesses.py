@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.books import Books, Targets
 from tablesafe.methods.suppress.deviations import Deviation, Prices, cheapest_deviation
 from tablesafe.methods.suppress.instance import Instance

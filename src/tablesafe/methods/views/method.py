@@ -10,18 +10,25 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.methods.views.checking import checked, random_release, without_given_away
-from tablesafe.methods.views.fitting import COSTS, Fitted, fitted, view_costs
+from tablesafe.methods.views.fitting import (
+    COSTS,
+    Fitted,
+    checked,
+    fitted,
+    random_release,
+    view_costs,
+    without_given_away,
+)
 from tablesafe.methods.views.greedy import close_all, drop_redundant, withhold_in_order
 from tablesafe.methods.views.instance import TwoViews
 from tablesafe.methods.views.program import refined_big_m, suppression_program, upper_terms
 from tablesafe.methods.views.state import OPEN, Data, State, cost, data_of, seed_of, state_of
 from tablesafe.methods.views.tabu import tabu_search
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.solve.views import solve_mixed
 

@@ -19,7 +19,7 @@ from typing import Self
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 
 CHUNK = 1 << 20
 """Entries of slices that are worked on at once: enough to be fast, few enough to stay in memory."""

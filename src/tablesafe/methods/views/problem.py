@@ -10,14 +10,23 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, to_integers
-from tablesafe.errors import InvalidOption, InvalidProblem, InvalidTable
-from tablesafe.hierarchy import TOTAL, Hierarchy
-from tablesafe.methods.views.agreement import added_up, consistent_cube, places_in, refuse_contradictions
-from tablesafe.methods.views.reading import View, named, read_cube, read_views, words
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Sensitivity
-from tablesafe.table import Table
+from tablesafe.core.equations import Floats, Integers, to_integers
+from tablesafe.core.errors import InvalidOption, InvalidProblem, InvalidTable
+from tablesafe.core.hierarchy import TOTAL, Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
+from tablesafe.methods.views.reading import (
+    View,
+    added_up,
+    consistent_cube,
+    named,
+    places_in,
+    read_cube,
+    read_views,
+    refuse_contradictions,
+    words,
+)
 
 FITTED = 4_000
 """Cells of a cube up to which one is sought that has the confidential values too, when only views are given."""

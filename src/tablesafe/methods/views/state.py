@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.views.instance import TwoViews
 
 OWN, COUNT_A, COUNT_B, OPEN = 0, 1, 2, 3

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.views.greedy import FOREVER, close_all, drop_redundant
 from tablesafe.methods.views.state import Data, State, copy_state, cost, draw, entry, flip
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tablesafe.errors import InvalidJob
+from tablesafe.core.errors import InvalidJob
+from tablesafe.core.problem import Problem
 from tablesafe.io.tauargus_meta import Metadata, Role
 from tablesafe.io.tauargus_table import read_tab
 from tablesafe.job.arb.model import ReadTable
 from tablesafe.pipeline.batch.rules import build_rules, contributors_of, refuse_for_counts
 from tablesafe.pipeline.batch.tables import Made, Specified, cells_with, cost_of
-from tablesafe.problem import Problem
 
 
 def refuse_impossible(table: Specified) -> None:

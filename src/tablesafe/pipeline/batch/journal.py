@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from tablesafe.errors import InvalidInput, SolverFailure
-from tablesafe.files import decode, write_text
+from tablesafe.core.errors import InvalidInput, SolverFailure
+from tablesafe.files.read import decode
+from tablesafe.files.write import write_text
 from tablesafe.job.arb.model import Batch
 
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import InvalidProblem
-from tablesafe.files import Source
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.linking import RESPONSE, link
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Rule, Sensitivity
+from tablesafe.core.table import Table
+from tablesafe.files.read import Source
 from tablesafe.io.matching import match_cells
-from tablesafe.linking import RESPONSE, link
 from tablesafe.pipeline.batch.rules import COUNTING, build_rules
 from tablesafe.pipeline.batch.tables import Made, Specified, cells_with
-from tablesafe.problem import Problem
-from tablesafe.release import Release
-from tablesafe.rules.sensitivity import Rule, Sensitivity
-from tablesafe.table import Table
 
 
 @dataclass(frozen=True, eq=False)

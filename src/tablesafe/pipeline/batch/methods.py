@@ -23,7 +23,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tablesafe.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.io.tauargus_cellkey import cell_key_from_metadata
 from tablesafe.job.arb.model import (
     Adjustment,
@@ -41,8 +43,6 @@ from tablesafe.job.arb.model import (
 from tablesafe.methods import Adjust, CellKey, Method, Round, Suppress
 from tablesafe.methods.suppress.method import Algorithm
 from tablesafe.pipeline.batch.tables import Specified
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 
 SECONDS = 60.0
 CELLS_PER_SECOND = 500

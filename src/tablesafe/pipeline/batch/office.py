@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tablesafe.audit.findings import Findings
-from tablesafe.files import read_text
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.files.read import read_text
 from tablesafe.job.arb.model import Batch
 from tablesafe.job.checks import INTERNAL
 from tablesafe.job.model import AttackOptions, AuditOptions, Dimension, Job, Output, Response, Source
@@ -18,8 +20,6 @@ from tablesafe.pipeline.batch.writing import Writing, named_by, origin_of, refus
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.result import Result
 from tablesafe.pipeline.running import write_internal
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.report.writing import Subject
 
 REPORT = "report.html"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tablesafe.errors import InvalidFile
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidFile
+from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.io.tauargus_meta import Variable, find_beside
 from tablesafe.io.tauargus_micro import Microdata
 from tablesafe.io.tauargus_recode import Recoding, read_recode, recode_codes, recode_level, recode_tree

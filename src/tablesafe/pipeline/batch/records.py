@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tablesafe.errors import InvalidJob, InvalidTable
-from tablesafe.hierarchy import Hierarchy
+from tablesafe.core.errors import InvalidJob, InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Rule, Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.io.tauargus_micro import Microdata, read_microdata
 from tablesafe.io.tauargus_recode import Recoding
 from tablesafe.job.arb.model import RuleCall, SpecifyTable
 from tablesafe.pipeline.batch.rules import ASKED, COUNTING, Rules, build_rules, contributors_of, refuse_for_counts
 from tablesafe.pipeline.batch.tables import Made, Specified, cells_with, cost_of
-from tablesafe.problem import Problem
-from tablesafe.rules.sensitivity import Rule, Sensitivity
-from tablesafe.table import Table
 from tablesafe.tabulate import tabulate
 
 LEAST_LARGEST = 3

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tablesafe.audit.findings import Findings
-from tablesafe.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.pipeline.result import Result
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 
 
 @dataclass(frozen=True, eq=False)

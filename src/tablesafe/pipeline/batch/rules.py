@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from tablesafe.equations import Mask
-from tablesafe.errors import InvalidJob
+from tablesafe.core.equations import Mask
+from tablesafe.core.errors import InvalidJob
+from tablesafe.core.table import Table
 from tablesafe.io.tauargus_table import MANUAL_RANGE
 from tablesafe.job.arb.model import RuleCall, RuleName, SafetyRule
 from tablesafe.rules import (
@@ -40,7 +41,6 @@ from tablesafe.rules import (
     ZeroCells,
 )
 from tablesafe.rules.contributions import SamplingWeights
-from tablesafe.table import Table
 
 COUNTING = frozenset({"FREQ", "ZERO"})
 """Rules that do not compare contributions."""

@@ -10,8 +10,10 @@ from pathlib import Path
 import tablesafe
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
-from tablesafe.errors import InvalidFile, InvalidJob
-from tablesafe.files import write_text
+from tablesafe.core.errors import InvalidFile, InvalidJob
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.files.write import write_text
 from tablesafe.io.apriori import apply_hst
 from tablesafe.io.tauargus_meta import Metadata, Role, find_beside, read_metadata
 from tablesafe.io.tauargus_micro import Microdata, metadata_for
@@ -48,8 +50,6 @@ from tablesafe.pipeline.batch.result import BatchResult
 from tablesafe.pipeline.batch.rules import Rules
 from tablesafe.pipeline.batch.tables import Made, Specified
 from tablesafe.pipeline.batch.writing import Writing, named_by, outputs_of, refuse_overwriting, refuse_unwritable
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.report.progress import Event, Listener, ignore, progress_bar
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tablesafe.equations import Floats, Mask
-from tablesafe.errors import InvalidJob, InvalidTable
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import InvalidJob, InvalidTable
+from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable
 from tablesafe.job.arb.model import SpecifyTable
 from tablesafe.pipeline.batch.rules import Rules
-from tablesafe.problem import Problem
-from tablesafe.table import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,15 +11,15 @@ from datetime import datetime
 from pathlib import Path
 
 from tablesafe.audit.findings import Findings
-from tablesafe.errors import InvalidFile, InvalidJob
+from tablesafe.core.errors import InvalidFile, InvalidJob
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.io.tauargus_meta import Metadata, Role
 from tablesafe.io.tauargus_write import TableFiles, table_files
 from tablesafe.io.tauargus_write_options import Kind
 from tablesafe.job.arb.model import Batch, Logbook, VersionInfo, WriteTable
 from tablesafe.pipeline.batch.paths import target
 from tablesafe.pipeline.batch.tables import Specified
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.report.summary import Origin
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.attack.density import INTERVALS, Density
-from tablesafe.attack.estimate import Estimate
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
+from tablesafe.attack.estimate import INTERVALS, Density, Estimate
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption
 from tablesafe.report.plots.plot import Plot
 from tablesafe.report.plots.style import (
     FAINT,

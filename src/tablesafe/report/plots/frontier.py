@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption
 from tablesafe.report.frontier import Frontier, Measures
 from tablesafe.report.plots.plot import Plot
 from tablesafe.report.plots.style import (

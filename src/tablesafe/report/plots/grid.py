@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidOption
-from tablesafe.files import did_you_mean
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.table import Table
+from tablesafe.files.read import did_you_mean
 from tablesafe.report.axis import Axis
-from tablesafe.table import Table
 
 FINEST = (600, 900)
 """Most places down and across; where there are more lines, several share a place."""

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.loss import loss
-from tablesafe.problem import Problem
-from tablesafe.release import Release
 from tablesafe.report.cells import KINDS, NUMBER, Kind, OfficeCells, PublicCells
 from tablesafe.report.plots.grid import Grid, Side
 from tablesafe.report.plots.plot import Plot

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.audit.findings import Findings
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption
 from tablesafe.report.plots.plot import Plot
 from tablesafe.report.plots.style import (
     BLUE,

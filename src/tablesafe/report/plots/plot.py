@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from tablesafe.errors import InvalidOption
-from tablesafe.files import whole_file
+from tablesafe.core.errors import InvalidOption
+from tablesafe.files.write import whole_file
 from tablesafe.report.plots.style import look
 
 FORMATS = ("svg", "png", "pdf")

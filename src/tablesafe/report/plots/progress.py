@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tablesafe.equations import Floats
+from tablesafe.core.equations import Floats
 from tablesafe.report.plots.plot import Plot
 from tablesafe.report.plots.style import (
     BLUE,

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidInput, InvalidOption
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidInput, InvalidOption
+from tablesafe.core.sensitivity import Rule
 from tablesafe.report.plots.plot import Plot
 from tablesafe.report.plots.style import COLOURS, DASHES, FAINT, INK, WIDTH, head, legend_below, look, new_figure
 from tablesafe.rules.explorer import TRIANGLE, Polygon, describe, safe_region
-from tablesafe.rules.sensitivity import Rule
 
 
 @look()

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from textwrap import wrap
 from typing import Any
 
-from tablesafe.errors import MissingExtra
-from tablesafe.untrusted import visible
+from tablesafe.core.errors import MissingExtra
+from tablesafe.files.limits import visible
 
 BLUE, ORANGE, GREEN, PINK, YELLOW, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 INK, FAINT, GRID, PALE = "#222222", "#666666", "#E4E4E4", "#D9D9D9"

@@ -7,7 +7,7 @@ from typing import Any
 from nicegui import ui
 
 from tablesafe.attack.registry import ATTACKS
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 from tablesafe.web.pages import outcomes
 from tablesafe.web.pages.lists import shown, table
 from tablesafe.web.pages.screen import Screen, named, show_error

@@ -10,7 +10,7 @@ from typing import Any
 
 from nicegui import events, ui
 
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 from tablesafe.web.pages.screen import Screen, show_error
 
 ANSWER = "(i) => emit(i.files[0].name, i.xhr.responseText)"

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 from tablesafe.web.pages import outcomes
 from tablesafe.web.pages.frontier import FrontierCard
 from tablesafe.web.pages.lists import table

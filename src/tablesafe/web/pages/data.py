@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 from tablesafe.io.frames import EXCEL_ENDINGS
 from tablesafe.job.model import Response, Source
 from tablesafe.web.forms import Entry, form_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 from tablesafe.job.model import Dimension, TableOptions
 from tablesafe.web.forms import form_of
 from tablesafe.web.pages import looking

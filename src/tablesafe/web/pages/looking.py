@@ -14,9 +14,9 @@ from tablesafe.web.child import Desk
 from tablesafe.web.desk import job_of, problem_of
 
 if TYPE_CHECKING:
-    from tablesafe.hierarchy import Hierarchy
+    from tablesafe.core.hierarchy import Hierarchy
+    from tablesafe.core.problem import Problem
     from tablesafe.job import Job
-    from tablesafe.problem import Problem
 
 MOST_NODES = 1_500
 """Nodes of a tree that travel to the browser."""
@@ -50,7 +50,7 @@ def tree(desk: Desk, draft: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _hierarchy(desk: Desk, job: Job, name: str) -> Hierarchy:
-    from tablesafe.hierarchy import Hierarchy
+    from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, with_labels
 
     dimension = job.dimensions[name]
@@ -83,8 +83,8 @@ def _codes(desk: Desk, job: Job, file: str, column: str) -> list[str]:
 
 
 def _distinct(job: Job, path: Path, column: str) -> list[str]:
-    from tablesafe.errors import InvalidFile
-    from tablesafe.files import did_you_mean
+    from tablesafe.core.errors import InvalidFile
+    from tablesafe.files.read import did_you_mean
     from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
     from tablesafe.tabulate.sources import open_records, seal, session
 
@@ -182,7 +182,7 @@ def _by_rule(problem: Problem) -> dict[str, int]:
 
 def regions(desk: Desk, job: str) -> str:
     """Where the rules of a job draw the line, as a picture; empty when none of them weighs contributors."""
-    from tablesafe.errors import InvalidOption
+    from tablesafe.core.errors import InvalidOption
     from tablesafe.report.plots import sensitivity_regions
     from tablesafe.rules.explorer import measures
 

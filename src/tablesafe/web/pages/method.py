@@ -7,7 +7,7 @@ from typing import Any
 
 from nicegui import ui
 
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 from tablesafe.job.model import AttackOptions, AuditOptions, Output, RunOptions
 from tablesafe.web.forms import form_of
 from tablesafe.web.pages.curve import curve

@@ -77,8 +77,8 @@ def _shown(value: Any) -> str:
 
 def plot(desk: Desk, run: str, name: str) -> str:
     """A picture of a run; empty where there is nothing to show."""
+    from tablesafe.core.release import Status
     from tablesafe.quality import quality
-    from tablesafe.release import Status
     from tablesafe.report import plots
 
     result = result_of(desk, run)

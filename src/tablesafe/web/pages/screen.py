@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from tablesafe.attack.registry import ATTACKS
-from tablesafe.errors import InvalidInput
+from tablesafe.core.errors import InvalidInput
 from tablesafe.job.decode import Fault
 from tablesafe.job.model import Source
 from tablesafe.job.words import brief

@@ -7,7 +7,7 @@ from typing import Any
 
 from nicegui import ui
 
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 from tablesafe.web.forms import Entry, method_forms, read, written
 from tablesafe.web.pages.method import STAGES, WORDS
 from tablesafe.web.pages.screen import Screen, named, show_error

@@ -7,7 +7,7 @@ from typing import Any
 
 from nicegui import events, ui
 
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 from tablesafe.web.pages import windows
 from tablesafe.web.pages.grid import Grid
 from tablesafe.web.pages.screen import Screen, show_error

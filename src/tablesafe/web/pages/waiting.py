@@ -7,7 +7,7 @@ from typing import Any
 
 from nicegui import ui
 
-from tablesafe.errors import TablesafeError
+from tablesafe.core.errors import TablesafeError
 from tablesafe.web.pages.screen import Screen, show_error
 from tablesafe.web.runs import Background
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tablesafe.equations import Integers, Mask
+from tablesafe.core.equations import Integers, Mask
 from tablesafe.report.axis import Axis
 from tablesafe.report.cells import OfficeCells, derives
 from tablesafe.report.layout import Layout, Window

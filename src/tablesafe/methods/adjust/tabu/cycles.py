@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Integers
+from tablesafe.core.equations import Integers
 from tablesafe.methods.adjust.instance import Instance
-from tablesafe.solve.nullspace import null_space
+from tablesafe.solve.exact.nullspace import null_space
 
 LARGEST = 64
 """The largest coefficient of a cycle."""

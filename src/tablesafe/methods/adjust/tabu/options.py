@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tablesafe.equations import Floats
-from tablesafe.errors import InvalidOption
+from tablesafe.core.equations import Floats
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.options import require_number, require_whole
 from tablesafe.methods.adjust.measures import Over
-from tablesafe.rules.options import require_number, require_whole
 
 Function = Callable[[Floats, Floats], float]
 """A user's measure: of the true and the published values of all cells; small is good."""

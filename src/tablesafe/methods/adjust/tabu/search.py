@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers
-from tablesafe.errors import InvalidOption, OutOfTime, SolverFailure
+from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import InvalidOption, OutOfTime, SolverFailure
+from tablesafe.core.problem import Problem
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.means import Means
@@ -22,7 +23,6 @@ from tablesafe.methods.adjust.tabu import kernel
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.kernel import FAR, Data, State
 from tablesafe.methods.adjust.tabu.options import Tabu
-from tablesafe.problem import Problem
 from tablesafe.solve.adjustment import LeastChange
 
 WORK = 20_000

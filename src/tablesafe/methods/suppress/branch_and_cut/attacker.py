@@ -12,13 +12,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from tablesafe.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.local import spans
 from tablesafe.solve.hot import HotProgram
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import columns_of
-from tablesafe.solve.work import Work
+from tablesafe.work.budget import Budget
 
 PRESENT = 1e-9
 NEGLIGIBLE = 1e-9
@@ -53,7 +53,7 @@ class Prices:
 class Attacker:
     """Asks how far cells can move in a pattern; `load` says which."""
 
-    def __init__(self, instance: Instance, work: Work) -> None:
+    def __init__(self, instance: Instance, work: Budget) -> None:
         self._instance = instance
         self._program = HotProgram(work, primal=True)
         n = len(instance)

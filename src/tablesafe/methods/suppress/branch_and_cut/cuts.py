@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker, Prices
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.solve.covering import Cut

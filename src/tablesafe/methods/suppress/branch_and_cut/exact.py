@@ -8,12 +8,11 @@ falls apart and is chosen from exactly. A choice that leaves targets open is cut
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 
 import numpy as np
 
-from tablesafe.equations import Floats, Integers, Mask
-from tablesafe.errors import SolverFailure
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables, bridgeless, covers
 from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned
@@ -111,7 +110,7 @@ class BranchAndCut:
 
     def _relaxed(self) -> Floats:
         """Solve the relaxation; note its bound and fix what it decides."""
-        x = self._covering.relax(max(self._search.deadline - monotonic(), 0.05))
+        x = self._covering.relax(max(self._search.budget.seconds_left, 0.05))
         if self._search.best is None and not np.isfinite(self._covering.proved):
             raise SolverFailure("The cuts of the suppression problem contradict each other.")
         self._prove(self._covering.proved)
@@ -188,7 +187,7 @@ class BranchAndCut:
             if self._done():
                 return
             choice = covering.choose(
-                best=self._best, nodes=nodes, seconds=(search.deadline - monotonic()) / 4, stop=self._late
+                best=self._best, nodes=nodes, seconds=search.budget.seconds_left / 4, stop=self._late
             )
             self._prove(choice.bound)
             if self._done() or choice.x is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attacker, far_of
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables
 from tablesafe.methods.suppress.branch_and_cut.separation import UP_AND_DOWN, Targets
@@ -20,7 +20,7 @@ from tablesafe.solve.covering import Covering
 from tablesafe.solve.hot import HotProgram
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.small import columns_of
-from tablesafe.solve.work import Work
+from tablesafe.work.budget import Budget
 
 USED = 1e-7
 FAR = 1e4
@@ -32,7 +32,7 @@ class Repair:
     """Protects the targets that a pattern leaves open, among some of the cells."""
 
     def __init__(
-        self, instance: Instance, variables: Variables, targets: Targets, work: Work, shares: Floats, among: Mask
+        self, instance: Instance, variables: Variables, targets: Targets, work: Budget, shares: Floats, among: Mask
     ) -> None:
         self._instance, self._variables, self._targets, self._work = instance, variables, targets, work
         self._shares = shares

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attacker, Move, Prices
 from tablesafe.methods.suppress.branch_and_cut.cuts import VIOLATION, Variables, capacity
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance

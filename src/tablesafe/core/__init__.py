@@ -1,0 +1,1 @@
+"""What everything else speaks of: hierarchies, tables, problems, releases, and the errors about them."""

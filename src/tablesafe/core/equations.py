@@ -1,0 +1,166 @@
+"""Equations between cells as arrays: products of hierarchies, sums over them, and values as exact integers.
+
+Nothing here loops over cells in Python: ten million cells must fit and be fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tablesafe.core.errors import InvalidTable
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.files.read import LARGEST_EXACT
+
+Floats = NDArray[np.float64]
+
+Integers = NDArray[np.int64]
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ProductEquations:
+    """The equations of cells in a product of hierarchies, and the first cell whose total is missing."""
+
+    equations: sparse.csr_array
+    totals: Integers
+    orphan_cell: int | None = None
+    orphan_total: str = ""
+    orphan_dimension: int = 0
+
+
+def product_equations(codes: NDArray[np.int32], hierarchies: Sequence[Hierarchy]) -> ProductEquations:
+    """Every equation of every hierarchy, at every combination of codes of the other dimensions that has cells.
+
+    A part without a cell is empty and left out; a total without any part is simply not broken down there.
+    """
+    n, sizes = len(codes), [len(h) for h in hierarchies]
+    blocks: list[sparse.csr_array] = []
+    totals: list[Integers] = []
+    orphan: tuple[int, str, int] | None = None
+    for d, hierarchy in enumerate(hierarchies):
+        if hierarchy.equations.shape[0] == 0:
+            continue
+        by_code = hierarchy.equations.tocsc()
+        per_cell = np.diff(by_code.indptr)[codes[:, d]]
+        cell = np.repeat(np.arange(n, dtype=np.int64), per_cell)
+        start = np.repeat(by_code.indptr[codes[:, d]] - (np.cumsum(per_cell) - per_cell), per_cell)
+        entry = start + np.arange(len(cell))
+        equation, sign = by_code.indices[entry], by_code.data[entry]
+        rest = cell_keys(np.delete(codes, d, axis=1), sizes[:d] + sizes[d + 1 :])
+        if rest.size and int(rest.max()) > (2**62) // hierarchy.equations.shape[0]:
+            rest = np.unique(rest, return_inverse=True)[1]
+        key = rest[cell] * hierarchy.equations.shape[0] + equation
+        _, row = np.unique(key, return_inverse=True)
+        rows = int(row.max(initial=-1)) + 1
+        is_total = hierarchy.totals[equation] == codes[cell, d]
+        total = np.full(rows, -1, dtype=np.int64)
+        total[row[is_total]] = cell[is_total]
+        parts = np.bincount(row[~is_total], minlength=rows)
+        lost = np.flatnonzero((total < 0) & (parts > 0))
+        if lost.size and orphan is None:
+            at = int(np.flatnonzero(row == lost[0])[0])
+            orphan = (int(cell[at]), hierarchy.codes[int(hierarchy.totals[equation[at]])], d)
+        keep = (total >= 0) & (parts > 0)
+        renumber = np.cumsum(keep) - 1
+        used = keep[row]
+        blocks.append(
+            sparse.csr_array(
+                (sign[used].astype(np.int8), (renumber[row[used]], cell[used])),
+                shape=(int(keep.sum()), n),
+                dtype=np.int8,
+            )
+        )
+        totals.append(total[keep])
+    if not blocks:
+        return ProductEquations(sparse.csr_array((0, n), dtype=np.int8), np.zeros(0, np.int64))
+    matrix = sparse.vstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
+    return ProductEquations(sparse.csr_array(matrix), np.concatenate(totals), *(orphan or ()))
+
+
+def cell_keys(codes: NDArray[np.int32], sizes: Sequence[int]) -> Integers:
+    """One number per combination of codes, equal exactly when the codes are."""
+    key = np.zeros(len(codes), dtype=np.int64)
+    span = 1
+    for d, size in enumerate(sizes):
+        if span * size >= 2**62:
+            _, key = np.unique(key, return_inverse=True)
+            span = int(key.max(initial=0)) + 1
+        key = key * size + codes[:, d]
+        span *= size
+    return key
+
+
+def roll_up(
+    codes: NDArray[np.int32], hierarchies: Sequence[Hierarchy], columns: Mapping[str, NDArray[Any]]
+) -> tuple[NDArray[np.int32], dict[str, NDArray[Any]]]:
+    """Add up the leaf cells into every cell that has any: dimension by dimension, all in arrays."""
+    leaf = np.ones(len(codes), dtype=np.bool_)
+    for d, hierarchy in enumerate(hierarchies):
+        leaf &= ~hierarchy.is_total[codes[:, d]]
+    codes, sums = codes[leaf], {name: column[leaf] for name, column in columns.items()}
+    sizes = [len(h) for h in hierarchies]
+    for d, hierarchy in enumerate(hierarchies):
+        up = hierarchy.leaf_matrix.T.tocsr()
+        column_of_leaf = np.full(len(hierarchy), -1, dtype=np.int64)
+        column_of_leaf[~hierarchy.is_total] = np.arange(up.shape[0])
+        leaves = column_of_leaf[codes[:, d]]
+        per_cell = np.diff(up.indptr)[leaves]
+        cell = np.repeat(np.arange(len(codes)), per_cell)
+        start = np.repeat(up.indptr[leaves] - (np.cumsum(per_cell) - per_cell), per_cell)
+        entry = start + np.arange(len(cell))
+        wide = codes[cell]
+        wide[:, d] = up.indices[entry]
+        times = up.data[entry]
+        _, first, group = np.unique(cell_keys(wide, sizes), return_index=True, return_inverse=True)
+        sums = {name: _grouped_sum(column[cell] * times, group, len(first)) for name, column in sums.items()}
+        codes = wide[first]
+    return codes, sums
+
+
+def distinct_rows(matrix: sparse.csr_array) -> NDArray[np.intp]:
+    """The first of each set of equal rows, in order; by two independent 64-bit hashes."""
+    random = np.random.default_rng(20240229)
+    weights = random.integers(1, 2**62, size=(matrix.shape[1], 2), dtype=np.int64)
+    with np.errstate(over="ignore"):
+        hashes = np.column_stack([matrix.astype(np.int64) @ weights[:, 0], matrix.astype(np.int64) @ weights[:, 1]])
+    _, first = np.unique(hashes, axis=0, return_index=True)
+    return np.sort(first)
+
+
+def _grouped_sum(values: NDArray[Any], group: Integers, n: int) -> NDArray[Any]:
+    if np.issubdtype(values.dtype, np.integer):
+        order = np.argsort(group, kind="stable")
+        starts = np.searchsorted(group[order], np.arange(n))
+        return np.add.reduceat(values[order], starts) if n else values[:0]
+    return np.bincount(group, weights=values, minlength=n)
+
+
+def to_integers(values: Floats, decimals: int | None = None) -> tuple[Integers, int, bool]:
+    """Scale values to whole numbers: as few decimals as hold them all, or as many as floats can add exactly.
+
+    Returns the integers, the decimals, and whether nothing was rounded beyond the noise of floating point.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    largest = float(np.abs(values).max(initial=0.0))
+    room = 15 if largest == 0 else int(np.floor(np.log10(LARGEST_EXACT / 8 / max(largest, 1e-300))))
+    if decimals is None:
+        for d in range(min(room, 9) + 1):
+            rounded = np.round(values, d)
+            if bool((np.abs(values - rounded) <= 3.6e-15 * np.abs(values)).all()):
+                return np.rint(rounded * 10.0**d).astype(np.int64), d, True
+        decimals = max(0, min(room, 15))
+    if decimals > room:
+        raise InvalidTable(
+            f"Values up to {largest:,.0f} with {decimals} decimals are too large to add exactly.\n\n"
+            f"Hint: use a larger unit (thousands, millions)."
+        )
+    integers = np.rint(values * 10.0**decimals)
+    exact = bool((np.abs(values * 10.0**decimals - integers) <= 1e-6).all())
+    return integers.astype(np.int64), decimals, exact

@@ -1,0 +1,68 @@
+"""Checks of the rules' options, with one wording for all of them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Any
+
+from tablesafe.core.errors import InvalidOption
+
+_COMPARE = {"above": operator.gt, "at least": operator.ge, "below": operator.lt, "at most": operator.le}
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number; yes and no are not."""
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+
+
+def require_number(
+    rule: object,
+    name: str,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+) -> None:
+    """Check that an option is a finite number within its limits."""
+    value: Any = getattr(rule, name)
+    limits = {"above": above, "at least": at_least, "below": below, "at most": at_most}
+    given = {word: limit for word, limit in limits.items() if limit is not None}
+    if not is_number(value) or not all(_COMPARE[word](value, limit) for word, limit in given.items()):
+        wanted = " and ".join(f"{word} {limit:g}" for word, limit in given.items())
+        raise InvalidOption(f"{type(rule).__name__}.{name} must be a number {wanted}".rstrip() + f", got {value!r}.")
+
+
+def require_whole(rule: object, name: str, *, at_least: int) -> None:
+    """Check that an option is a whole number, and large enough."""
+    value: Any = getattr(rule, name)
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
+        raise InvalidOption(
+            f"{type(rule).__name__}.{name} must be a whole number of at least {at_least}, got {value!r}."
+        )
+
+
+def require_choice(rule: object, name: str, choices: Sequence[str]) -> None:
+    """Check that an option is one of the words it may be."""
+    value = getattr(rule, name)
+    if value not in choices:
+        raise InvalidOption(
+            f"{type(rule).__name__}.{name} must be one of {', '.join(map(repr, choices))}, got {value!r}."
+        )
+
+
+def require_rule(rule: object, name: str, value: Any) -> None:
+    """Check that what should be a rule can be applied to a table."""
+    if not callable(value) or isinstance(value, type):
+        raise InvalidOption(
+            f"{type(rule).__name__}.{name} must be a rule, got {value!r}.\n\nHint: for example PPercent(p=10)."
+        )
+
+
+def exactly(number: Any) -> Fraction:
+    """The number as the user wrote it: 0.1 is one tenth, not the nearest binary fraction."""
+    return Fraction(number) if isinstance(number, Rational) else Fraction(repr(float(number)))

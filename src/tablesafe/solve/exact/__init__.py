@@ -1,0 +1,1 @@
+"""Linear algebra and programs in whole numbers: elimination, null spaces, ranges, proofs of what solvers say."""

@@ -1,0 +1,1 @@
+"""How long, where, and what was worked out already: budgets, executors, memory of results."""

@@ -1,0 +1,185 @@
+"""How much work may be done: counted, so that answers repeat, and bounded by the clock and by the user's stop.
+
+**Work** is seconds on a quiet machine. Whoever solves a program or searches a box counts what that takes by its size
+and its steps; a search that ends by its work ends at the same point on every machine, however busy. The **clock** is
+for machines that are slower than that: it ends everything, whatever was counted. A **stop** is the user's: by Ctrl-C
+(see `tablesafe.work.stopping`), by the button of the app, or by `stop()`.
+
+A budget is divided: what a part counts, the whole counts too, and a part is over when the whole is. What a part gave up
+for want of time it says in a sentence, which whoever holds the whole passes on to the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from time import monotonic
+
+from tablesafe.core.errors import OutOfTime
+
+PER_PROGRAM = 4e-4
+PER_ENTRY = 1.5e-7
+PER_STEP = 1.8e-7
+PER_PIVOT_AND_ENTRY = 2e-9
+PER_PAIR_OF_PIVOTS = 7.5e-9
+"""Seconds on a machine of 2024, fitted to 27,000 programs: the more pivots, the longer each takes."""
+PER_PIVOT = 8e-6
+"""The same for programs that go on from their last answer."""
+PER_HOT = 2.5e-4
+PER_PIVOT_AND_ROW = 3e-8
+"""The same for programs of which only the objective or a few bounds change."""
+PER_FLOW = 2e-4
+PER_ARC = 6e-8
+"""The same for minimum-cost flows."""
+PER_BOX = 1e-4
+PER_LOOK = 2.5e-9
+"""The same for boxes, by the cells looked at."""
+GENEROUS = 4.0
+"""How many times its share of the time a part of the work may take, where parts differ."""
+
+
+class Budget:
+    """So much work, and no longer than so many seconds on the clock; without limits where none are given."""
+
+    __slots__ = ("_clock", "_end", "_given_up", "_most", "_parent", "_stopped", "spent")
+
+    def __init__(
+        self,
+        seconds: float | None = None,
+        *,
+        work: float | None = None,
+        clock: Callable[[], float] | None = None,
+        parent: Budget | None = None,
+    ) -> None:
+        """Allow `seconds` on the clock, and as much work unless `work` says how much."""
+        self._clock, self._parent = clock or monotonic, parent
+        self._end = inf if seconds is None else self._clock() + max(seconds, 0.0)
+        self._most = max(work, 0.0) if work is not None else inf if seconds is None else max(seconds, 0.0)
+        self._stopped = False
+        self._given_up: list[str] = []
+        self.spent = 0.0
+        """Seconds of work that were counted so far."""
+
+    def __reduce__(self) -> tuple[Callable[..., Budget], tuple[float, float]]:
+        """What another process may do: what is left here."""
+        return _elsewhere, (self.seconds_left, self.work_left)
+
+    # -- what is left ----------------------------------------------------------------------------------------------
+
+    @property
+    def work_left(self) -> float:
+        """Seconds of work that are left, the same on every machine; 0 when the budget is over for any reason."""
+        if self.stopped or self.seconds_left <= 0:
+            return 0.0
+        return self._uncounted()
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds on the clock that are left."""
+        end = self._end if self._parent is None else min(self._end, self._parent._last())
+        return inf if end == inf else max(0.0, end - self._clock())
+
+    @property
+    def left(self) -> float:
+        """Seconds for something that is not counted: of work or on the clock, whichever is less."""
+        return 0.0 if self.stopped else min(self._uncounted(), self.seconds_left)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be begun: the work is done, the time is up, or the user wants it to stop."""
+        return self.left <= 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the user wants it to stop."""
+        return self._stopped or (self._parent is not None and self._parent.stopped)
+
+    @property
+    def late(self) -> bool:
+        """Whether the clock or the user, not the work, has ended it: then the answer may differ elsewhere."""
+        return self.stopped or self.seconds_left <= 0
+
+    def check(self) -> None:
+        """Stop by an error when the budget is over: for work that has no answer before its end."""
+        if self.over:
+            raise OutOfTime("The time given was too short for an answer.")
+
+    def _uncounted(self) -> float:
+        own = max(0.0, self._most - self.spent)
+        return own if self._parent is None else min(own, self._parent._uncounted())
+
+    def _last(self) -> float:
+        return self._end if self._parent is None else min(self._end, self._parent._last())
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+
+    def child(self, seconds: float | None = None, *, work: float | None = None) -> Budget:
+        """A part of this budget, with limits of its own: of work, on the clock, or none."""
+        return Budget(seconds, work=inf if work is None and seconds is None else work, clock=self._clock, parent=self)
+
+    def share(self, part: float) -> Budget:
+        """What a part of the work left may take: several times its part of the time, for parts differ."""
+        part = max(min(1.0, GENEROUS * part), 1e-9)
+        return self.child(part * self.seconds_left, work=part * self.work_left)
+
+    def until(self, work: float) -> Callable[[], bool]:
+        """Whether this budget is over, or so much more work was counted in it: for loops that are given a `stop`."""
+        end = self.spent + work
+        return lambda: self.spent > end or self.over
+
+    def stop(self) -> None:
+        """End it, and all its parts, as soon as they look."""
+        self._stopped = True
+
+    # -- what was given up -----------------------------------------------------------------------------------------
+
+    def give_up(self, what: str) -> None:
+        """Note, in a sentence for the user, what there was no time for."""
+        whole = self
+        while whole._parent is not None:
+            whole = whole._parent
+        if what not in whole._given_up:
+            whole._given_up.append(what)
+
+    @property
+    def given_up(self) -> tuple[str, ...]:
+        """What there was no time for, in this budget and all parts of the whole."""
+        return tuple(self._given_up) if self._parent is None else self._parent.given_up
+
+    # -- counting --------------------------------------------------------------------------------------------------
+
+    def count(self, work: float) -> None:
+        """Count some work."""
+        self.spent += work
+        if self._parent is not None:
+            self._parent.count(work)
+
+    def program(self, entries: int, pivots: int, steps: int = 0) -> None:
+        """Count one linear program, by its pivots and by its interior-point steps."""
+        pivots, steps = max(pivots, 0), max(steps, 0)
+        by_pivots = (PER_PIVOT_AND_ENTRY * entries + PER_PAIR_OF_PIVOTS * pivots) * pivots
+        self.count(PER_PROGRAM + (PER_ENTRY + PER_STEP * steps) * entries + by_pivots)
+
+    def hot(self, rows: int, pivots: int) -> None:
+        """Count a program that is kept in memory and goes on from its last answer."""
+        self.count(PER_HOT + (PER_PIVOT + PER_PIVOT_AND_ROW * rows) * max(pivots, 0))
+
+    def integer(self, rows: int, pivots: int) -> None:
+        """Count an integer program, by all pivots of its relaxations."""
+        self.count(10 * PER_PROGRAM + (PER_PIVOT + PER_PIVOT_AND_ROW * rows) * max(pivots, 0))
+
+    def flow(self, arcs: int) -> None:
+        """Count one minimum-cost flow."""
+        self.count(PER_FLOW + PER_ARC * arcs)
+
+    def box(self, looks: int) -> None:
+        """Count one search for a box."""
+        self.count(PER_BOX + PER_LOOK * looks)
+
+
+def _elsewhere(seconds: float, work: float) -> Budget:
+    return Budget(None if seconds == inf else seconds, work=work)
+
+
+ENDLESS = Budget()
+"""A budget without limits, for who is given none; it counts nothing that anybody reads."""

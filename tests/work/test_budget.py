@@ -1,0 +1,117 @@
+"""A budget counts work, is bounded by the clock, hears a stop, and divides itself."""
+
+from __future__ import annotations
+
+import pickle
+from math import inf
+
+import pytest
+
+from tablesafe.core.errors import OutOfTime
+from tablesafe.work.budget import ENDLESS, Budget
+
+
+class FakeClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_work_ends_it_whatever_the_clock_says() -> None:
+    budget = Budget(10, clock=FakeClock())
+    budget.count(9.5)
+    assert (budget.left, budget.work_left, budget.seconds_left, budget.over) == (0.5, 0.5, 10, False)
+    budget.count(1)
+    assert budget.over
+    assert not budget.late
+    with pytest.raises(OutOfTime):
+        budget.check()
+
+
+def test_the_clock_ends_it_though_nothing_was_counted() -> None:
+    clock = FakeClock()
+    budget = Budget(10, work=100, clock=clock)
+    clock.now += 8
+    assert (budget.left, budget.work_left) == (2, 100)  # work left does not depend on how fast the machine is
+    clock.now += 2
+    assert budget.over
+    assert budget.late
+    assert budget.work_left == 0
+
+
+def test_a_stop_ends_all_parts() -> None:
+    whole = Budget()
+    part = whole.child(5).share(0.5)
+    assert not part.over
+    whole.stop()
+    assert part.over
+    assert part.stopped
+    assert part.late
+
+
+def test_a_stop_of_a_part_leaves_the_whole() -> None:
+    whole = Budget()
+    part = whole.child(work=5)
+    part.stop()
+    assert part.over
+    assert not whole.over
+
+
+def test_what_a_part_counts_the_whole_counts() -> None:
+    whole = Budget(10, clock=FakeClock())
+    part = whole.child(work=4)
+    part.child().count(3)
+    assert (whole.spent, part.spent) == (3, 3)
+    assert (part.work_left, whole.work_left) == (1, 7)
+    whole.count(7)
+    assert part.over
+
+
+def test_a_part_is_bounded_by_the_whole() -> None:
+    clock = FakeClock()
+    whole = Budget(10, clock=clock)
+    assert whole.child(50).left == 10
+    assert whole.child(3, work=50).left == 3
+    assert whole.child().left == 10
+    assert whole.share(0.1).left == 4  # four times its share
+    clock.now += 10
+    assert whole.share(0.1).over
+
+
+def test_until_rings_after_some_more_work() -> None:
+    budget = Budget(work=10)
+    rings = budget.until(2)
+    budget.count(2)
+    assert not rings()
+    budget.count(0.1)
+    assert rings()
+
+
+def test_without_limits_nothing_ends() -> None:
+    budget = Budget()
+    budget.program(1_000, 1_000_000)
+    assert budget.left == inf
+    assert budget.child().share(0.01).left == inf
+    assert not ENDLESS.over
+
+
+def test_what_was_given_up_is_told_once_by_the_whole() -> None:
+    whole = Budget()
+    whole.child().give_up("Improvement stopped.")
+    whole.child().child().give_up("Improvement stopped.")
+    whole.give_up("Sums were searched in part.")
+    assert whole.given_up == ("Improvement stopped.", "Sums were searched in part.")
+    assert whole.child().given_up == whole.given_up
+
+
+def test_another_process_gets_what_is_left() -> None:
+    budget = Budget(work=10).child(work=4)
+    budget.count(1)
+    there = pickle.loads(pickle.dumps(budget))
+    assert there.work_left == 3
+    budget.stop()
+    assert pickle.loads(pickle.dumps(budget)).over

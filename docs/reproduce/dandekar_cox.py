@@ -13,8 +13,8 @@ import tablesafe as ts
 from reproduce.cases import dandekar, printed
 from reproduce.layout import head, number, table, three, whole
 from reproduce.linked import KEPT
+from tablesafe.loss.quality import Quality, quality
 from tablesafe.methods.adjust.costs import MEASURES
-from tablesafe.quality import Quality, quality
 
 NAME = "dandekar-cox"
 PAPER = (

@@ -18,9 +18,9 @@ from tablesafe.core.equations import Floats
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.loss.quality import CLASSES, Quality, quality
+from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust.costs import MEASURES
-from tablesafe.methods.adjust.method import Adjust
-from tablesafe.quality import CLASSES, Quality, quality
 
 __all__ = ["Experiment", "costs", "directions"]
 

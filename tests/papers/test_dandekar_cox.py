@@ -17,9 +17,9 @@ from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.experiments import Experiment, costs, directions
+from tablesafe.loss.quality import compared, quality
+from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust.costs import MEASURES
-from tablesafe.methods.adjust.method import Adjust
-from tablesafe.quality import compared, quality
 
 BEST_OF_100_RANDOM = 3058
 LINKED = Path(__file__).resolve().parents[2] / "docs" / "reproduce" / "linked_tables.csv"

@@ -64,7 +64,7 @@ def _grouped() -> dict[str, list[str]]:
 
 def _group(name: str) -> str:
     home = tablesafe._MODULES.get(name) or tablesafe._HOME[name]
-    part = home.removeprefix("tablesafe.").split(".")[0]
+    part = home.removeprefix("tablesafe.").removeprefix("core.").split(".")[0]
     for title, parts in GROUPS.items():
         if part in parts:
             return title

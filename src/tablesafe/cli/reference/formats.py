@@ -190,7 +190,7 @@ FORMATS = (
     ),
     Format("Patterns", "`.csv`, `.parquet`, `.txt`, `.jj`", "`ts.read_pattern`, `tablesafe audit --pattern`",
            "`tablesafe suppress -o`", ("io.patterns",), ("pattern.csv",)),
-    Format("Statuses", "a column of any of these", "all readers", "all writers", ("statuses", "io.status")),
+    Format("Statuses", "a column of any of these", "all readers", "all writers", ("core.statuses", "io.status")),
     Format("JJ", "`.jj`", "`ts.read_jj`", "`ts.write_jj`", ("io.jj",), ("table.jj",)),
     Format("A-priori information", "`.hst`, `.csv`, `.parquet`",
            "`ts.apply_hst`, `ts.apply_cells`, `[problem] apriori`",

@@ -46,11 +46,10 @@ if TYPE_CHECKING:
     from tablesafe.core.problem import Problem, waive
     from tablesafe.core.release import Release, Status
     from tablesafe.core.table import Contributors, Table
-    from tablesafe.io.apriori import apply_cells, apply_hst
+    from tablesafe.io.apriori import apply_cells
     from tablesafe.io.jj import read_jj, write_jj
     from tablesafe.io.patterns import read_pattern
     from tablesafe.io.ptable import read_perturbation, read_perturbations, write_perturbation
-    from tablesafe.io.tauargus_cellkey import cell_key_from_metadata
     from tablesafe.loss import loss
     from tablesafe.loss.noise import NoiseMeasures, noise_measures
     from tablesafe.loss.quality import Quality, quality
@@ -84,7 +83,6 @@ if TYPE_CHECKING:
     from tablesafe.methods.suppress.stability import stability
     from tablesafe.methods.views import SuppressViews, ViewBounds, view_big_m, view_bounds, views
     from tablesafe.pipeline import run
-    from tablesafe.pipeline.export import export_tauargus
     from tablesafe.report import plots as plots
     from tablesafe.report.frontier import Frontier, frontier
     from tablesafe.report.progress import Trace
@@ -106,6 +104,9 @@ if TYPE_CHECKING:
         ZeroCells,
     )
     from tablesafe.tabulate import tabulate
+    from tablesafe.tauargus.apriori import apply_hst
+    from tablesafe.tauargus.batch.export import export_tauargus
+    from tablesafe.tauargus.batch.methods import cell_key_from_metadata
     from tablesafe.verify import verify
 
 __version__ = "0.1.0"
@@ -126,11 +127,12 @@ _HOMES = {
     "tablesafe.audit.differencing.disclosures": ("Published",),
     "tablesafe.core.errors": ("TablesafeError",),
     "tablesafe.core.hierarchy": ("Hierarchy",),
-    "tablesafe.io.apriori": ("apply_cells", "apply_hst"),
+    "tablesafe.io.apriori": ("apply_cells",),
+    "tablesafe.tauargus.apriori": ("apply_hst",),
     "tablesafe.io.jj": ("read_jj", "write_jj"),
     "tablesafe.io.patterns": ("read_pattern",),
     "tablesafe.io.ptable": ("read_perturbation", "read_perturbations", "write_perturbation"),
-    "tablesafe.io.tauargus_cellkey": ("cell_key_from_metadata",),
+    "tablesafe.tauargus.batch.methods": ("cell_key_from_metadata",),
     "tablesafe.core.linking": ("link",),
     "tablesafe.loss": ("loss",),
     "tablesafe.methods": (
@@ -153,7 +155,7 @@ _HOMES = {
     "tablesafe.loss.noise": ("NoiseMeasures", "noise_measures"),
     "tablesafe.methods.cell_key.table": ("PerturbationTable",),
     "tablesafe.pipeline": ("run",),
-    "tablesafe.pipeline.export": ("export_tauargus",),
+    "tablesafe.tauargus.batch.export": ("export_tauargus",),
     "tablesafe.core.posterior": ("Posterior", "posterior"),
     "tablesafe.core.problem": ("Problem", "waive"),
     "tablesafe.loss.quality": ("Quality", "quality"),

@@ -57,7 +57,7 @@ peers:
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/peers/requirements.txt
 
 docs: $(STAMP)
-	$(BIN)/python -m tablesafe.cli.reference docs
+	$(BIN)/python docs/reference
 	$(BIN)/python -m benchmarks page
 
 # The pages of the papers, made by running the code: a minute or two.

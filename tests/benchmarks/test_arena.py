@@ -77,11 +77,11 @@ def optimum(instance: checker.Instance) -> float | None:
     raise AssertionError("the whole table is safe")
 
 
-def small_square(seed: int, folder: Path) -> tuple[checker.Instance, float]:
-    """A 2 × 3 table that can be protected, and what that costs."""
+def small_square(seed: int, folder: Path, columns: int = 2) -> tuple[checker.Instance, float]:
+    """A table of two rows that can be protected, and what that costs."""
     for number in range(seed, seed + 200):
         path = folder / "square.jj"
-        path.write_text(values(((2,), (3,)), number).text(), encoding="utf-8")
+        path.write_text(values(((2,), (columns,)), number).text(), encoding="utf-8")
         instance = checker.read_instance(path)
         if instance.sensitive.any():
             best = optimum(instance)
@@ -117,7 +117,7 @@ def invented(instance: checker.Instance, draw: random.Random) -> dict[str, Any]:
 
 
 def test_certificates_that_cheat_are_refused(tmp_path: Path) -> None:
-    instance, best = small_square(1, tmp_path)
+    instance, best = small_square(1, tmp_path, 3)
     good = proved(instance, seconds=20, known=best)
     assert checker.Bound(instance, good).value() == Fraction(best)
     with pytest.raises(checker.Wrong, match="another instance"):

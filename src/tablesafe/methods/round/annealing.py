@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.methods.round.grid import Grid
 from tablesafe.solve.exact.nullspace import null_space
 from tablesafe.work.budget import Budget
+from tablesafe.work.compiled import compiled
 
 PARTNERS = 4
 """How many cells of a sum are tried as the other end of a move."""
@@ -145,7 +146,7 @@ def annealed(
     return x
 
 
-@njit(cache=True)
+@compiled
 def _sweep(
     start: Any, index: Any, times: Any, row_start: Any, row_cell: Any, cell_start: Any, cell_row: Any,
     coordinate: Any, cell: Any, x: Any, low: Any, high: Any, target: Any, weight: Any, squared: bool, beyond: Any,
@@ -188,7 +189,7 @@ def _sweep(
     return moved
 
 
-@njit(cache=True)
+@compiled
 def _taken(change: float, heat: float, random: Any) -> bool:
     return (
         change < 0.0
@@ -197,7 +198,7 @@ def _taken(change: float, heat: float, random: Any) -> bool:
     )
 
 
-@njit(cache=True)
+@compiled
 def _price(v: Any, i: Any, low: Any, high: Any, target: Any, weight: Any, squared: bool, beyond: Any) -> float:
     off = abs(v - target[i])
     price = weight[i] * (off * off if squared else off)
@@ -205,7 +206,7 @@ def _price(v: Any, i: Any, low: Any, high: Any, target: Any, weight: Any, square
     return float(price + beyond[i] * outside * outside)
 
 
-@njit(cache=True)
+@compiled
 def _change(
     start: Any, index: Any, times: Any, x: Any, low: Any, high: Any, target: Any, weight: Any, squared: bool,
     beyond: Any, j: Any, s: Any,
@@ -222,7 +223,7 @@ def _change(
     return change
 
 
-@njit(cache=True)
+@compiled
 def _changes(
     start: Any, index: Any, times: Any, x: Any, low: Any, high: Any, target: Any, weight: Any, squared: bool,
     beyond: Any, order: Any,
@@ -239,7 +240,7 @@ def _changes(
     return worse[:n]
 
 
-@njit(cache=True)
+@compiled
 def _pair(
     start: Any, index: Any, times: Any, x: Any, low: Any, high: Any, target: Any, weight: Any, squared: bool,
     beyond: Any, j: Any, s: Any, other: Any,
@@ -267,7 +268,46 @@ def _pair(
     return change if allowed else NEVER
 
 
-@njit(cache=True)
+@compiled
 def _move(start: Any, index: Any, times: Any, x: Any, j: Any, s: Any) -> None:
     for e in range(start[j], start[j + 1]):
         x[index[e]] += s * times[e]
+
+
+# A rounding that adds up at any size and in any time: the inner cells are rounded, and the sums follow.
+
+
+DEAR = 2.0
+"""A step beyond the neighbours costs so many times the distance of a step."""
+
+
+def added_up(grid: Grid, budget: Budget, *, seed: int = 0) -> Integers | None:
+    """A rounding with few steps beyond the neighbours; None where no cells decide all others or frozen ones forbid it.
+
+    With different bases the inner cells become multiples of the coarsest, so that every sum is one, too.
+    """
+    base = int(grid.step.max(initial=1))
+    found = lattice(grid.counts.table.equations.astype(np.int64), grid.counts.table.totals)
+    if found is None:
+        return None
+    value = grid.counts.value
+    low, target = value // base, value / base
+    high = np.where(grid.counts.frozen, low, -(-value // base))
+    part = np.where(high > low, target - low, 0.0)[found.cell]  # carried on from cell to cell, so that no sum drifts
+    up = np.diff(np.floor(np.cumsum(part) + 0.5), prepend=0.0).astype(np.int64)
+    start = found.table(low[found.cell] + np.minimum(up, (high - low)[found.cell]))
+    if (start < 0).any():  # cells that are differences of others
+        start = found.table(low[found.cell])
+        if (start < 0).any():
+            return None
+    squared = grid.distance == "squared"
+    weight = np.full(len(value), float(base)) ** (2 if squared else 1)
+    weight = weight / np.maximum(value, 1) if grid.distance == "relative" else weight
+    weight = np.where(grid.hidden, 0.0, weight)
+    wish = Wish(
+        np.where(grid.hidden, 0, low), np.where(grid.hidden, 2**60, high), target, weight, squared,
+        DEAR * float(np.max(weight, initial=1.0)), grid.counts.frozen,
+    )  # fmt: skip
+    found_steps = annealed(found, grid.counts.table.equations, start, wish, budget, seed=seed)
+    steps = found_steps * (base // grid.step)
+    return steps if grid.adds_up(steps) else None

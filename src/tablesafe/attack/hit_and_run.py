@@ -15,7 +15,6 @@ from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
@@ -27,6 +26,7 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import InvalidOption
 from tablesafe.solve.exact.nullspace import NullSpace, null_space
 from tablesafe.work.budget import ENDLESS, Budget
+from tablesafe.work.compiling import njit
 
 ORDERS = 8
 """How many eliminations the circuits come from."""

@@ -20,7 +20,6 @@ from math import gcd, lcm
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -33,6 +32,7 @@ from tablesafe.core.errors import Interrupted, InvalidOption
 from tablesafe.solve.exact.ranges import Ranges
 from tablesafe.solve.exact.witnesses import NOBODY, TRUTH, Store, find_witnesses
 from tablesafe.solve.propagate import are_points
+from tablesafe.work.compiling import njit
 from tablesafe.work.executor import spread
 
 MOST_NUMBERS = 30_000_000

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.work.budget import Budget
+from tablesafe.work.compiling import njit
 
 DIRECTIONS = 8
 """The most equations of a target; a box has two to the power of that many corners."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from tablesafe.core.equations import Floats
 from tablesafe.solve.incidence import Network
+from tablesafe.work.compiling import njit
 
 TINY = 1e-12
 """Less than this part of a flow is nothing."""

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.work.compiling import njit
 
 LARGEST = 100_000_000
 """Combinations of codes up to which a cell is found by an array over all of them."""

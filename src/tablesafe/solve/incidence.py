@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
 from tablesafe.core.equations import Integers, Mask
+from tablesafe.work.compiling import njit
 
 TRIALS = 3
 """Random combinations of the equations left out that must follow from the others."""

@@ -7,10 +7,10 @@ Where the equations form a tree, the bounds that settle are exact.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
+from tablesafe.work.compiling import njit
 
 VISITS = 40
 """Visits to an equation, on average, before propagation stops: bounds may creep towards each other for ever."""

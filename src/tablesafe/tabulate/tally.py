@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Integers
 from tablesafe.tabulate.lattice import Lattice, Steps
+from tablesafe.work.compiling import njit
 
 RESPONDENTS, HOLDERS, MEASURES = 0, 1, 2
 """Columns of sums: respondents, contributors, and then the measures."""

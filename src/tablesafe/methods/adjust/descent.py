@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -19,6 +18,7 @@ from tablesafe.methods.adjust.blocks import Regions
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.tabu.cycles import Cycles, basis_of
 from tablesafe.solve.adjustment import whole_moves
+from tablesafe.work.compiling import njit
 
 TIMES = 3
 """Steps beside each member of the basis: sums and differences of two."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
@@ -22,6 +21,7 @@ from tablesafe.methods.adjust.descent import bounds
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.tabu.cycles import Cycles, basis_of
 from tablesafe.solve.adjustment import Box, LeastChange
+from tablesafe.work.compiling import njit
 
 TIMES = 8
 """Steps beside each member of the basis: sums and differences of two."""

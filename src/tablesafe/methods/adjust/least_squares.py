@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.work.budget import ENDLESS, Budget
+from tablesafe.work.compiling import njit
 
 FEW_ROWS = 2_000
 """Equations up to which the matrix is factorised."""

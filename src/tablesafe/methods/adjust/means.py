@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
@@ -18,6 +17,7 @@ from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.kernel import FAR
 from tablesafe.methods.adjust.whole import rounded
 from tablesafe.solve.adjustment import LeastChange
+from tablesafe.work.compiling import njit
 
 LARGE = 1_000
 """Cells from which on a basis of all changes finds whole moves sooner than programs over many whole numbers."""

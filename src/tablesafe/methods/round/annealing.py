@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.round.grid import Grid
 from tablesafe.solve.exact.nullspace import null_space
 from tablesafe.work.budget import Budget
+from tablesafe.work.compiling import njit
 
 PARTNERS = 4
 """How many cells of a sum are tried as the other end of a move."""

@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -23,6 +22,7 @@ from tablesafe.methods.round.grid import Grid
 from tablesafe.solve.exact.nullspace import null_space
 from tablesafe.solve.incidence import network_of
 from tablesafe.work.budget import Budget
+from tablesafe.work.compiling import njit
 
 THERE = 1e-9
 """An unknown this near to a bound has arrived."""

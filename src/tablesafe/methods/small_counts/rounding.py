@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import InvalidProblem
 from tablesafe.methods.small_counts.units import Units
+from tablesafe.work.compiling import njit
 
 Places = NDArray[np.int32]
 

@@ -9,10 +9,10 @@ does, and so on: in a product these are all combinations of the codes taken.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Integers
+from tablesafe.work.compiling import njit
 
 CORNERS = 2
 """Equations in which a cell must stand together with cells that were taken."""

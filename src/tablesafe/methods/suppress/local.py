@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.work.compiling import njit
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.local import Localities
+from tablesafe.work.compiling import njit
 
 REACH = 3
 """Steps from cell to equation to cell: a cycle of a hierarchical table, and the next level up."""

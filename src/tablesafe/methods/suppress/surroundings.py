@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.boxes import System
+from tablesafe.work.compiling import njit
 
 FAR = 1e4
 """No cell needs to move further than this many times the protection level."""

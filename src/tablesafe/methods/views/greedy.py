@@ -6,11 +6,11 @@ One entry alone in its slice hides nothing, so pairs are weighed as well: two of
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.views.state import COUNT_A, COUNT_B, OPEN, Data, State, draw, entry, flip, reach
+from tablesafe.work.compiling import njit
 
 NOTHING = -1
 FEW = 12

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.views.instance import TwoViews
+from tablesafe.work.compiling import njit
 
 OWN, COUNT_A, COUNT_B, OPEN = 0, 1, 2, 3
 """Places in `State.sums`: cost without balance, entries withheld from either view, targets that are open."""

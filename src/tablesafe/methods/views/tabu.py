@@ -13,12 +13,12 @@ from collections.abc import Callable
 from time import monotonic
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.views.greedy import FOREVER, close_all, drop_redundant
 from tablesafe.methods.views.state import Data, State, copy_state, cost, draw, entry, flip
+from tablesafe.work.compiling import njit
 
 SMALL = 400
 """Entries up to which every step looks for redundancies in the whole pattern, not only where it changed."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Integers, Mask
+from tablesafe.work.compiling import njit
 
 PRIME = 2**31 - 1
 

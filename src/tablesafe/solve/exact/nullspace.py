@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Integers
 from tablesafe.solve.exact.elimination import PRIME, echelon, substitute
+from tablesafe.work.compiling import njit
 
 LARGEST = 32_000
 """Fractions with numerator and denominator up to this are recognised: twice its square is less than the prime."""

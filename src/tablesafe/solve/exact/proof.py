@@ -18,10 +18,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.exact.polytope import Polytope
+from tablesafe.work.compiling import njit
 
 ROOM = 2.0**62
 LARGEST_DENOMINATOR = 1 << 20

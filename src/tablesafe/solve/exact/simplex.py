@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.exact.polytope import Polytope
+from tablesafe.work.compiling import njit
 
 OPTIMAL, UNBOUNDED, GAVE_UP, REACHED = 0, 1, 2, 3
 """How a search ended: at the optimum, on a ray, out of budget, or as far as was asked."""

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
@@ -25,6 +24,7 @@ from tablesafe.solve.exact.ranges import Ranges, close, note, prove_point, settl
 from tablesafe.solve.exact.simplex import OPTIMAL, Search
 from tablesafe.solve.highs import Answer, WarmSimplex
 from tablesafe.solve.program import SolveStatus
+from tablesafe.work.compiling import njit
 
 NOBODY, TRUTH = -1, -2
 """Who serves a need: nobody, or the truth itself, because nothing is needed."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.records.impute.models import Variable
+from tablesafe.work.compiling import njit
 
 SWEEPS = 40
 """How often everyone may draw again before blanked values are passed on."""

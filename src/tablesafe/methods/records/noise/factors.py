@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from numba import njit
 from scipy.special import ndtr, ndtri
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.records.behind import Microdata
+from tablesafe.work.compiling import njit
 
 BYTES = 8
 """Bytes of a hash; a number takes the 53 bits of them that a float can hold."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -15,6 +14,7 @@ from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.table import Table
 from tablesafe.methods.records.behind import Microdata, in_order, paired
+from tablesafe.work.compiling import njit
 
 NOBODY, OUT = -1, -2
 """A unit without a partner, and one that must not have one."""

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.core.equations import Integers
-from tablesafe.work.compiling import njit
+from tablesafe.work.compiled import compiled
 
 CORNERS = 2
 """Equations in which a cell must stand together with cells that were taken."""
@@ -33,7 +33,7 @@ def blocks(parts: sparse.csr_array, group: Integers, most: int) -> Integers:
     return number
 
 
-@njit(cache=True)
+@compiled
 def _cut(
     row_start: Integers, row_cell: Integers, cell_start: Integers, cell_row: Integers, cells: Integers, most: int,
     first: int, number: Integers,

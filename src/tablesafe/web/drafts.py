@@ -53,7 +53,7 @@ def draft_of(text: str) -> Draft:
     if not _has_shape(draft):
         lines = key_lines(text)
         faults = [fault for fault in examine(draft, None, lines)[1] if _is_part(fault.path)]
-        raise InvalidJob(list_faults("The job", faults, lines))
+        raise list_faults("The job", faults, lines)
     return draft
 
 

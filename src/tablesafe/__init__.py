@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from tablesafe.io.dataset import Dataset
     from tablesafe.io.jj import read_jj, write_jj
     from tablesafe.io.jsonstat import read_jsonstat, write_jsonstat
-    from tablesafe.io.px import read_px, write_px
-    from tablesafe.io.sdmx import read_sdmx, write_sdmx
     from tablesafe.io.patterns import read_pattern
     from tablesafe.io.ptable import read_perturbation, read_perturbations, write_perturbation
+    from tablesafe.io.px import read_px, write_px
+    from tablesafe.io.sdmx import read_sdmx, write_sdmx
     from tablesafe.loss import loss
     from tablesafe.loss.noise import NoiseMeasures, noise_measures
     from tablesafe.loss.quality import Quality, quality

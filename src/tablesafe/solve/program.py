@@ -29,6 +29,8 @@ class Solution:
     objective: float
     bound: float
     seconds: float
+    notes: tuple[str, ...] = ()
+    """What there was no time for, in sentences for the user."""
 
     @property
     def gap(self) -> float:

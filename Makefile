@@ -56,7 +56,7 @@ peers:
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/peers/requirements.txt
 
 docs: $(STAMP)
-	$(BIN)/python -m tablesafe.cli.reference docs
+	$(BIN)/python docs/reference
 
 # The pages of the papers, made by running the code: a minute or two.
 papers: $(STAMP)

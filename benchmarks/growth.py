@@ -10,8 +10,8 @@ from benchmarks.registry import Row
 
 LEAST_S = 0.01
 """Seconds below which a point says more about the clock than about the work."""
-AXES = {"tabulate": "records", "audit": "unknown"}
-"""What a task's size is counted in; cells for all others."""
+AXES = {"tabulate": ("records",), "audit": ("unknown",)}
+"""What a task's size is counted in; cells for all others, records and sensitive cells where a table is of microdata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Curve:
 
     task: str
     program: str
+    family: str
     axis: str
     sizes: tuple[float, ...]
     seconds: tuple[float, ...]
@@ -50,15 +51,26 @@ def slope(points: list[tuple[float, float]]) -> float | None:
     return float(above / sum((x - mean_x) ** 2 for x, _ in logs))
 
 
+def axes_of(row: Row) -> tuple[str, ...]:
+    """What the size of a row is counted in."""
+    return AXES.get(row["task"], ("records", "sensitive") if row["instance"].startswith("micro/") else ("cells",))
+
+
+def family(row: Row) -> str:
+    """Instances that differ in nothing but their size: their name without its last part."""
+    return str(row["instance"]).rpartition("_")[0]
+
+
 def curves(rows: Iterable[Row]) -> list[Curve]:
-    """The curves of the programs of ours that were run on several sizes."""
-    points: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+    """The curves of the programs of ours that were run on several sizes of one kind of instance."""
+    points: dict[tuple[str, str, str, str], list[tuple[float, float, float]]] = {}
     for row in rows:
-        axis = AXES.get(row["task"], "cells")
-        if row["status"] == "ok" and row["role"] == "tablesafe" and row.get(axis):
-            points.setdefault((row["task"], row["program"]), []).append((row[axis], row["cpu_s"], row["peak_mb"]))
+        for axis in axes_of(row):
+            if row["status"] == "ok" and row["role"] == "tablesafe" and row.get(axis):
+                key = (row["task"], row["program"], family(row), axis)
+                points.setdefault(key, []).append((row[axis], row["cpu_s"], row["peak_mb"]))
     return [
-        Curve(task, program, AXES.get(task, "cells"), *zip(*sorted(found), strict=True))
-        for (task, program), found in points.items()
+        Curve(task, program, kind, axis, *zip(*sorted(found), strict=True))
+        for (task, program, kind, axis), found in points.items()
         if len({size for size, _, _ in found}) > 1
     ]

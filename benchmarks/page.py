@@ -47,7 +47,7 @@ How it is measured:
 def suites(folder: Path = FOLDER) -> list[Results]:
     """The results that are for reading, headline and growth first."""
     found = {path.stem: Results.read(path) for path in sorted(folder.glob("*.json")) if path.stem not in LEFT_OUT}
-    first = [name for name in ("headline", "growth") if name in found]
+    first = [name for name in ("headline", "microdata", "growth", "growth-microdata") if name in found]
     return [found[name] for name in (*first, *(name for name in found if name not in first))]
 
 
@@ -60,7 +60,7 @@ def text(folder: Path = FOLDER) -> str:
         if results.suite == "headline":
             parts += [headline.table(results, registry.SUITES["headline"].headline)]
             parts += [f"![CPU seconds of each comparison]({PLOTS}/headline.svg)"]
-        parts += _growth(results) if results.suite == "growth" else _comparisons(results)
+        parts += _growth(results) if results.suite in plots.GROWTH else _comparisons(results)
     return "\n\n".join(parts) + "\n"
 
 
@@ -93,14 +93,15 @@ def _growth(results: Results) -> list[str]:
     stopped = [row for row in results.rows if row["status"] != "ok"]
     notes = [f"{row['task']}, {row['instance']}: {row['status']} ({row['reason']})." for row in stopped]
     told = "The slope is that of the least-squares line through the logarithms: 1 is proportional to the size."
-    return [told, "\n".join(lines), f"![CPU seconds by size]({PLOTS}/growth.svg)", *notes]
+    return [told, "\n".join(lines), f"![CPU seconds by size]({PLOTS}/{results.suite}.svg)", *notes]
 
 
 def _curve_line(curve: Curve) -> str:
     sizes = f"{curve.sizes[0]:,.0f} to {curve.sizes[-1]:,.0f} {curve.axis.replace('unknown', 'unknown cells')}"
     seconds = ", ".join(number(value) for value in curve.seconds)
     slopes = [f"{value:.2f}" if value is not None else "–" for value in (curve.slope, curve.last_slope)]
-    cells = [curve.task, curve.program, sizes, seconds, *slopes, f"{curve.megabytes[-1]:,.0f}"]
+    task = f"{curve.task}, {curve.family}" if "/" in curve.family else curve.task
+    cells = [task, curve.program, sizes, seconds, *slopes, f"{curve.megabytes[-1]:,.0f}"]
     return "| " + " | ".join(cells) + " |"
 
 

@@ -12,22 +12,26 @@ from benchmarks.results import Results
 COLOURS = {"tablesafe": "#0072B2", "naive": "#E69F00", "peer": "#009E73"}
 LINES = (("#0072B2", "o"), ("#E69F00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#D55E00", "v"), ("#56B4E9", "P"))
 SIGNS = {"tablesafe": "o", "naive": "s", "peer": "^"}
+GROWTH = ("growth", "growth-microdata")
+"""The suites that are shown by their curves."""
 WORDS = {"tablesafe": "tablesafe", "naive": "the naive way", "peer": "another program"}
 
 
 def drawn(results: list[Results]) -> dict[str, str]:
     """The plots by file name."""
-    made = {"headline": comparisons, "growth": growth}
+    made = {"headline": comparisons} | dict.fromkeys(GROWTH, growth)
     return {f"{each.suite}.svg": made[each.suite](each) for each in results if each.suite in made and each.rows}
 
 
 def growth(results: Results) -> str:
     """CPU seconds by size, both on logarithmic scales, a curve per task."""
     figure, axes = _figure(7.0, 4.6)
-    for (colour, marker), curve in zip(LINES, curves(results.rows), strict=False):
+    shown = [curve for curve in curves(results.rows) if curve.axis != "sensitive"]
+    for (colour, marker), curve in zip(LINES, shown, strict=False):
         slope = "" if curve.slope is None else f", slope {curve.slope:.2f}"
+        task = f"{curve.family}, {curve.program}" if "/" in curve.family else curve.task
         axes.plot(curve.sizes, curve.seconds, color=colour, marker=marker, markersize=5, linewidth=1.4,
-                  label=f"{curve.task} ({curve.axis}{slope})")  # fmt: skip
+                  label=f"{task} ({curve.axis}{slope})")  # fmt: skip
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("size: records, unknown cells or cells")

@@ -17,7 +17,8 @@ COLUMNS: dict[str, str] = {
     "program": "program", "cpu_s": "CPU s", "cpu_ratio": "ratio", "wall_s": "wall s", "peak_mb": "peak MB",
     "memory_ratio": "ratio", "added_mb": "added MB", "complementary": "complementary",
     "complementary_value": "their value", "value_ratio": "ratio", "changed": "changed", "open_by_audit": "open (audit)",
-    "open_to_respondents": "open to respondents", "open": "open (programs)", "objective": "objective", "gap": "gap",
+    "open_to_respondents": "open to respondents", "open": "open (programs)", "objective": "objective", "bound": "bound",
+    "gap": "gap",
     "note": "note",
 }  # fmt: skip
 """What the tables show of a row, where any row of a comparison has it."""
@@ -29,7 +30,10 @@ def compared(rows: list[Row]) -> list[Row]:
     base = next((row for row in rows if row["role"] == "tablesafe" and row["status"] == "ok"), None)
     if base is None:
         return rows
-    return [row | {name: found for name, key in RATIOS.items() if (found := _ratio(row, base, key))} for row in rows]
+    return [
+        row | {name: found for name, key in RATIOS.items() if (found := _ratio(row, base, key)) is not None}
+        for row in rows
+    ]
 
 
 def _ratio(row: Row, base: Row, key: str) -> float | None:

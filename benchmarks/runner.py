@@ -27,7 +27,7 @@ MAKING_S = 900.0
 LARGE = 20_000
 """Cells or records from which on making an instance would show in the memory of the first program."""
 AFTER_S = 120.0
-"""How long the judges may take after a program is stopped at the latest."""
+"""How long the judges may take after a program is stopped at the latest; as long as the program where that is more."""
 
 
 def run(
@@ -82,7 +82,7 @@ def _found(suite: Suite, entry: Entry, name: str, folder: Path) -> list[Row]:
     """The rows of one program; no process is started for a peer that is not there."""
     if PROGRAMS[entry.task][name].role == "peer" and peers.interpreter() is None:
         return [{"status": "skipped", "reason": peers.MISSING}]
-    return started(_asked(suite, entry, name, folder), entry.patience_s + AFTER_S)
+    return started(_asked(suite, entry, name, folder), entry.patience_s + max(AFTER_S, entry.patience_s))
 
 
 def _asked(suite: Suite, entry: Entry, program: str | None, folder: Path) -> dict[str, Any]:
@@ -104,7 +104,8 @@ def started(asked: dict[str, Any], limit: float) -> list[Row]:
     try:
         _, errors = worker.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        return [{"status": "out of time", "reason": f"stopped after {limit:.0f} s"}]
+        if not out.exists():
+            return [{"status": "out of time", "reason": f"stopped after {limit:.0f} s"}]
     finally:
         _end_all(worker)
     if out.exists():

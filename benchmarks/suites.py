@@ -41,6 +41,7 @@ suite(
             Entry("flag", "flat_100k", every("flag")),
             Entry("audit", "pattern_3d_1k", every("audit")),
             Entry("suppress", "firms_2d_1k", tuple(n for n in every("suppress") if n != "printed"), seconds=2),
+            Entry("suppress", "micro/firms_2d_1k", ("tablesafe alike", "tablesafe", "pytauargus modular"), seconds=2),
             Entry("suppress", "bench/2d_20", every("suppress"), seconds=2),
             Entry("adjust", "values_2d_1k", every("adjust"), seconds=3),
             Entry("adjust reference", "jj/targus", every("adjust reference"), seconds=3),
@@ -75,7 +76,26 @@ NINE: dict[str, tuple[float, tuple[str, ...]]] = {
 }
 """Seconds for both sides on each of the nine, and what runs beside ours: the exact method of τ-ARGUS only where it has
 an answer within a minute; the suite `suppression` gives both sides more."""
+OFFICES = ("tablesafe alike", "tablesafe", "pytauargus modular")
+"""On microdata: from outsiders only, as the peer does; from respondents and sums too; the peer, given our primaries."""
+MICRODATA: dict[str, tuple[float, float]] = {
+    "firms_2d_20k": (10, 60),
+    "firms_20k": (60, 180),
+    "four_flat_20k": (30, 120),
+    "households_20k": (30, 120),
+    "farms_2d_20k": (30, 120),
+    "trade_5k": (60, 180),
+}
+"""Seconds for a method, and when it is stopped, on what offices do: these rows lead the README's table."""
+
+
+def offices(instances: dict[str, tuple[float, float]], programs: tuple[str, ...] = OFFICES) -> tuple[Entry, ...]:
+    """The same programs on tables of microdata."""
+    return tuple(Entry("suppress", f"micro/{name}", programs, *times) for name, times in instances.items())
+
+
 HEADLINE = (
+    *offices(MICRODATA),
     *(
         Entry("suppress", f"bench/{n}", ("tablesafe", *others, "printed"), s, 3 * s + 30)
         for n, (s, others) in NINE.items()
@@ -95,9 +115,12 @@ MODULAR = "τ-ARGUS modular (HiTaS engine) (printed)"
 suite(
     Suite(
         "headline",
-        "the README's table: suppression on nine instances beside τ-ARGUS, tabulation, audit, adjustment, rounding",
+        "the README's table: microdata as offices have it, suppression on nine instances beside τ-ARGUS, tabulation, "
+        "audit, adjustment, rounding",
         HEADLINE,
         headline=(
+            *(("suppress", f"micro/{name}", "pytauargus modular") for name in MICRODATA),
+            *(("suppress", f"micro/{name}", "tablesafe") for name in ("firms_20k", "households_20k")),
             ("suppress", "bench/3d_10", "pytauargus optimal"),
             ("suppress", "bench/h_2k", "pytauargus optimal"),
             ("suppress", "bench/h_2k", "two per sum"),
@@ -133,6 +156,41 @@ GROWTH = (
     *growing("round", "tablesafe", "counts_2d_{}", ("100", "1k", "10k", "30k", "150k"), seconds=60),
 )
 suite(Suite("growth", "how CPU seconds grow with the size, for log–log slopes", GROWTH))
+
+suite(
+    Suite(
+        "microdata",
+        "tables of microdata as offices have them, two to four dimensions, beside τ-ARGUS with the same primaries",
+        (
+            *offices(MICRODATA),
+            *offices({f"firms_20k_seed{seed}": (60, 300) for seed in (5, 6)}),
+            *offices({"firms_200k": (120, 600), "farms_20k": (60, 300), "farms_2d_100k": (60, 300),
+                      "households_100k": (60, 300), "trade_20k": (120, 600)}),
+        ),
+    )
+)  # fmt: skip
+GROWING = {
+    "firms_2d": ("1k", "5k", "20k", "200k"),
+    "firms": ("5k", "20k", "50k", "200k", "1m"),
+    "four_flat": ("1k", "5k", "20k"),
+}
+suite(
+    Suite(
+        "growth-microdata",
+        "how CPU seconds grow with records and sensitive cells, from outsiders and from respondents",
+        offices({f"{kind}_{word}": (120, 400) for kind, words in GROWING.items() for word in words}, OFFICES[:2]),
+    )
+)
+suite(
+    Suite(
+        "microdata-large",
+        "firms by five-digit nace and 300 municipalities, up to a million records; hours",
+        offices(
+            {"firms_fine_20k": (180, 900), "firms_fine_100k": (600, 1800), "firms_fine_1m": (1000, 3600)},
+            ("tablesafe alike", "tablesafe"),
+        ),
+    )
+)
 
 FIRMS = ("tablesafe alike", "tablesafe", "two per sum", "pytauargus optimal")
 ADJUSTED = ("tablesafe", "tablesafe alternating", "tablesafe search", "all up")
@@ -237,7 +295,21 @@ suite(
         ),
     )
 )
-PARTS = ("headline", "growth", "suppression", "adjustment", "counts", "attacks", "views", "records", "jobs", "large")
+PARTS = (
+    "headline",
+    "microdata",
+    "growth",
+    "growth-microdata",
+    "microdata-large",
+    "suppression",
+    "adjustment",
+    "counts",
+    "attacks",
+    "views",
+    "records",
+    "jobs",
+    "large",
+)
 
 
 def _union() -> tuple[Entry, ...]:

@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +52,10 @@ def facts_of(made: Made) -> Row:
 
 
 def measured(asked: dict[str, Any], root: Path, scratch: Path) -> list[Row]:
-    """The rows of one program: one, or those that others printed."""
+    """The rows of one program: one, or those that others printed.
+
+    What the clock says is written before the judges begin, so that a release they cannot judge in time is a row too.
+    """
     program = PROGRAMS[asked["task"]][asked["program"]]
     case = Case(
         made=instance_of(asked["instance"], root / asked["instance"]),
@@ -78,7 +81,13 @@ def measured(asked: dict[str, Any], root: Path, scratch: Path) -> list[Row]:
         "peak_mb": round(peak if outcome.peak_mb is None else outcome.peak_mb, 1),
         "added_mb": round(max(peak - before, 0.0) if outcome.added_mb is None else outcome.added_mb, 1),
     }
-    return [row | judgement(case, outcome) | dict(outcome.measures)]
+    row |= dict(outcome.measures)
+
+    def keep(known: Row) -> None:
+        write([row | known], Path(asked["out"]))
+
+    keep({"note": "not judged in time"} if outcome.release is not None else {})
+    return [row | judgement(case, outcome, keep) | dict(outcome.measures)]
 
 
 def warm(case: Case, asked: dict[str, Any], root: Path, scratch: Path) -> None:
@@ -105,13 +114,13 @@ def patience(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def judgement(case: Case, outcome: Outcome) -> Row:
+def judgement(case: Case, outcome: Outcome, keep: Callable[[Row], None]) -> Row:
     """What the judges say of a release."""
     if outcome.release is None:
         return {}
     from benchmarks.judges import judged
 
-    return judged(case.made.table_problem, outcome.release, JUDGES_S)
+    return judged(case.made.table_problem, outcome.release, JUDGES_S, keep)
 
 
 def reason(error: Exception) -> str:
@@ -138,7 +147,14 @@ def main(asked: dict[str, Any]) -> None:
             rows = [{"status": "out of time", "reason": reason(slow)}]
         except Exception as error:  # whatever a program does, the run goes on
             rows = [{"status": "failed", "reason": reason(error)}]
-    out.write_text(json.dumps(rows), encoding="utf-8")
+    write(rows, out)
+
+
+def write(rows: list[Row], out: Path) -> None:
+    """The rows, whole or not at all: the runner may end this process at any time."""
+    half = out.with_suffix(".half")
+    half.write_text(json.dumps(rows), encoding="utf-8")
+    half.replace(out)
 
 
 if __name__ == "__main__":

@@ -215,7 +215,7 @@ def test_finished_tables_that_are_linked_are_judged_like_margins_of_records(seed
 def test_a_cube_too_large_for_one_program_is_never_called_safe_wrongly(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cubes = import_module("tablesafe.audit.cubes")
+    cubes = import_module("tablesafe.audit.hypercubes")
     monkeypatch.setattr(cubes, "MOST_FREE", 3)
     monkeypatch.setattr(cubes, "EACH", 3)
     frame, margins, options = _case(seed)

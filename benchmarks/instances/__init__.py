@@ -2,6 +2,30 @@
 
 from __future__ import annotations
 
-from benchmarks.instances import census, counts, cubes, files, firms, jobs, papers, patterns, records, values
+from benchmarks.instances import (
+    census,
+    counts,
+    cubes,
+    files,
+    firms,
+    jobs,
+    microdata,
+    papers,
+    patterns,
+    records,
+    values,
+)
 
-__all__ = ["census", "counts", "cubes", "files", "firms", "jobs", "papers", "patterns", "records", "values"]
+__all__ = [
+    "census",
+    "counts",
+    "cubes",
+    "files",
+    "firms",
+    "jobs",
+    "microdata",
+    "papers",
+    "patterns",
+    "records",
+    "values",
+]

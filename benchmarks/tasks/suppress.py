@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import isfinite
 
 import numpy as np
 from scipy import sparse
@@ -14,9 +15,9 @@ from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.io.jj import write_jj
-from tablesafe.io.tauargus_export import Commands, problem_files
-from tablesafe.io.tauargus_output import read_code_value
 from tablesafe.methods.suppress.method import Algorithm, Suppress
+from tablesafe.tauargus.export import Commands, problem_files
+from tablesafe.tauargus.table import read_code_value
 
 TASK, WARM = "suppress", "firms_2d_100"
 HIDDEN = (3, 4, 5, 6, 7, 8, 9, 11, 12)
@@ -27,8 +28,12 @@ def ours(case: Case, algorithm: Algorithm = "auto", *, alike: bool = False) -> O
     """One run of our own; `alike` protects from outsiders only, as the peers do."""
     method = Suppress(algorithm=algorithm, time_limit_s=case.seconds, insiders=not alike, unions=not alike)
     release = method.protect(case.made.table_problem)
-    assert release.solution is not None
-    return Outcome(release=release, measures={"objective": release.solution.objective, "gap": release.solution.gap})
+    found = release.solution
+    assert found is not None
+    measures = {"objective": found.objective, "gap": found.gap}
+    if isfinite(found.bound) and found.bound > 0:
+        measures["bound"] = found.bound
+    return Outcome(release=release, measures=measures)
 
 
 program(TASK, "tablesafe", "tablesafe", warm=WARM)(ours)

@@ -13,7 +13,7 @@ import pytest
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.certificate import Certificate, release_hash
-from tablesafe.audit.openings import How
+from tablesafe.audit.verdict import How
 from tablesafe.core.errors import InvalidCertificate
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem

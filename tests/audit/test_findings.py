@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from tablesafe.audit.audit import audit
-from tablesafe.audit.openings import How
+from tablesafe.audit.verdict import How
 from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidRelease
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem

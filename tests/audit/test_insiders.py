@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 import tablesafe as ts
 from seeds import fresh
 from tablesafe.audit.insiders import Insiders, insiders
-from tablesafe.audit.knowledge import Knowledge, Lists
+from tablesafe.audit.respondent_knowledge import Knowledge, Lists
 from tablesafe.audit.system import System
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem

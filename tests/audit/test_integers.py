@@ -11,8 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.audit.frechet import cube_bounds, frechet
-from tablesafe.audit.integers import IntegerIntervals, integer_intervals, is_network, shuttle
+from tablesafe.audit.integers import IntegerIntervals, cube_bounds, frechet, integer_intervals, is_network, shuttle
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
 from tablesafe.core.errors import InvalidInput

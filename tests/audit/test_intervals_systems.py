@@ -13,12 +13,10 @@ from oracle.attacker import exact, naive
 from oracle.tables import cube, filled, open_system, sums, system_of
 from seeds import fresh
 from tablesafe.audit import intervals as intervals_module
-from tablesafe.audit import pieces as pieces_module
-from tablesafe.audit.checkpoint import Checkpoint
-from tablesafe.audit.intervals import exact_intervals
-from tablesafe.audit.pieces import Piece, Shape, pieces
+from tablesafe.audit import system as pieces_module
+from tablesafe.audit.intervals import Checkpoint, exact_intervals
 from tablesafe.audit.protection import protection
-from tablesafe.audit.system import System
+from tablesafe.audit.system import Piece, Shape, System, pieces
 from tablesafe.core.errors import Interrupted, InvalidFile, InvalidOption
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
+from tablesafe.audit.alternative_tables import _exact_or_none
 from tablesafe.audit.exact import denominators
-from tablesafe.audit.moves import _exact_or_none
 from tablesafe.audit.nearby import Nearby
 from tablesafe.core.equations import Floats
 

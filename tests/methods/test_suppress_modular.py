@@ -17,6 +17,7 @@ from scipy.sparse import csgraph
 
 from oracle.counts import tree
 from tablesafe.audit.audit import audit
+from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.core.equations import Integers, roll_up
 from tablesafe.core.errors import InvalidProblem
 from tablesafe.core.hierarchy import Hierarchy
@@ -29,7 +30,6 @@ from tablesafe.io.jj import read_jj
 from tablesafe.methods.suppress import modular as parts
 from tablesafe.methods.suppress import subtables
 from tablesafe.methods.suppress.blocks import blocks
-from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import ledger_of
 from tablesafe.methods.suppress.method import Suppress

@@ -12,7 +12,7 @@ import pytest
 import tablesafe as ts
 from seeds import fresh
 from tablesafe.audit.audit import audit
-from tablesafe.audit.knowledge import Lists
+from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release

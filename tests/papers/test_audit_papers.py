@@ -15,7 +15,7 @@ from scipy.optimize import LinearConstraint, milp
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
-from tablesafe.audit.openings import How
+from tablesafe.audit.verdict import How
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release

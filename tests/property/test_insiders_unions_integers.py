@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from tablesafe.audit.frechet import cube_bounds, frechet
 from tablesafe.audit.insiders import insiders
-from tablesafe.audit.integers import integer_intervals, is_network
+from tablesafe.audit.integers import cube_bounds, frechet, integer_intervals, is_network
 from tablesafe.audit.sums import constant_sums
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import unions

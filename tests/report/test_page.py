@@ -17,8 +17,8 @@ import pytest
 from report_cases import Case, guarded, made, magnitude
 
 import tablesafe as ts
-from tablesafe.audit.openings import How
-from tablesafe.report import pictures as drawing
+from tablesafe.audit.verdict import How
+from tablesafe.report import page as drawing
 from tablesafe.report.excerpt import PAGE, Excerpt, Room
 from tablesafe.report.layout import Layout
 from tablesafe.report.margins import margins

@@ -9,8 +9,7 @@ from typing import Self, cast
 import numpy as np
 from scipy import sparse
 
-from tablesafe.attack.inside import deep_point
-from tablesafe.attack.newton import analytic_centre
+from tablesafe.attack.centres import analytic_centre, deep_point
 from tablesafe.attack.room import Room, independent
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.audit.certificate import Certificate, exact_limits
-from tablesafe.audit.cubes import boxed, narrowed, over_all, without_unseen
 from tablesafe.audit.findings import Findings
-from tablesafe.audit.hypercubes import by_hypercubes
+from tablesafe.audit.hypercubes import boxed, by_hypercubes, narrowed, over_all, without_unseen
 from tablesafe.audit.insiders import Insiders
 from tablesafe.audit.insiders import insiders as find_insiders
 from tablesafe.audit.integers import integer_intervals

@@ -15,10 +15,9 @@ from tablesafe.audit.certificate import Certificate, exact_limits
 from tablesafe.audit.exact import Limits, exact
 from tablesafe.audit.explain import Explanation, Side, explain
 from tablesafe.audit.insiders import Insider, Insiders
-from tablesafe.audit.openings import OUTSIDER, How, Opening
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Union, Unions
-from tablesafe.audit.verdict import Possibly, Verdict, verdict_of
+from tablesafe.audit.verdict import OUTSIDER, How, Opening, Possibly, Verdict, verdict_of
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidInput

@@ -30,8 +30,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.audit.knowledge import Knowledge, Members
-from tablesafe.audit.moves import Limits, Move, Moves, Room
+from tablesafe.audit.alternative_tables import Limits, Move, Moves, Room
+from tablesafe.audit.respondent_knowledge import Knowledge, Members
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask

@@ -1,7 +1,21 @@
-"""The exact interval of every unknown cell: what an attacker can derive from all that is published, at once."""
+"""The exact interval of every unknown cell: what an attacker can derive from all that is published, at once.
+
+The ends of every cell of a rectangle with known margins, in closed form.
+
+In a rectangle all of whose cells are unknown, a cell with row sum r, column sum c and total N lies between max(0, r +
+c − N) and min(r, c), and reaches both (Fréchet 1940; Dobra & Fienberg, PNAS 97 (2000), 11885–11892). Here sums are
+counted from the lower bounds of the cells, and no upper bound may be tighter than the margins are.
+
+A file that lets an interrupted audit go on where it stopped.
+
+It holds intervals, so it is as confidential as the table: only its owner may read it, and it is removed when the
+audit is done. It is bound to one question by a hash and written whole or not at all.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -9,17 +23,126 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from tablesafe.audit.checkpoint import Checkpoint
-from tablesafe.audit.pieces import Piece, Shape, pieces
-from tablesafe.audit.rectangle import rectangle_ends
-from tablesafe.audit.system import System
-from tablesafe.core.equations import Floats, Integers
-from tablesafe.core.errors import Interrupted
+from tablesafe.audit.system import Piece, Shape, System, pieces
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import Interrupted, InvalidFile
+from tablesafe.files.write import whole_file
 from tablesafe.solve.exact.extremes import CHUNK, HardPart, easy_ends, finish, hard_parts
 from tablesafe.solve.exact.ranges import Ranges
-from tablesafe.solve.propagate import are_points
+from tablesafe.solve.propagate import EXACT, are_points
 from tablesafe.work.executor import spread
+
+EVERY_S = 15.0
+"""Seconds between two saves."""
+
+
+class Checkpoint:
+    """Which unknown cells are finished, and their intervals."""
+
+    def __init__(self, path: str | Path | None, system: System) -> None:
+        self._path = None if path is None else Path(path)
+        self._digest = "" if path is None else digest(system)
+        self._saved = time.monotonic()
+        self.done: Mask = np.zeros(len(system), dtype=np.bool_)
+        self.lower: Floats = np.full(len(system), np.nan)
+        self.upper: Floats = np.full(len(system), np.nan)
+        if self._path is not None and self._path.exists():
+            self._load(self._path)
+
+    def _load(self, path: Path) -> None:
+        try:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                belongs = str(file["digest"]) == self._digest
+                cells, lower, upper = file["cells"], file["lower"], file["upper"]
+                n = len(self.done)
+                if not (cells.dtype.kind == "i" and cells.shape == lower.shape == upper.shape == (len(cells),)):
+                    raise ValueError("the arrays differ in length")
+                if len(cells) and not (cells.min() >= 0 and cells.max() < n):
+                    raise ValueError("there is no such cell")
+                lower, upper = lower.astype(np.float64, casting="safe"), upper.astype(np.float64, casting="safe")
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except Exception as error:  # a damaged archive fails in many ways
+            raise InvalidFile(f"{path.name!r} is not a checkpoint of an audit.\n\nHint: remove it.") from error
+        if not belongs:
+            raise InvalidFile(
+                f"The checkpoint {path.name!r} belongs to another audit: table, release or bounds differ.\n\n"
+                f"Hint: remove it, or name another file."
+            )
+        self.put(cells, lower, upper)
+
+    def put(self, cells: NDArray[np.intp], lower: Floats, upper: Floats) -> None:
+        """These cells are finished."""
+        self.done[cells] = True
+        self.lower[cells], self.upper[cells] = lower, upper
+
+    def save(self, *, now: bool = False) -> None:
+        """Write the file, if it is time."""
+        if self._path is None or (not now and time.monotonic() - self._saved < EVERY_S):
+            return
+        cells = np.flatnonzero(self.done)
+        name, lower, upper = np.array(self._digest), self.lower[cells], self.upper[cells]
+        with whole_file(self._path, private=True) as temporary, temporary.open("wb") as file:
+            np.savez(file, digest=name, cells=cells, lower=lower, upper=upper)
+        self._saved = time.monotonic()
+
+    def remove(self) -> None:
+        """The audit is done."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
+def digest(system: System) -> str:
+    """A hash of everything that an interval depends on."""
+    state = hashlib.sha256()
+    matrix = system.matrix.tocsr()
+    for array in (matrix.indptr, matrix.indices, matrix.data, system.lower, system.upper, system.truth):
+        state.update(str(array.dtype).encode() + np.ascontiguousarray(array).tobytes())
+    return state.hexdigest()
+
+
+# -- a rectangle -------------------------------------------------------------------------------------------------------
+
+
+def rectangle_ends(matrix: sparse.csr_array, lower: Floats, upper: Floats) -> tuple[Integers, Integers] | None:
+    """The least and the greatest of each unknown of `matrix @ x = 0`; None if it is no rectangle, or bounds interfere.
+
+    Bounds are whole numbers, or infinite.
+    """
+    sides = _sides(matrix)
+    if sides is None or not bool((np.abs(lower).sum() < EXACT) and np.isfinite(lower).all()):
+        return None
+    row, column = sides
+    r, c, total = np.bincount(row, -lower)[row], np.bincount(column, -lower)[column], -float(lower.sum())
+    least, most = np.maximum(0.0, r + c - total), np.minimum(r, c)
+    if bool((upper - lower < most).any()):
+        return None
+    return (lower + least).astype(np.int64), (lower + most).astype(np.int64)
+
+
+def _sides(matrix: sparse.csr_array) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """For each unknown its row and its column in the rectangle; None if the equations are not those of one."""
+    columns = matrix.tocsc()
+    m, n = columns.shape
+    if n == 0 or m < 2 or not bool((np.diff(columns.indptr) == 2).all() and (columns.data == columns.data[0]).all()):
+        return None
+    if abs(int(columns.data[0])) != 1:
+        return None
+    one, other = columns.indices[::2], columns.indices[1::2]
+    is_row = np.zeros(m, dtype=np.bool_)  # the equations that share an unknown with the first unknown's second one
+    crossing = (one == other[0]) | (other == other[0])
+    is_row[np.where(one[crossing] == other[0], other[crossing], one[crossing])] = True
+    row, column = np.where(is_row[one], one, other), np.where(is_row[one], other, one)
+    rows = int(is_row.sum())
+    if bool((is_row[one] == is_row[other]).any()) or rows * (m - rows) != n or len(np.unique(row * m + column)) != n:
+        return None
+    return row.astype(np.intp), column.astype(np.intp)
+
+
+# -- all unknown cells -------------------------------------------------------------------------------------------------
+
 
 Progress = Callable[[float], None]
 """Told the share of the work that is done, from 0 to 1."""

@@ -1,22 +1,33 @@
 """What an attacker knows, as linear equations over the cells it does not know.
 
 All numbers are in units of `10**-decimals` of the table, so everything that comes from the table is a whole number.
+
+An attacker's system cut into pieces that can be searched: in whole numbers, without the cells known already.
+
+Everything is measured from the truth: a cell that has not moved has its true value. So the right-hand sides vanish,
+and numbers stay as small as the freedom that is left, however large the values are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse import csgraph
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import InvalidRelease
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
+from tablesafe.solve.exact.extremes import tighten
+from tablesafe.solve.exact.nullspace import NullSpace, every_unknown, null_space
+from tablesafe.solve.exact.polytope import Polytope
+from tablesafe.solve.propagate import EXACT, propagate
 
 MOST_FREE = 20_000
 """Unseen cells that may move at the same time."""
@@ -88,3 +99,142 @@ def snapped(bounds: Floats) -> Floats:
 def is_large(system: System) -> bool:
     """Whether a system has more unseen cells than can be looked at all at once."""
     return system.table.unseen is not None and int(system.table.unseen[system.cells].sum()) > MOST_FREE
+
+
+# -- pieces ------------------------------------------------------------------------------------------------------------
+
+
+FINEST = 10**9
+"""Bounds are rounded to this fraction of a unit, inwards, if they are no decimal numbers of fewer digits."""
+ROOM = 2.0**48
+"""The largest bound that is multiplied to make fractions of a unit whole."""
+CELLS = 20_000
+"""Small components are put together into pieces of about so many cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some components of a system: `matrix @ move = 0` and `lower <= grid * move <= upper`."""
+
+    cells: NDArray[np.intp] = field(repr=False)
+    """Positions among the unknown cells of the system, ascending."""
+    matrix: sparse.csr_array = field(repr=False)
+    lower: Floats = field(repr=False)
+    """Whole numbers, or infinite; not above zero."""
+    upper: Floats = field(repr=False)
+    grid: int = 1
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A piece as a polytope: each cell's move is a form over its divisor (and over the grid)."""
+
+    polytope: Polytope = field(repr=False)
+    part: Integers = field(repr=False)
+    """For each form the independent part that it belongs to."""
+    form: Integers = field(repr=False)
+    """The form behind each cell of the piece; −1 for a cell that cannot move."""
+    divisor: Integers = field(repr=False)
+
+    @classmethod
+    def of(cls, piece: Piece) -> Self:
+        """Describe a piece by its null space; if that has no simple description, by its equations as they are."""
+        space = null_space(piece.matrix)
+        if space is not None:
+            shape = cls._over(space, piece, space.forms[space.dimension :])
+            finite = np.concatenate([shape.polytope.lower, shape.polytope.upper])
+            if float(np.abs(finite[np.isfinite(finite)]).max(initial=0.0)) < EXACT:
+                return shape
+        return cls._over(every_unknown(len(piece)), piece, sparse.csr_array(piece.matrix.astype(np.int64)))
+
+    @classmethod
+    def _over(cls, space: NullSpace, piece: Piece, rows: sparse.csr_array) -> Self:
+        k, count = space.dimension, space.dimension + rows.shape[0]
+        moves = space.form >= 0
+        lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
+        if space.forms.shape[0] < count:  # the equations themselves are the rows
+            lower[k:] = upper[k:] = 0.0
+        scale = space.divisor[moves].astype(np.float64)
+        one, other = piece.lower[moves] * scale, piece.upper[moves] * scale
+        np.maximum.at(lower, space.form[moves], np.minimum(one, other))
+        np.minimum.at(upper, space.form[moves], np.maximum(one, other))
+        polytope = Polytope.of(rows, lower, upper)
+        tighten(polytope)
+        return cls(polytope, _parts(rows), space.form, space.divisor)
+
+
+def _parts(rows: sparse.csr_array) -> Integers:
+    """A number for each form, equal for forms that depend on each other."""
+    coo = rows.tocoo()
+    m, k = rows.shape
+    graph = sparse.coo_array((np.ones(coo.nnz, np.int8), (k + coo.row, coo.col)), shape=(k + m, k + m))
+    return np.asarray(csgraph.connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def pieces(system: System) -> Iterator[Piece]:
+    """Cut a system into pieces, without the cells that bounds and equations give away one after another."""
+    lower, upper, grid = _from_the_truth(system)
+    matrix = sparse.csr_array(system.matrix)
+    lower, upper = propagate(matrix, lower, upper)
+    unknown = np.flatnonzero(lower < upper)
+    columns = matrix.tocsc()[:, unknown].tocsr()
+    columns = columns[np.flatnonzero(np.diff(columns.indptr))]
+    label, row_label = _components(columns)
+    order, row_order = np.argsort(label, kind="stable"), np.argsort(row_label, kind="stable")
+    cuts = _groups(np.bincount(label))
+    ends, row_ends = np.searchsorted(label[order], cuts), np.searchsorted(row_label[row_order], cuts)
+    for i in range(len(cuts) - 1):
+        own = np.sort(order[ends[i] : ends[i + 1]])
+        rows = np.sort(row_order[row_ends[i] : row_ends[i + 1]])
+        part = columns[rows].tocsc()[:, own].tocsr()
+        cells = unknown[own]
+        yield Piece(cells, part, lower[cells], upper[cells], grid)
+
+
+def _components(matrix: sparse.csr_array) -> tuple[Integers, Integers]:
+    """For each column and each row the connected component it belongs to."""
+    m, n = matrix.shape
+    coo = matrix.tocoo()
+    graph = sparse.coo_array((np.ones(coo.nnz, np.int8), (n + coo.row, coo.col)), shape=(n + m, n + m))
+    label = csgraph.connected_components(graph, directed=False)[1].astype(np.int64)
+    return label[:n], label[n:]
+
+
+def _groups(size: Integers) -> list[int]:
+    """Where to cut the components, in order, so that a group has about as many cells as a piece should."""
+    cuts, cells = [0], 0
+    for number, own in enumerate(size.tolist()):
+        if cells and cells + own > CELLS:
+            cuts.append(number)
+            cells = 0
+        cells += own
+    return [*cuts, len(size)] if len(size) else [0]
+
+
+def _from_the_truth(system: System) -> tuple[Floats, Floats, int]:
+    """Bounds on the moves, in whole numbers of one over the grid.
+
+    Bounds that are no decimal numbers of few digits are rounded inwards: who is protected within them is protected.
+    Bounds beyond what floats hold exactly are left out.
+    """
+    bounds = np.stack([system.lower, system.upper])
+    finite = np.abs(bounds) < EXACT
+    whole = np.where(finite, np.rint(bounds), 0.0)
+    rest, noise = np.where(finite, bounds, 0.0) - whole, 2.0 * np.spacing(np.where(finite, bounds, 0.0))
+    steps = whole - system.truth
+    largest = float(np.abs(steps[finite]).max(initial=1.0))
+    grid = 1
+    while grid < FINEST and largest * grid * 10 < ROOM and not _near_whole(rest * grid, noise * grid).all():
+        grid *= 10
+    rest, noise = rest * grid, noise * grid
+    inward = np.stack([np.ceil(rest[0]), np.floor(rest[1])])
+    moves = steps * grid + np.where(_near_whole(rest, noise), np.rint(rest), inward)
+    return np.where(finite[0], moves[0], -np.inf), np.where(finite[1], moves[1], np.inf), grid
+
+
+def _near_whole(numbers: Floats, noise: Floats) -> NDArray[np.bool_]:
+    """Which numbers are whole, up to the noise of decimal fractions in floats."""
+    return np.asarray(np.abs(numbers - np.rint(numbers)) <= 1e-9 + np.minimum(np.abs(noise), 0.1))

@@ -13,7 +13,7 @@ from tablesafe.cli.sources import SchemeName, SchemeOption
 from tablesafe.core.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from tablesafe.audit.disclosures import Differences, Published
+    from tablesafe.audit.differencing.disclosures import Differences, Published
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.job import Job
     from tablesafe.report.progress import Listener
@@ -105,7 +105,7 @@ def _files(texts: tuple[str, ...], option: str, names: list[str]) -> dict[str, P
 def _of_records(
     named: dict[str, Job], hidden: dict[str, Path], scheme: SchemeName | None, listen: Listener
 ) -> Differences:
-    from tablesafe.audit.differencing import difference as find
+    from tablesafe.audit.differencing.difference import difference as find
     from tablesafe.io.frames import read_frame
     from tablesafe.report.progress import Event
 
@@ -160,7 +160,7 @@ def _rules(named: dict[str, Job]) -> list[Any]:
 
 def _published(name: str, job: Job, pattern: Path | None, scheme: SchemeName | None, listen: Listener) -> Published:
     """What a job publishes of its records."""
-    from tablesafe.audit.disclosures import Published
+    from tablesafe.audit.differencing.disclosures import Published
     from tablesafe.pipeline import build_table
 
     table = build_table(job, listen)
@@ -194,7 +194,7 @@ def _of_cells(
     counts: bool,
     listen: Listener,
 ) -> Differences:
-    from tablesafe.audit.differencing import difference as find
+    from tablesafe.audit.differencing.difference import difference as find
     from tablesafe.core.release import Release
     from tablesafe.io.patterns import read_pattern
     from tablesafe.pipeline import build_problem

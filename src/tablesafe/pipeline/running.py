@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
@@ -18,8 +19,7 @@ import polars as pl
 
 from tablesafe.attack.points import PublishedValue
 from tablesafe.attack.registry import choose
-from tablesafe.attack.scores import Scores
-from tablesafe.attack.suite import estimate_by
+from tablesafe.attack.suite import Scores, estimate_by
 from tablesafe.attack.view import View
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
@@ -34,6 +34,9 @@ from tablesafe.io.ptable import read_perturbation
 from tablesafe.job import Job, dump_job, load_job
 from tablesafe.job.checks import internal_folder
 from tablesafe.loss import loss
+from tablesafe.loss.noise import noise_measures
+from tablesafe.loss.quality import quality
+from tablesafe.loss.statistics import statistics
 from tablesafe.methods import (
     Adjust,
     BlankAndImpute,
@@ -49,8 +52,6 @@ from tablesafe.methods import (
     Swap,
     protect,
 )
-from tablesafe.methods.adjust.measures import statistics
-from tablesafe.methods.cell_key.measures import noise_measures
 from tablesafe.methods.intervals.leaks import check_intervals
 from tablesafe.methods.suppress.stability import Stability, stability
 from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
@@ -61,15 +62,16 @@ from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
 from tablesafe.pipeline.wording import in_job_words
-from tablesafe.quality import quality
 from tablesafe.report.plots.named import named_plot
-from tablesafe.report.progress import Event, Listener, ignore, progress_bar
+from tablesafe.report.progress import Event, Listener, Trace, ignore, progress_bar
 from tablesafe.report.summary import Origin
-from tablesafe.report.trace import Trace
 from tablesafe.report.writing import Subject
 
 WITHOUT_RECORDS = (Adjust, Pattern, PublishIntervals, Round, Suppress)
 """Methods that need nothing but the problem."""
+
+FOREIGN = {".arb": "tablesafe.tauargus.batch:run_batch"}
+"""Jobs of other programs, by the ending of their files: who translates them into ours and runs these."""
 
 
 @overload
@@ -112,12 +114,12 @@ def run(
     it was stopped; the answer is the same as without the stop.
     """
     if not isinstance(job, Job):
-        if Path(job).suffix.lower() == ".arb":
-            from tablesafe.pipeline.batch import run_batch  # it uses what is below
-
+        foreign = FOREIGN.get(Path(job).suffix.lower())
+        if foreign is not None:
             if resume:
                 raise InvalidOption("A batch file of τ-ARGUS keeps no checkpoint to resume.")
-            return run_batch(job, force=force, progress=progress, on_event=on_event)
+            module, function = foreign.split(":")
+            return getattr(import_module(module), function)(job, force=force, progress=progress, on_event=on_event)
         job = load_job(Path(job))
     if force is not None:
         job = replace(job, output=replace(job.output, force=force))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tablesafe.audit.insiders import Insider
-from tablesafe.audit.knowledge import Lists
+from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.audit.unions import Union
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem

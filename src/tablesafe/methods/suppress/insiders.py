@@ -14,10 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from tablesafe.audit.insiders import Insider
-from tablesafe.audit.knowledge import Lists
+from tablesafe.audit.respondent_knowledge import Guard, Lists
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
-from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.hypercubes import against_insiders
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, GUARDED, SECOND_THOUGHTS, ledger_of, work

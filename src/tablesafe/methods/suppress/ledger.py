@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy import sparse
 
+from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.books import Books, Targets
-from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.part import Held, Outcome, Part
 from tablesafe.methods.suppress.sparing import cheapest_point, sparing

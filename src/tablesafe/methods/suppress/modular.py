@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.core.equations import Integers, Mask
-from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import NEAR, boxed, ledger_of, work
 from tablesafe.methods.suppress.part import Held, Outcome, Part

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.instance import Instance
 
 

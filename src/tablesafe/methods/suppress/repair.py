@@ -14,7 +14,7 @@ from scipy import sparse
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.insiders import insiders as find_insiders
-from tablesafe.audit.knowledge import Lists
+from tablesafe.audit.respondent_knowledge import Guard, Lists
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Union
 from tablesafe.audit.unions import unions as find_unions
@@ -23,7 +23,6 @@ from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.methods.suppress.guard import Guard
 from tablesafe.methods.suppress.hypercubes import CubePattern, against_sums
 from tablesafe.methods.suppress.insiders import against, asked_by
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance, zeros_kept

@@ -20,15 +20,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.audit.frechet import frechet
+from tablesafe.audit.integers import frechet
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption, InvalidProblem
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.methods.views.instance import Axes, Structure
 from tablesafe.methods.views.operators import Interval, sums_of_slices
-from tablesafe.methods.views.structure import Axes, Structure
 
 By = Literal["auto", "operators", "audit"]
 

@@ -1,0 +1,75 @@
+"""Who is who where a table lists contributors without their names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tablesafe.audit.respondent_knowledge import Lists
+from tablesafe.core.table import Table
+from tablesafe.tabulate import tabulate
+
+
+def lists_of(table: Table) -> tuple[Lists, Lists]:
+    """With names and without; the table keeps all contributors of its cells."""
+    assert table.contributors is not None
+    nameless = replace(table.contributors, identity=np.full_like(table.contributors.identity, -1))
+    named, bare = Lists.of(table), Lists.of(replace(table, contributors=nameless))
+    assert named is not None
+    assert bare is not None
+    return named, bare
+
+
+def table_of(records: list[tuple[str, str, str, int]]) -> Table:
+    frame = pl.DataFrame(records, schema=["row", "column", "firm", "amount"], orient="row")
+    return tabulate(frame, dimensions=["row", "column"], value="amount", respondent="firm", largest=8)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from("ABCDEF"), st.integers(1, 9)),
+        min_size=1, max_size=8,
+    )
+)  # fmt: skip
+def test_different_contributors_are_never_taken_for_one(records: list[tuple[str, str, str, int]]) -> None:
+    """Firms may be in several cells, and have equal amounts; places with equal amounts may stand in any order."""
+    named, bare = lists_of(table_of(records))
+    for number in np.unique(bare.who[bare.who >= 0]).tolist():
+        cells, places = np.nonzero(bare.who == number)
+        assert len(np.unique(cells)) == len(cells), "nobody is twice in a cell"
+        firms = [
+            {int(firm) for firm in named.who[cell][named.own[cell] == named.own[cell, place]] if firm >= 0}
+            for cell, place in zip(cells, places, strict=True)
+        ]
+        assert set.intersection(*firms)
+
+
+def test_contributors_of_a_single_cell_are_found_in_its_totals() -> None:
+    cells = [("a", "x"), ("a", "y"), ("b", "y")]
+    records = [(r, c, f"{r}{c}{i}", 10 ** (i + 1) + k) for k, (r, c) in enumerate(cells) for i in range(2)]
+    named, bare = lists_of(table_of(records))
+    pairs = {(int(a), int(b)) for a, b in zip(named.who.ravel(), bare.who.ravel(), strict=True) if a >= 0}
+    assert len(pairs) == len(records), "one number for each firm, in all cells"
+
+
+@pytest.mark.parametrize("amounts", [(7, 7), (7, 3)])
+def test_the_only_contributor_of_a_total_is_the_only_one_of_its_parts(amounts: tuple[int, int]) -> None:
+    table = table_of([("a", "x", "A", amounts[0]), ("a", "y", "A", amounts[1]), ("b", "x", "B", 5), ("b", "y", "C", 6)])
+    _, bare = lists_of(table)
+    at = [table.index(row="a", column=column) for column in ("x", "y", "Total")]
+    assert len(set(bare.who[at, 0].tolist())) == 1
+    assert bare.who[table.index(row="b", column="x"), 0] != bare.who[table.index(row="b", column="y"), 0]
+
+
+def test_equal_amounts_are_not_told_apart() -> None:
+    """By rows the second 5 of the whole table would be that of (a, y), by columns that of (b, x)."""
+    table = table_of([(row, column, row + column, 5) for row in "ab" for column in "xy"])
+    _, bare = lists_of(table)
+    inner = [table.index(row=row, column=column) for row in "ab" for column in "xy"]
+    assert len(set(bare.who[inner, 0].tolist())) == 4

@@ -25,7 +25,7 @@ GROUPS = {
     "Methods": ("methods",),
     "Audit and proof": ("audit", "verify"),
     "Attacks": ("attack",),
-    "Loss and quality": ("loss", "quality"),
+    "Loss and quality": ("loss", "quality", "experiments"),
     "Files": ("io", "tauargus"),
     "Plots and pages": ("report", "plots", "notebook"),
     "Jobs": ("job", "pipeline"),
@@ -209,9 +209,11 @@ def _functions(module: Any) -> Iterator[str]:
 
 
 def _short(thing: Any) -> str:
-    """The parameters by their names alone, with `=…` where they may be left out."""
-    names = []
+    """The parameters by their names alone, with `=…` where they may be left out; those after `*` by keyword only."""
+    names: list[str] = []
     for parameter in inspect.signature(thing).parameters.values():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and "*" not in names:
+            names.append("*")
         if parameter.name not in {"self", "cls"}:
             stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
             optional = parameter.default is not inspect.Parameter.empty

@@ -2,7 +2,7 @@
 
 Every public name lives here and is loaded when it is first used, so that `tablesafe --help` does not load a solver.
 `ts.audit`, `ts.tabulate`, `ts.verify`, `ts.attack`, `ts.loss` and `ts.report` are the functions; the modules of the
-same names are reached by `from tablesafe.audit.system import System`. `ts.plots` is a module:
+same names are reached by `from tablesafe.audit.system import System`. `ts.plots` and `ts.experiments` are modules:
 `ts.plots.intervals(findings)`.
 """
 
@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tablesafe import experiments as experiments
     from tablesafe.attack import (
         AdditiveMidpoint,
         AnalyticCentre,
@@ -170,7 +171,7 @@ _HOMES = {
     "tablesafe.tabulate": ("tabulate",),
     "tablesafe.verify": ("verify",),
 }  # fmt: skip
-_MODULES = {"plots": "tablesafe.report.plots"}
+_MODULES = {"experiments": "tablesafe.experiments", "plots": "tablesafe.report.plots"}
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [

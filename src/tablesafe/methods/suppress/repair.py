@@ -115,7 +115,9 @@ def _audited(
     )
 
 
-def _again(problem: Problem, pattern: Mask, findings: Findings, executor: Executor | None, budget: Budget) -> Findings:
+def _again(
+    problem: Problem, pattern: Mask, findings: Findings, executor: Executor | None, budget: Budget = ENDLESS
+) -> Findings:
     """The audit of a pattern that withholds more than the one of the findings.
 
     What was protected from somebody stays so, however much more is withheld: the tables that prove it still agree with

@@ -264,7 +264,10 @@ class _Work:
             cells, own = np.flatnonzero(label == number), needs.take(np.flatnonzero(label[needs.at] == number))
             if self.budget.over:
                 return
-            tables = whole_moves(place, cells, own, limit) if self.whole else furthest_moves(place, cells, own)
+            if self.whole:
+                tables = whole_moves(place, cells, own, limit)
+            else:
+                tables = furthest_moves(place, cells, own, self.budget)
             yield prove(place, own, (), cells=cells, tables=tables, whole=self.whole)
 
 

@@ -100,6 +100,7 @@ def audit(
     if exact or (whole and not quick) or cells == "all":
         exact, question = work.intervals(question)
     question, groups = work.decide(question, exact=exact)
+    late = budget.over
     protected = ~question.sensitive | question.proved_by(groups)
     if not work.prove_all:
         protected |= question.sure
@@ -122,6 +123,7 @@ def audit(
         insiders=_insiders(problem, inside, secret, coalition, names, budget) if insiders else None,
         unions=find_unions(problem, shown) if unions else None,
         possibly=possibly,
+        late=late,
     )
     if not certify:
         return findings

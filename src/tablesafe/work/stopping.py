@@ -44,9 +44,9 @@ def heed(budget: Budget, working: Budget | None = None) -> Iterator[Budget]:
 
 def ask() -> None:
     """Stop what is heeded; if that is nothing yet, what is heeded next."""
-    if _heeded:
-        _heeded[-1][0].stop()
-    else:
+    for budget, _ in _heeded:
+        budget.stop()
+    if not _heeded:
         _waiting.append(True)
 
 
@@ -68,4 +68,4 @@ def heeding() -> bool:
 def _interrupted(number: int, frame: FrameType | None) -> None:
     if not _heeded or _heeded[-1][0].stopped:
         raise KeyboardInterrupt
-    _heeded[-1][0].stop()
+    ask()

@@ -46,6 +46,13 @@ def test_a_stop_goes_to_all_that_are_heeded() -> None:
         assert inner.stopped
 
 
+def test_what_begins_after_a_stop_is_stopped_too() -> None:
+    with heed(Budget()):
+        ask()
+        with heed(Budget()) as later:
+            assert later.stopped
+
+
 def test_a_stop_that_comes_early_is_heard_later() -> None:
     ask()
     with heed(Budget()) as budget:

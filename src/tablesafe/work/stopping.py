@@ -30,9 +30,10 @@ def heed(budget: Budget, working: Budget | None = None) -> Iterator[Budget]:
     first = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, _interrupted) if first else None
     entry = budget, budget if working is None else working
+    early = bool(_waiting) or any(outer.stopped for outer, _ in _heeded)
+    _waiting.clear()
     _heeded.append(entry)
-    if _waiting:
-        _waiting.clear()
+    if early:
         budget.stop()
     try:
         yield budget

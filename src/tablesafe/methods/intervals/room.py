@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.audit.audit import LEAST_WIDTH, audit
+from tablesafe.audit.audit import audit
+from tablesafe.audit.outsiders import LEAST_WIDTH
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.protection import Component, protection
 from tablesafe.audit.system import System

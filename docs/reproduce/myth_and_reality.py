@@ -10,7 +10,7 @@ import polars as pl
 import tablesafe as ts
 from reproduce.cases import DATA, dandekar, dandekar_pattern
 from reproduce.layout import head, number, table, whole
-from tablesafe.attack.layout import attack_table, density_table
+from tablesafe.attack.suite import attack_table, density_table
 
 NAME = "myth-and-reality"
 PAPER = (

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tablesafe.attack import Density, HitAndRun, InteriorMean, Midpoint, RandomCentroid, VertexMean, attack
-from tablesafe.attack.density import Tally
-from tablesafe.attack.diagnostics import convergence
-from tablesafe.attack.layout import attack_table, density_table
+from tablesafe.attack.estimate import Tally
+from tablesafe.attack.hit_and_run import convergence
+from tablesafe.attack.suite import attack_table, density_table
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release

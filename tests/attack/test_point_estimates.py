@@ -31,7 +31,7 @@ from tablesafe.attack import (
     VertexMean,
     attack,
 )
-from tablesafe.attack.shrinking import ShrunkMidpoint
+from tablesafe.attack.parameters import ShrunkMidpoint
 from tablesafe.attack.view import View
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import Hierarchy
@@ -39,7 +39,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.methods.round.method import Round
+from tablesafe.methods.round import Round
 
 EVERY = [kind() for kind in ATTACKS.values()]
 QUICK = (

@@ -16,7 +16,11 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
+from tablesafe.methods.suppress.branch_and_cut.exact import least_costly
+from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.responses import groups_of
+from tablesafe.methods.suppress.witnesses import CannotProtect
+from tablesafe.work.budget import Budget
 
 TREE = Hierarchy.from_pairs([("T", "A"), ("T", "b"), ("A", "a1"), ("A", "a2")])
 WEB = Hierarchy.from_equations("T=a+b+c; X=a+b; Y=b+c")
@@ -157,3 +161,37 @@ def test_no_pattern_that_is_the_same_in_all_responses_is_better(seed: int) -> No
     assert release.solution is not None
     assert release.solution.objective == pytest.approx(best)
     assert release.solution.bound == pytest.approx(best)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_small_instances_are_solved_without_a_table_and_with_deviations(seed: int) -> None:
+    """The entry for many small instances: the same optimum, and for every target a deviation that proves it."""
+    random = np.random.default_rng(seed)
+    problem = a_problem(random, KINDS[seed % len(KINDS)], "levels")
+    instance = Instance.of(problem, problem.cost, zeros=False)
+    given = problem.sensitivity.mask
+    free = np.flatnonzero(~given & ~problem.frozen & (problem.table.value != 0))
+    best = best_pattern(problem, problem.cost, [[cell] for cell in free.tolist()])
+    if best is None:
+        with pytest.raises(CannotProtect):
+            least_costly(instance, Budget())
+        return
+    answer = least_costly(instance, Budget())
+    assert answer is not None
+    assert answer.optimal
+    assert answer.cost == pytest.approx(best)
+    served: set[int] = set()
+    for held in answer.deviations:
+        moved = np.zeros(len(instance))
+        moved[held.cells] = held.amount
+        assert answer.pattern[held.cells].all()
+        assert np.abs(instance.rows @ moved).max(initial=0.0) < 1e-6
+        assert (moved <= instance.up + 1e-6).all()
+        assert (-moved <= instance.down + 1e-6).all()
+        for target in held.served:
+            assert instance.sign[target] * moved[instance.cell[target]] >= instance.level[target] * (1 - 1e-6)
+        served |= set(held.served)
+    assert served == set(range(len(instance.level)))
+    again = least_costly(instance, Budget(), first=answer.pattern)
+    assert again is not None
+    assert again.cost == pytest.approx(best)

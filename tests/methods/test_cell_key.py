@@ -20,8 +20,7 @@ from scipy import sparse
 import tablesafe as ts
 from tablesafe.core.errors import InvalidFile, InvalidOption, InvalidTable
 from tablesafe.core.release import Status
-from tablesafe.methods.cell_key.keys import CellKeys
-from tablesafe.methods.cell_key.records import WHOLE, drawn_record_keys
+from tablesafe.methods.cell_key.keys import WHOLE, CellKeys, drawn_record_keys
 
 DIMENSIONS = ["region", "age", "sex"]
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from tablesafe.core.errors import InvalidFile, InvalidOption, InvalidTable
-from tablesafe.methods.cell_key.bounds import largest_noise, magnitude_range
-from tablesafe.methods.cell_key.magnitude import MagnitudeNoise
+from tablesafe.methods.cell_key.magnitude import MagnitudeNoise, largest_noise, magnitude_range
 
 EPSILON = (1.0, 0.5, 0.2)
 FLEX = ts.Magnitude(top=3, small=0.3, large=0.03, flex_point=1000.0, exponent=3.0, weights=EPSILON, digits=8)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from tablesafe.core.errors import InvalidOption, InvalidProblem
-from tablesafe.methods.microdata.records import Microdata
-from tablesafe.methods.microdata.tables import published, tabulated
-from tablesafe.methods.noise.factors import SHAPES, Shape, balanced, draw_sizes
-from tablesafe.methods.noise.reading import announced
-from tablesafe.methods.noise.records import Drawing, noise_records
+from tablesafe.methods.records.behind import Microdata
+from tablesafe.methods.records.noise.factors import SHAPES, Shape, balanced, draw_sizes
+from tablesafe.methods.records.noise.factors_of_respondents import Drawing, noise_records
+from tablesafe.methods.records.noise.reading import announced
+from tablesafe.methods.records.tables import published, tabulated
 
 
 def firms(n: int = 400, seed: int = 0) -> pl.DataFrame:

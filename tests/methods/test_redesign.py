@@ -20,8 +20,7 @@ from tablesafe.core.errors import InvalidOption
 from tablesafe.methods.redesign.candidates import Wishes, candidates
 from tablesafe.methods.redesign.collapse import take
 from tablesafe.methods.redesign.measure import Scale, front
-from tablesafe.methods.redesign.recode import cut, join, joined_name, recode_text
-from tablesafe.methods.redesign.steps import Step
+from tablesafe.methods.redesign.steps import Step, cut, join, joined_name, recode_text
 
 REGIONS = ts.Hierarchy.from_pairs(
     [("all", "N"), ("all", "S"), ("N", "n1"), ("N", "n2"), ("N", "n3"), ("S", "s1"), ("S", "s2"), ("S", "s3")]

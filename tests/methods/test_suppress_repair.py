@@ -19,7 +19,8 @@ from tablesafe.core.release import Release
 from tablesafe.methods.suppress import insiders as parts
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
-from tablesafe.methods.suppress.repair import _again, _opened, repaired
+from tablesafe.methods.suppress.repair import _opened, repaired
+from tablesafe.methods.suppress.wider import judge_of
 
 
 def firms(seed: int) -> Problem:
@@ -67,12 +68,12 @@ def test_the_number_of_an_insider_is_told_to_nobody() -> None:
 def test_looking_again_at_what_was_open_says_what_the_whole_audit_says(seed: int) -> None:
     problem = firms(seed)
     found = ts.Suppress(time_limit_s=1, insiders=False, unions=False).protect(problem).suppressed
-    first = audit(problem, Release.from_suppression(problem, found), exact=False, certify=False)
-    assert not first.safe
+    judge = judge_of(problem)
+    assert not judge(found).safe
     random = np.random.default_rng(seed)
     for share in (0.0, 0.05, 0.3):
         more = found | (random.random(len(found)) < share)
-        again = _again(problem, more, first, None)
+        again = judge(more)
         whole = audit(problem, Release.from_suppression(problem, more), exact=False, certify=False)
         assert {opening.cell for opening in again.open} == {opening.cell for opening in whole.open}
 
@@ -82,10 +83,10 @@ def test_what_was_open_to_everyone_is_asked_again_of_insiders_too(seed: int) -> 
     """A cell that nobody had to be an insider for was not looked at before: now it is, by whoever knows something."""
     problem = firms(seed)
     found = ts.Suppress(time_limit_s=1, insiders=False, unions=False).protect(problem).suppressed
-    first = audit(problem, Release.from_suppression(problem, problem.sensitivity.mask), exact=False, certify=False)
-    assert not first.protected.all()
+    judge = judge_of(problem)
+    assert not judge(problem.sensitivity.mask).protected.all()
     for more in (problem.sensitivity.mask, found):
-        again = _again(problem, more, first, None)
+        again = judge(more)
         whole = audit(problem, Release.from_suppression(problem, more), exact=False, certify=False)
         assert (again.protected == whole.protected).all()
         assert again.insiders is not None

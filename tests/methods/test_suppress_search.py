@@ -14,8 +14,9 @@ from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.methods.suppress import restricted
 from tablesafe.methods.suppress import search as searching
+from tablesafe.methods.suppress.incumbent import Stop
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.search import Search, Stop, Unfinished
+from tablesafe.methods.suppress.search import Search, Unfinished
 from tablesafe.methods.suppress.strategy import first_pattern
 from tablesafe.work.budget import Budget
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from tablesafe.core.errors import InvalidOption, InvalidProblem
-from tablesafe.methods.microdata.records import Microdata
-from tablesafe.methods.swap.borders import never_left
-from tablesafe.methods.swap.pairing import NOBODY, Pairs
+from tablesafe.methods.records.behind import Microdata
+from tablesafe.methods.records.swap.pairing import NOBODY, Pairs, never_left
 
 AREAS = ("region", "municipality")
 

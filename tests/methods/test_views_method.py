@@ -13,7 +13,7 @@ import tablesafe as ts
 from tablesafe.core.errors import InvalidOption, InvalidProblem, InvalidTable
 from tablesafe.core.problem import Problem
 from tablesafe.methods import METHODS
-from tablesafe.methods.views.structure import Structure
+from tablesafe.methods.views.instance import Structure
 
 Array = np.ndarray[Any, Any]
 FACES = [("bank", "loan"), ("loan", "status")]

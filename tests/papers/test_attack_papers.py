@@ -37,7 +37,7 @@ from tablesafe.attack import (
     VertexMean,
     attack,
 )
-from tablesafe.attack.layout import attack_table, density_table
+from tablesafe.attack.suite import attack_table, density_table
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release

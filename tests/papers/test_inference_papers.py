@@ -12,8 +12,7 @@ import pytest
 import tablesafe as ts
 from oracle.twoway import inner, square
 from tablesafe.attack.reconstruction import Derived
-from tablesafe.methods.intervals.draw import FACTOR, drawn, unbiased
-from tablesafe.methods.intervals.room import Room
+from tablesafe.methods.intervals.draw import FACTOR, Room, drawn, unbiased
 
 CYCLE = ["X", "B", "C", "A"]
 """The inner cells of the printed 2×2 table, row by row."""

@@ -20,8 +20,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.views import SuppressViews, view_bounds, views
 from tablesafe.methods.views.fitting import fitted, view_costs
-from tablesafe.methods.views.program import refined_big_m, suppression_program
-from tablesafe.methods.views.refined import view_big_m
+from tablesafe.methods.views.program import refined_big_m, suppression_program, view_big_m
 from tablesafe.solve.views import solve_mixed
 from tablesafe.verify import verify
 

@@ -10,8 +10,7 @@ import pytest
 from report_cases import made
 
 import tablesafe as ts
-from tablesafe.attack.density import INTERVALS
-from tablesafe.attack.estimate import Estimate
+from tablesafe.attack.estimate import INTERVALS, Estimate
 from tablesafe.core.errors import InvalidOption
 from tablesafe.report.frontier import Frontier, Measured, Measures, frontier, method_words
 from tablesafe.report.plots.densities import CellDensity, cell_densities, cell_density, densities

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.linalg import null_space
 
 from tablesafe.core.errors import SolverFailure
-from tablesafe.methods.cell_key.maximum_entropy import largest_entropy
+from tablesafe.methods.cell_key.design import largest_entropy
 
 
 def entropy(p: np.ndarray) -> float:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from tablesafe.attack.centroid import RandomCentroid
-from tablesafe.attack.density import Density
 from tablesafe.attack.entropy import MaximumEntropy
-from tablesafe.attack.estimate import Estimate
-from tablesafe.attack.guess import Attack, Guess
+from tablesafe.attack.estimate import Attack, Density, Estimate, Guess
+from tablesafe.attack.hit_and_run import HitAndRun
 from tablesafe.attack.points import (
     AdditiveMidpoint,
     AnalyticCentre,
@@ -18,9 +17,7 @@ from tablesafe.attack.points import (
 )
 from tablesafe.attack.programs import InteriorMean, VertexMean
 from tablesafe.attack.registry import ATTACKS
-from tablesafe.attack.sampling import HitAndRun
-from tablesafe.attack.scores import Scores
-from tablesafe.attack.suite import attack
+from tablesafe.attack.suite import Scores, attack
 
 __all__ = [
     "ATTACKS",

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.attack.estimate import Estimate
-from tablesafe.attack.guess import Guess
+from tablesafe.attack.estimate import Estimate, Guess
 from tablesafe.attack.view import View
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask

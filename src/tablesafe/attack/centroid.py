@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tablesafe.attack.density import Summary, Tally
-from tablesafe.attack.guess import Guess
+from tablesafe.attack.estimate import Guess, Summary, Tally
 from tablesafe.attack.view import View
 from tablesafe.core.errors import InvalidOption, OutOfTime
 from tablesafe.solve.nearest import NearestPoint

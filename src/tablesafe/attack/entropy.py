@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from tablesafe.attack.guess import Guess
-from tablesafe.attack.newton import climb
+from tablesafe.attack.centres import climb
+from tablesafe.attack.estimate import Guess
 from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
 from tablesafe.core.equations import Floats, Mask

@@ -1,28 +1,82 @@
-"""What a release tells about the secret parameter p of the p% rule, and what a known p tells about the values.
-
-A cell with one contributor is protected when its exact interval [l, u] reaches from x(1 − p) to x(1 + p). Turned round,
-for whoever knows l and u: `l/(1 − p) ≤ x ≤ u/(1 + p)`, so `p ≤ (u − l)/(u + l)`. (Cox, "Vulnerability of Complementary
-Cell Suppression to Intruder Attack".) In a cell with two contributors the level is p of the larger one, which is at
-least half of the cell: the same holds with p/2 in place of p. Where an office takes p of the whole cell, as the paper
-does, it holds with p itself: `of="value"`.
-
-Percentages are in percent here, as in the rules; nothing looks at the true values.
-"""
+"""The range of every unknown cell within bounds of which nobody knows whether the truth lies in them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from tablesafe.attack.ranges import Empty, ranges
+from tablesafe.attack.estimate import Guess
 from tablesafe.attack.reconstruction import Derived
+from tablesafe.attack.view import View
+from tablesafe.audit.intervals import Intervals, exact_intervals
+from tablesafe.audit.system import System, snapped
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, SolverFailure
+from tablesafe.core.options import require_number
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
+from tablesafe.solve.repeated import RepeatedProgram
+from tablesafe.solve.vertex import vertex
+from tablesafe.work.budget import ENDLESS, Budget
+
+NOISE = 1e-9
+"""By how much bounds may cross, relative to their size, before they contradict each other: both were divided."""
+
+
+class Empty(Exception):
+    """No table lies within the bounds."""
+
+
+def ranges(system: System, lower: Floats, upper: Floats) -> Intervals:
+    """The least and the greatest value of each unknown within other bounds, in units; `Empty` if there is none.
+
+    Where the truth lies within the bounds the exact search is used. Otherwise the intruder's guess was wrong, and two
+    linear programs per cell tell what it would believe.
+    """
+    lower, upper = np.maximum(snapped(lower), system.lower), np.minimum(snapped(upper), system.upper)
+    crossed = np.flatnonzero(lower > upper)
+    if bool((lower[crossed] - upper[crossed] > NOISE * np.maximum(1.0, np.abs(upper[crossed]))).any()):
+        raise Empty
+    lower[crossed] = upper[crossed]
+    if bool(((lower <= system.truth) & (system.truth <= upper)).all()):
+        return exact_intervals(system.within(lower, upper))
+    return _by_programs(system, lower, upper)
+
+
+def _by_programs(system: System, lower: Floats, upper: Floats) -> Intervals:
+    """From one table within the bounds, as far as each cell can go."""
+    matrix, rhs = sparse.csr_array(system.matrix), system.rhs.astype(np.float64)
+    try:
+        start = vertex(np.zeros(len(system)), matrix, rhs, rhs, lower, upper)
+    except SolverFailure:
+        raise Empty from None
+    below, above = np.minimum(lower - start, 0.0), np.maximum(upper - start, 0.0)
+    finite = np.abs(np.concatenate([below, above]))
+    scale = max(float(np.max(finite[np.isfinite(finite)], initial=1.0)) / 2.0**20, 1.0)
+    program = RepeatedProgram(matrix, below, above, scale=scale)
+    none, no_bounds = np.zeros(0, np.intp), np.zeros(0)
+    ends = np.empty((2, len(system)))
+    for cell in range(len(system)):
+        for side, up in enumerate((False, True)):
+            found = program.furthest(cell, up, none, no_bounds, no_bounds)
+            ends[side, cell] = (np.inf if up else -np.inf) if found is None else start[cell] + found[cell]
+    return Intervals(ends[0], ends[1])
+
+
+# What a release tells about the secret parameter p of the p% rule, and what a known p tells about the values.
+#
+# A cell with one contributor is protected when its exact interval [l, u] reaches from x(1 − p) to x(1 + p). Turned
+# round, for whoever knows l and u: `l/(1 − p) ≤ x ≤ u/(1 + p)`, so `p ≤ (u − l)/(u + l)`. (Cox, "Vulnerability of
+# Complementary Cell Suppression to Intruder Attack".) In a cell with two contributors the level is p of the larger
+# one, which is at least half of the cell: the same holds with p/2 in place of p. Where an office takes p of the whole
+# cell, as the paper does, it holds with p itself: `of="value"`.
+#
+# Percentages are in percent here, as in the rules; nothing looks at the true values.
+
 
 Base = Literal["largest", "value"]
 
@@ -181,3 +235,46 @@ def _mask(given: NDArray[Any], n: int) -> Mask:
 def _require_base(of: str) -> None:
     if of not in {"largest", "value"}:
         raise InvalidOption(f"p is a percentage of the 'largest' contribution or of the cell's 'value', got {of!r}.")
+
+
+# The middles of intervals that a known or guessed p makes narrower.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShrunkMidpoint:
+    """Guess the middle of what p leaves of each interval, by the cells that are counted with one or two contributors.
+
+    Without a p the largest that the intervals allow is taken: it makes the narrowest of them a point. (Cox,
+    "Vulnerability of Complementary Cell Suppression to Intruder Attack".)
+    """
+
+    name: ClassVar[str] = "shrunk midpoint"
+
+    p: float | None = field(
+        default=None, metadata={"help": "known or guessed p, in percent; by default the largest that can be"}
+    )
+
+    def __post_init__(self) -> None:
+        if self.p is not None:
+            require_number(self, "p", at_least=0, below=100)
+
+    def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
+        """The middles; where nobody is known to be alone, or p is refuted, those of the intervals as they are."""
+        unit = 10.0**view.system.table.decimals
+        derived = Derived(view.system, view.lower / unit, view.upper / unit)
+        few = Few.of(view.system.table)
+        most = infer_p_from(derived, few)
+        if most.upper_cell is None and self.p is None:
+            return self._plain(view, "no interval tells p")
+        p = most.upper if self.p is None else self.p
+        budget.check()
+        found = shrink_from(derived, few, p)
+        if found.refuted:
+            return self._plain(view, f"p = {p:.4g}% is refuted")
+        middle = found.values[view.system.cells] * unit
+        return Guess(np.where(view.free, middle, view.lower), note=f"p = {p:.4g}%")
+
+    def _plain(self, view: View, note: str) -> Guess:
+        with np.errstate(invalid="ignore"):
+            middle = view.lower + (view.upper - view.lower) / 2
+        return Guess(np.where(view.bounded, middle, np.nan), note=note)

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from tablesafe.attack.guess import Guess
-from tablesafe.attack.inside import deep_point, steepness
+from tablesafe.attack.centres import deep_point, steepness
+from tablesafe.attack.estimate import Guess
 from tablesafe.attack.view import View
 from tablesafe.solve.interior import Predictor
 from tablesafe.solve.nearest import NearestPoint

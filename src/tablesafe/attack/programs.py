@@ -15,9 +15,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.attack.density import Summary, Tally
-from tablesafe.attack.faces import face_centre
-from tablesafe.attack.guess import Guess
+from tablesafe.attack.centres import face_centre
+from tablesafe.attack.estimate import Guess, Summary, Tally
 from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
 from tablesafe.core.equations import Floats, Mask

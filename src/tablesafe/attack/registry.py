@@ -9,7 +9,9 @@ from typing import Any
 from tablesafe.attack.adjustment import ReverseAdjustment
 from tablesafe.attack.centroid import RandomCentroid
 from tablesafe.attack.entropy import MaximumEntropy
-from tablesafe.attack.guess import Attack
+from tablesafe.attack.estimate import Attack
+from tablesafe.attack.hit_and_run import HitAndRun
+from tablesafe.attack.parameters import ShrunkMidpoint
 from tablesafe.attack.points import (
     AdditiveMidpoint,
     AnalyticCentre,
@@ -20,8 +22,6 @@ from tablesafe.attack.points import (
     SimplexVertex,
 )
 from tablesafe.attack.programs import InteriorMean, VertexMean
-from tablesafe.attack.sampling import HitAndRun
-from tablesafe.attack.shrinking import ShrunkMidpoint
 from tablesafe.core.equations import Floats
 from tablesafe.core.errors import InvalidOption
 from tablesafe.files.read import did_you_mean

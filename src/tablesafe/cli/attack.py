@@ -56,12 +56,11 @@ def attack(
         what was released: a pattern of withheld cells, or values with the columns 'from' and 'to'
     """
     from tablesafe.attack.registry import choose
-    from tablesafe.attack.scores import Scores
-    from tablesafe.attack.suite import estimate_by
+    from tablesafe.attack.suite import Scores, estimate_by
     from tablesafe.attack.view import View
     from tablesafe.core.errors import InvalidOption
     from tablesafe.io.frames import write_frame
-    from tablesafe.io.released import read_release, read_values
+    from tablesafe.io.patterns import read_release, read_values
     from tablesafe.methods import Withhold
     from tablesafe.report.progress import Event, progress_bar
 
@@ -119,7 +118,7 @@ def _with_density(estimates: list[Any]) -> list[Any]:
 def _densities(estimates: list[Any]) -> Any:
     import polars as pl
 
-    from tablesafe.attack.layout import density_table
+    from tablesafe.attack.suite import density_table
 
     tables = [
         density_table(each).insert_column(0, pl.lit(each.attack).alias("attack")) for each in _with_density(estimates)

@@ -127,7 +127,7 @@ def _write_recodes(found: Proposals, path: Path, steps: int | None) -> list[str]
     """Write where the codes went: one table of all, or a τ-ARGUS file for each dimension that changed."""
     from tablesafe.files.write import write_text
     from tablesafe.io.frames import write_frame
-    from tablesafe.methods.redesign.recode import recode_text
+    from tablesafe.methods.redesign.steps import recode_text
 
     if path.suffix.lower() != ".grc":
         write_frame(found.recodes(steps), path)

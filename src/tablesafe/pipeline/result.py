@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tablesafe.attack.scores import Scores
+from tablesafe.attack.suite import Scores
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.verdict import Verdict
 from tablesafe.core.display import shown
@@ -18,7 +18,7 @@ from tablesafe.job.checks import internal_folder
 from tablesafe.job.model import Job
 from tablesafe.methods.intervals.leaks import Leaks
 from tablesafe.methods.suppress.stability import Stability
-from tablesafe.report.trace import Trace
+from tablesafe.report.progress import Trace
 
 
 @shown

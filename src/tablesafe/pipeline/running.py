@@ -18,8 +18,7 @@ import polars as pl
 
 from tablesafe.attack.points import PublishedValue
 from tablesafe.attack.registry import choose
-from tablesafe.attack.scores import Scores
-from tablesafe.attack.suite import estimate_by
+from tablesafe.attack.suite import Scores, estimate_by
 from tablesafe.attack.view import View
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
@@ -34,6 +33,9 @@ from tablesafe.io.ptable import read_perturbation
 from tablesafe.job import Job, dump_job, load_job
 from tablesafe.job.checks import internal_folder
 from tablesafe.loss import loss
+from tablesafe.loss.noise import noise_measures
+from tablesafe.loss.quality import quality
+from tablesafe.loss.statistics import statistics
 from tablesafe.methods import (
     Adjust,
     BlankAndImpute,
@@ -49,8 +51,6 @@ from tablesafe.methods import (
     Swap,
     protect,
 )
-from tablesafe.methods.adjust.measures import statistics
-from tablesafe.methods.cell_key.measures import noise_measures
 from tablesafe.methods.intervals.leaks import check_intervals
 from tablesafe.methods.suppress.stability import Stability, stability
 from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
@@ -61,11 +61,9 @@ from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
 from tablesafe.pipeline.wording import in_job_words
-from tablesafe.quality import quality
 from tablesafe.report.plots.named import named_plot
-from tablesafe.report.progress import Event, Listener, ignore, progress_bar
+from tablesafe.report.progress import Event, Listener, Trace, ignore, progress_bar
 from tablesafe.report.summary import Origin
-from tablesafe.report.trace import Trace
 from tablesafe.report.writing import Subject
 
 WITHOUT_RECORDS = (Adjust, Pattern, PublishIntervals, Round, Suppress)
@@ -149,7 +147,7 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
             listen(Event("audit", "Attacking the release"))
             findings = _audited(job, problem, release, listen, executor)
     with clock.stage("attack"):
-        scores = _attacked(job, problem, release, listen)
+        scores = _attacked(job, findings, listen)
         leaks = None if release.intervals is None else check_intervals(problem, release, findings=findings)
     published = (findings.safe and (leaks is None or not leaks.leaking)) or job.output.force
     with clock.stage("write"):
@@ -354,18 +352,19 @@ def _audited(
     )
 
 
-def _attacked(job: Job, problem: Problem, release: Release, listen: Listener) -> Scores | None:
+def _attacked(job: Job, findings: Findings, listen: Listener) -> Scores | None:
     """What an intruder would guess; None when the job wants no attack or there is nothing to guess.
 
     What is published is a guess only where it is not the truth.
     """
+    problem, release = findings.problem, findings.release
     if not job.attack.attacks or not len(problem.sensitive):
         return None
     listen(Event("attack", "Guessing what the release hides"))
     changed = bool((release.status == Status.CHANGED).any())
     every = choose(job.attack.attacks, seed=job.attack.seed)
     chosen = [each for each in every if changed or not isinstance(each, PublishedValue)]
-    view = View.of(problem, release)
+    view = View.of(problem, release, findings.system)
     return Scores.of(estimate_by(each, problem, view, job.attack.time_limit_s) for each in chosen)
 
 

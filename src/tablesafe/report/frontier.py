@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.attack.registry import choose
-from tablesafe.attack.scores import Scores
-from tablesafe.attack.suite import attack
+from tablesafe.attack.suite import Scores, attack
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.core.display import shown
@@ -23,7 +22,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.loss import loss
 from tablesafe.methods import Method, protect
-from tablesafe.report.room import Ends
+from tablesafe.report.margins import Ends
 
 LossMeasure = Literal["value", "cells"]
 RiskMeasure = Literal["guessed", "open", "room"]

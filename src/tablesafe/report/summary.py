@@ -31,7 +31,7 @@ from tablesafe.report.margins import Margins, margins
 from tablesafe.report.verdict import AttackLine, DangerLine, Judgement, OpenLine, attack_lines, danger_lines, judge
 
 if TYPE_CHECKING:
-    from tablesafe.attack.scores import Scores
+    from tablesafe.attack.suite import Scores
     from tablesafe.audit.findings import Findings
     from tablesafe.methods.intervals.leaks import Leaks
 

@@ -13,7 +13,7 @@ from tablesafe.core.table import Table
 from tablesafe.report.cells import interval, numbers
 
 if TYPE_CHECKING:
-    from tablesafe.attack.scores import Scores
+    from tablesafe.attack.suite import Scores
     from tablesafe.audit.findings import Findings
     from tablesafe.methods.intervals.leaks import Leaks
 

@@ -56,6 +56,15 @@ class Cut:
     variables: NDArray[np.int64]
     coefficients: Floats
     least: float = 1.0
+    always: bool = True
+    """False when it holds only for answers that are better than the best one known."""
+    whole: Cut | None = None
+    """The same with the variables that are 0 in all those answers, where they were left out."""
+
+    def among(self, some: NDArray[np.bool_]) -> Cut:
+        """The cut without other variables."""
+        kept = some[self.variables]
+        return self if kept.all() else Cut(self.variables[kept], self.coefficients[kept], self.least, whole=self)
 
     def key(self) -> int:
         """Equal for equal cuts."""

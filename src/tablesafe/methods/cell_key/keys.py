@@ -1,28 +1,140 @@
-"""Cell keys, in exact whole numbers.
+"""Record keys as exact whole numbers: read from a column, or drawn from an identifier by a secret seed.
 
-A record keeps its key in every table, and the key of a cell is the sum of the keys of its records, of which only the
-remainder counts: cells of the same records have the same key, wherever they stand. Keys are added up in limbs of six
-digits, so that sums over a billion records stay exact.
+Keys in [0, 1) are taken to 18 decimals, as whole numbers of 10⁻¹⁸.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import polars as pl
 
 from tablesafe.core.equations import Floats, Integers, Mask, cell_keys
 from tablesafe.core.errors import InvalidOption, InvalidTable
 from tablesafe.core.linking import RESPONSE
+from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source
-from tablesafe.methods.cell_key.records import WHOLE, whole_fraction
-from tablesafe.methods.counting import more
+from tablesafe.methods.counting import more, whole_counts
 from tablesafe.tabulate.origin import Origin
+
+WHOLE = 10**18
+"""The whole to which keys in [0, 1) refer."""
+HASHED_BITS = 60
+FEWEST = 20
+"""Of fewer keys nothing can be said about how they are spread."""
+PARTS, UNEVEN = 10, 80.0
+"""Chi-square of keys in ten equal parts: uniform ones exceed this less than once in 10¹² times."""
+
+
+def read_record_keys(records: Source, column: str, modulus: int | None) -> Integers:
+    """The keys that stand in a column of the records: in [0, 1), or whole numbers below the modulus."""
+    numbers = _key_numbers(records, column)
+    most = 1 if modulus is None else modulus
+    outside = np.flatnonzero((numbers < 0) | (numbers >= most))
+    if outside.size:
+        hint = (
+            "record keys are numbers from 0 to below 1; for whole numbers say which modulus they have (modulus=256)."
+            if modulus is None
+            else "check the modulus."
+        )
+        raise InvalidTable(
+            f"The record key at {records.where(int(outside[0]))} (column {column!r}) is not in [0, {most:,})"
+            f"{more(outside.size)}.\n\nHint: {hint}"
+        )
+    if len(numbers) >= FEWEST and bool((numbers == numbers[0]).all()):
+        raise InvalidTable(
+            f"All {len(numbers):,} record keys in column {column!r} are {numbers[0]:g}: such keys hide nothing.\n\n"
+            f"Hint: record keys are random numbers, another one for every record."
+        )
+    if modulus is None:
+        _warn_uneven(numbers, column)
+        return whole_fraction(numbers)
+    parts = np.flatnonzero(numbers != np.rint(numbers))
+    if parts.size:
+        raise InvalidTable(
+            f"The record key at {records.where(int(parts[0]))} (column {column!r}) is no whole number"
+            f"{more(parts.size)}.\n\nHint: leave the modulus out for keys in [0, 1)."
+        )
+    return numbers.astype(np.int64)
+
+
+def _warn_uneven(numbers: Floats, column: str) -> None:
+    """Say so when the keys are clearly not uniform: the noise would not have the mean and variance of its design."""
+    distinct = np.unique(numbers)
+    expected = len(distinct) / PARTS
+    spread = (
+        float(((np.bincount((distinct * PARTS).astype(np.intp), minlength=PARTS) - expected) ** 2).sum()) / expected
+    )
+    if len(distinct) >= FEWEST * PARTS and spread > UNEVEN:
+        warnings.warn(
+            f"The record keys in column {column!r} are not spread evenly over [0, 1): the noise will not have the mean "
+            f"and the variance of its design.",
+            stacklevel=2,
+        )
+
+
+def _key_numbers(records: Source, column: str) -> Floats:
+    records.require(column)
+    text = records.frame[column].cast(pl.String).str.strip_chars()
+    missing = (text.is_null() | (text == "") | (text.str.to_lowercase() == "nan")).to_numpy()
+    if missing.any():
+        raise InvalidTable(
+            f"The record key is missing at {records.where(int(missing.argmax()))} (column {column!r})"
+            f"{more(int(missing.sum()))}.\n\nHint: every record needs a key; draw them by a seed where there are none."
+        )
+    return records.numbers(column)
+
+
+def whole_fraction(numbers: Floats) -> Integers:
+    """Numbers in [0, 1) as whole numbers of 10⁻¹⁸: exactly as written, up to 15 decimals; else as the float is."""
+    short = np.rint(numbers * 1e15)
+    written = short / 1e15 == numbers
+    long = np.minimum(np.rint(numbers * 1e18), 1e18 - 1)
+    return np.where(written & (short < 1e15), short.astype(np.int64) * 1000, long.astype(np.int64))
+
+
+def drawn_record_keys(records: Source, column: str, seed: int) -> Integers:
+    """Keys drawn from an identifier: SHA-256 of seed and identifier, so the same in every table and on every machine.
+
+    The identifier and the seed together determine the key: whoever knows both knows the noise.
+    """
+    text = records.text(column)
+    missing = (text.is_null() | (text == "")).to_numpy()
+    if missing.any():
+        raise InvalidTable(
+            f"The identifier {column!r} is empty at {records.where(int(missing.argmax()))}"
+            f"{more(int(missing.sum()))}: no record key can be drawn from it.\n\n"
+            f"Hint: fill it in, or name another column."
+        )
+    distinct = pl.DataFrame({"name": text.unique()})
+    if distinct.height == 1 and len(text) >= FEWEST:
+        raise InvalidTable(
+            f"All {len(text):,} records have the same {column!r}, so they would get the same key: such keys hide "
+            f"nothing.\n\nHint: name a column that identifies the records."
+        )
+    hashed = f"CAST('0x' || substr(sha256('{int(seed)}:' || name), 1, 15) AS UBIGINT)::HUGEINT"
+    with duckdb.connect(":memory:") as database:
+        database.register("distinct_names", distinct)
+        keys = database.sql(
+            f"SELECT name, CAST({hashed} * {WHOLE} // {2**HASHED_BITS} AS BIGINT) AS key FROM distinct_names"
+        ).pl()
+    joined = pl.DataFrame({"name": text}).join(keys, on="name", how="left", maintain_order="left")
+    return joined["key"].to_numpy().astype(np.int64)
+
+
+# Cell keys, in exact whole numbers.
+#
+# A record keeps its key in every table, and the key of a cell is the sum of the keys of its records, of which only the
+# remainder counts: cells of the same records have the same key, wherever they stand. Keys are added up in limbs of six
+# digits, so that sums over a billion records stay exact.
+
 
 LIMB = 10**6
 LIMBS = 3
@@ -199,4 +311,52 @@ def _refuse_blanks(table: Table, keys: CellKeys, name: str) -> None:
         raise InvalidTable(
             f"Cell {table.describe(int(blank[0]))} has no cell key ({name} is empty or 0){more(blank.size)}.\n\n"
             f"Hint: every cell with records needs the sum of their keys."
+        )
+
+
+# What the cell key method takes for counts and for magnitudes, and what it refuses.
+
+
+def counts_of(problem: Problem, maximum_change: float) -> Integers:
+    """The counts of a problem; refuses negative numbers, fractions and weights, and warns of magnitudes."""
+    magnitudes = "for magnitudes, set the options of magnitude (ts.Magnitude)."
+    value = whole_counts(
+        problem.table,
+        "The cell key method",
+        if_negative=magnitudes,
+        if_fraction=f"take the unweighted counts; {magnitudes}",
+    )
+    _refuse_weights(problem)
+    _warn_of_magnitudes(problem, maximum_change)
+    return value
+
+
+def refuse_counts(problem: Problem) -> None:
+    """Noise in proportion to contributions hides nothing where everybody knows that each of them is 1."""
+    table = problem.table
+    if table.count is not None and table.decimals == 0 and bool((table.count == table.integers).all()):
+        raise InvalidTable(
+            "The table counts its contributors, so noise in proportion to the largest contributions is too small to "
+            "hide them.\n\nHint: leave out magnitude: the cell key method for counts is made for them."
+        )
+
+
+def _refuse_weights(problem: Problem) -> None:
+    origin = origin_of(problem.table)
+    if origin is not None and origin.plan.weight is not None:
+        raise InvalidTable(
+            f"The cell key method changes counts of records, but these are weighted by {origin.plan.weight!r}.\n\n"
+            f"Hint: tabulate without the weight."
+        )
+
+
+def _warn_of_magnitudes(problem: Problem, maximum_change: float) -> None:
+    """Say so when what looks like counts is made of contributions that such noise cannot hide."""
+    kept, origin = problem.table.contributors, origin_of(problem.table)
+    counts_records = origin is not None and not origin.plan.listed
+    if kept is not None and not counts_records and float(np.abs(kept.amount).max(initial=0.0)) > maximum_change:
+        warnings.warn(
+            f"{problem.table.response!r} is perturbed as a count, but single contributions are larger than the maximum "
+            f"change of {maximum_change:g}: such noise does not hide them. For magnitudes there is ts.Magnitude.",
+            stacklevel=5,
         )

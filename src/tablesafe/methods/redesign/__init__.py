@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tablesafe.methods.redesign.proposals import Proposals
-from tablesafe.methods.redesign.search import redesign
+from tablesafe.methods.redesign.proposals import Proposals, redesign
 from tablesafe.methods.redesign.steps import Step
 
 __all__ = ["Proposals", "Step", "redesign"]

@@ -25,8 +25,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.methods.redesign.collapse import groups_of, take
 from tablesafe.methods.redesign.measure import Scale, terms, weights_of_risk
-from tablesafe.methods.redesign.recode import joined_name, parts_of
-from tablesafe.methods.redesign.steps import Step, above_finest, finest, spans
+from tablesafe.methods.redesign.steps import Step, above_finest, finest, joined_name, parts_of, spans
 
 PAIRED = 12
 """Of the parts of a code, the smallest that are tried in pairs."""

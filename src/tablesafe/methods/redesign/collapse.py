@@ -25,8 +25,7 @@ from tablesafe.core.linking import RESPONSE
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Rule
 from tablesafe.core.table import Contributors, Table
-from tablesafe.methods.redesign.recode import Recode
-from tablesafe.methods.redesign.steps import Step, span_of, spans
+from tablesafe.methods.redesign.steps import Recode, Step, span_of, spans
 from tablesafe.tabulate.origin import Origin
 
 

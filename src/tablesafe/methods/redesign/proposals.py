@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
+import numpy as np
 import polars as pl
 
 from tablesafe.core.display import shown
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, TablesafeError
+from tablesafe.core.linking import RESPONSE
+from tablesafe.core.options import is_number
 from tablesafe.core.problem import Problem
-from tablesafe.methods.redesign.collapse import take
-from tablesafe.methods.redesign.measure import Design, Scale, front
+from tablesafe.core.release import Status
+from tablesafe.core.sensitivity import Rule
+from tablesafe.core.table import Table
+from tablesafe.files.read import did_you_mean
+from tablesafe.methods.redesign.candidates import Candidate, Wishes, candidates
+from tablesafe.methods.redesign.collapse import Redesigned, take
+from tablesafe.methods.redesign.measure import Design, Risk, Scale, Weight, front
 from tablesafe.methods.redesign.steps import Step
+from tablesafe.methods.suppress.method import Suppress
+from tablesafe.rules.groups import GroupDisclosure
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,3 +147,171 @@ class Proposals:
 def _renamed(step: Step, names: Mapping[str, str]) -> Step:
     codes = tuple(names.get(code, code) for code in step.codes)
     return replace(step, codes=codes, into=names.get(step.into, step.into))
+
+
+# Table redesign: the changes that remove the most risk for the least loss, one after another.
+
+
+TRIALS = 5
+"""Candidates whose promise is checked in full before a round gives up."""
+LEAST_LOSS = 1e-4
+"""Losses below this count as this much: a step that costs nothing must still remove some risk to come first."""
+
+
+def redesign(
+    problem: Problem,
+    *,
+    steps: int = 20,
+    target: float = 0.0,
+    pace: float = 0.05,
+    ordered: Collection[str] = (),
+    keep: Collection[str] | Mapping[str, Collection[str]] = (),
+    dimensions: bool = True,
+    margins: bool = True,
+    risk: Risk = "cells",
+    weight: Weight = "records",
+    names: Mapping[str, str] | None = None,
+    complementary_s: float | None = None,
+) -> Proposals:
+    """Propose a coarser design of a table: codes to join or drop, levels, dimensions and tables to leave out.
+
+    Each step is the one that removes the most risk for its loss, measured by applying the rules to the table as it
+    would be; up to `steps` of them, until no more risk than `target` is left. Steps that remove less than the share
+    `pace` of what is left come only when no others are there. The risk is that of the sensitive cells:
+    their number, or the `records` or the `value` in them. The loss is the share of cells, and of the information by
+    `weight`, that is gone. `ordered` names dimensions of which only neighbouring codes may be joined (ages, sizes);
+    `keep` those that must stay as they are, or per dimension the codes that must. Without `dimensions`, no whole
+    dimension is dropped; without `margins`, no table is left out. A joined code is called `A+B`, or as `names` says.
+
+    With `complementary_s`, so many seconds of suppression estimate before and after each step how many cells would
+    have to be withheld besides the sensitive ones.
+    """
+    _check(problem, steps, target, pace, risk, weight, complementary_s)
+    wishes = Wishes(
+        ordered=_known(problem.table, "ordered", ordered),
+        keep=_kept(problem.table, keep),
+        names=names or {},
+        dimensions=dimensions,
+        margins=margins,
+    )
+    scale = Scale.of(problem, risk=risk, weight=weight)
+    looked = candidates(problem, scale, wishes)
+    first = _ranked(_measured(problem, looked, scale) if _look_around(problem.rules) else looked, scale)
+    path = [Point(None, problem, scale.start, True, _complementary(problem, complementary_s))]
+    refused: list[Candidate] = []
+    while len(path) <= steps and path[-1].design.risk > target:
+        best = _next(path[-1], looked, scale, pace, refused)
+        if best is None:
+            break
+        step, new, design = best
+        exact = path[-1].exact and new.exact
+        path.append(Point(step.step, new.problem, design, exact, _complementary(new.problem, complementary_s)))
+        looked = candidates(new.problem, scale, wishes)
+    return Proposals(problem, scale, tuple(path), tuple(_proposal(each, scale) for each in first))
+
+
+def _next(
+    last: Point, looked: list[Candidate], scale: Scale, pace: float, refused: list[Candidate]
+) -> tuple[Candidate, Redesigned, Design] | None:
+    """The best step of a round that keeps its promise: the rules, applied to the whole table, find less risk."""
+    banned = {str(candidate.step) for candidate in refused}
+    free = [each for each in looked if str(each.step) not in banned]
+    for candidate in _ranked(free, scale, pace * last.design.risk)[:TRIALS]:
+        new = take(last.problem, candidate.step)
+        design = scale.measure(new.problem)
+        if design.risk < last.design.risk:
+            return candidate, new, design
+        refused.append(candidate)
+    return None
+
+
+def _look_around(rules: Sequence[Rule]) -> bool:
+    """Whether a rule judges a cell by the cells around it, so that joined cells cannot be judged by themselves."""
+    return any(
+        isinstance(rule, GroupDisclosure)
+        or _look_around(getattr(rule, "rules", ()))
+        or _look_around([rule.of] if hasattr(rule, "of") else [])
+        for rule in rules
+    )
+
+
+def _measured(problem: Problem, found: Sequence[Candidate], scale: Scale) -> list[Candidate]:
+    """The candidates with what they remove when they are taken, but for those that remove nothing."""
+    taken = [
+        replace(each, risk=scale.start.risk - scale.measure(take(problem, each.step).problem).risk) for each in found
+    ]
+    return [each for each in taken if each.risk > 0]
+
+
+def _ranked(found: list[Candidate], scale: Scale, enough: float = 0.0) -> list[Candidate]:
+    """The candidates by what they remove for what they cost; those that do not remove enough come last."""
+    gain = np.array([each.risk / max(_loss(each, scale), LEAST_LOSS) for each in found])
+    small = np.array([each.risk < enough for each in found], dtype=np.bool_)
+    return [found[at] for at in np.lexsort((-gain, small))]
+
+
+def _loss(candidate: Candidate, scale: Scale) -> float:
+    cells = candidate.cells / max(scale.start.cells, 1)
+    bits = candidate.bits / scale.start.information if scale.start.information > 0 else 0.0
+    return (cells + bits) / 2
+
+
+def _proposal(candidate: Candidate, scale: Scale) -> Proposal:
+    return Proposal(candidate.step, candidate.risk, candidate.cells, candidate.bits, _loss(candidate, scale))
+
+
+def _complementary(problem: Problem, seconds: float | None) -> int | None:
+    """How many cells a quick suppression withholds besides the sensitive ones, against outsiders only.
+
+    None when nobody asked, and when the table cannot be protected.
+    """
+    if seconds is None:
+        return None
+    try:
+        release = Suppress(time_limit_s=seconds, zeros=True, insiders=False, unions=False).protect(problem)
+    except TablesafeError:
+        return None
+    return int((release.status == Status.COMPLEMENTARY).sum())
+
+
+def _check(
+    problem: Problem, steps: int, target: float, pace: float, risk: str, weight: str, complementary_s: float | None
+) -> None:
+    if problem.table.names is not None or not problem.table.dimensions:
+        raise InvalidOption(
+            "A table without dimensions cannot be redesigned: there are no codes to join or drop.\n\n"
+            "Hint: give the table with its dimensions and hierarchies."
+        )
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise InvalidOption(f"steps must be a whole number of at least 1, got {steps!r}.")
+    if not is_number(target) or target < 0:
+        raise InvalidOption(f"target must be 0 or more, got {target!r}.")
+    if not is_number(pace) or not 0 <= pace < 1:
+        raise InvalidOption(f"pace must be from 0 to below 1, got {pace!r}.")
+    for name, value, words in (("risk", risk, get_args(Risk)), ("weight", weight, get_args(Weight))):
+        if value not in words:
+            raise InvalidOption(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}.")
+    if complementary_s is not None and not (is_number(complementary_s) and complementary_s > 0):
+        raise InvalidOption(f"complementary_s must be above 0, got {complementary_s!r}.")
+
+
+def _known(table: Table, option: str, given: Collection[str]) -> tuple[str, ...]:
+    names = [given] if isinstance(given, str) else list(given)
+    have = [name for name in table.dimensions if name != RESPONSE]
+    for name in names:
+        if name not in have:
+            hint = did_you_mean(name, have) or f"the dimensions are {', '.join(map(repr, have))}."
+            raise InvalidOption(f"{option} names {name!r}, which is no dimension.\n\nHint: {hint}")
+    return tuple(names)
+
+
+def _kept(table: Table, keep: Collection[str] | Mapping[str, Collection[str]]) -> dict[str, tuple[str, ...]]:
+    if not isinstance(keep, Mapping):
+        return dict.fromkeys(_known(table, "keep", keep), ())
+    _known(table, "keep", list(keep))
+    out: dict[str, tuple[str, ...]] = {}
+    for name, codes in keep.items():
+        hierarchy = table.dimensions[name]
+        listed = [codes] if isinstance(codes, str) else list(codes)
+        out[name] = tuple(hierarchy.codes[hierarchy.position(code)] for code in listed)
+    return out

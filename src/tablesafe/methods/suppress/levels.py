@@ -10,7 +10,7 @@ import numpy as np
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidProblem
 from tablesafe.core.problem import Problem
-from tablesafe.methods.suppress.branch_and_cut.separation import Targets
+from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.instance import NOISE, Instance
 
 A_PART = 2.0**-7

@@ -246,7 +246,7 @@ class Suppress:
 
     def _repaired(self, problem: Problem, search: Search, group: Integers | None, budget: Budget) -> Mask:
         """The pattern found, once the audit has nothing against it; of whole groups where patterns must be the same."""
-        cubes = self._cubes(problem, search.instance)
+        cubes, judge = self._cubes(problem, search.instance), self._judge(problem)
         if cubes is not None:
             found = self._by_cubes(search, cubes)
         elif self._in_parts(len(problem.table)):
@@ -257,13 +257,13 @@ class Suppress:
         else:
             found = self._found(search)
             if search.best is None:
-                found = widened(problem, search.instance, found, self._judge(problem), budget)
+                found = widened(problem, search.instance, found, judge, budget)
         if group is None:
-            safe = self._safe(problem, search.instance, found, cubes, budget)
-            return safe if cubes is not None else self._sparing(problem, search.instance, found, safe, budget)
+            safe = self._safe(problem, search.instance, found, cubes, judge, budget)
+            return safe if cubes is not None else self._sparing(search.instance, found, safe, judge, budget)
         pattern = thinned_groups(search.instance, found, group, search.late)
         while True:
-            safe = self._safe(problem, search.instance, pattern, cubes, budget)
+            safe = self._safe(problem, search.instance, pattern, cubes, judge, budget)
             if (closed(safe, group) == pattern).all():
                 return pattern
             pattern = closed(safe, group)
@@ -300,13 +300,19 @@ class Suppress:
             raise CannotProtect(int(left[failure.target])) from failure
 
     def _safe(
-        self, problem: Problem, instance: Instance, pattern: Mask, cubes: Hypercubes | None, budget: Budget
+        self,
+        problem: Problem,
+        instance: Instance,
+        pattern: Mask,
+        cubes: Hypercubes | None,
+        judge: Judge,
+        budget: Budget,
     ) -> Mask:
         """The pattern with what it takes to make it safe: aimed, or, where that does not end, more all around.
 
         Aimed repair thinks of single insiders; coalitions, and who knows that values are whole, come after it.
         """
-        judge = self._judge(problem)
+        more = self.coalition > 1 or self.integers is not None
         try:
             safe = repaired(
                 problem,
@@ -317,6 +323,7 @@ class Suppress:
                 possibly=self.possibly,
                 executor=self.executor,
                 cubes=cubes,
+                judge=None if more else judge,
             )
             if self.coalition > 1 or self.integers:
                 safe = widened(problem, instance, safe, judge, budget)
@@ -324,14 +331,14 @@ class Suppress:
             return widened(problem, instance, pattern, judge, budget)
         return safe
 
-    def _sparing(self, problem: Problem, instance: Instance, found: Mask, safe: Mask, budget: Budget) -> Mask:
+    def _sparing(self, instance: Instance, found: Mask, safe: Mask, judge: Judge, budget: Budget) -> Mask:
         """The safe pattern without what repair has made needless; whole groups are not taken apart.
 
         Each thing taken back is audited: where the pattern was found in parts, one audit takes longer than that gains.
         """
         if (safe == found).all() or self._in_parts(len(found)):
             return safe
-        return thinned(instance, instance.forced, safe, self._judge(problem), budget)
+        return thinned(instance, instance.forced, safe, judge, budget)
 
     def _judge(self, problem: Problem) -> Judge:
         """The audit that the pattern has to pass."""
@@ -342,6 +349,7 @@ class Suppress:
             insiders=self.insiders,
             unions=self.unions,
             possibly=self.possibly,
+            executor=self.executor,
         )
 
     def _costs(self, problem: Problem) -> Floats:

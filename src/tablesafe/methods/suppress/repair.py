@@ -11,22 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
-from tablesafe.audit.insiders import insiders as find_insiders
 from tablesafe.audit.respondent_knowledge import Guard, Lists
-from tablesafe.audit.system import System
 from tablesafe.audit.unions import Union
-from tablesafe.audit.unions import unions as find_unions
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.core.problem import Problem
-from tablesafe.core.release import Release
 from tablesafe.methods.suppress.hypercubes import CubePattern, against_sums
 from tablesafe.methods.suppress.insiders import against, asked_by
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance, zeros_kept
 from tablesafe.methods.suppress.ledger import ledger_of
+from tablesafe.methods.suppress.wider import Judge, judge_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.hypercubes import Hypercubes
 
@@ -45,6 +41,7 @@ def repaired(
     possibly: Possibly = "open",
     executor: Executor | None = None,
     cubes: Hypercubes | None = None,
+    judge: Judge | None = None,
 ) -> Mask:
     """A pattern that the audit of the whole system finds safe; what was withheld stays withheld.
 
@@ -53,11 +50,12 @@ def repaired(
 
     The search works with the tolerances of floating point and may think of outsiders only; the audit works with exact
     arithmetic and thinks of insiders and of derivable sums as well. Each round asks for a little more than the
-    levels, so that the two cannot disagree for ever.
+    levels, so that the two cannot disagree for ever. What was protected from somebody stays so, however much more is
+    withheld; so `judge`, an audit of these attackers that is kept, asks only what was open, and for new sums.
     """
+    judge = judge or judge_of(problem, insiders=insiders, unions=unions, possibly=possibly, executor=executor)
     guard, lists = Guard.of(problem) if insiders else None, Lists.of(problem.table)
-    release = Release.from_suppression(problem, pattern)
-    findings = _audited(problem, release, insiders=insiders, unions=unions, possibly=possibly, executor=executor)
+    findings = judge(pattern)
     best: tuple[int, Mask] | None = None
     for round_ in range(ROUNDS):
         if not findings.failing:
@@ -74,54 +72,13 @@ def repaired(
         pattern = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings, cubes)
         if (pattern == before).all() and round_ > (5 if findings.open else PATIENCE):
             break
-        findings = _again(problem, pattern, findings, executor)
+        findings = judge(pattern)
     if best is not None:
         return best[1]
     raise SolverFailure(
         f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.\n\n"
         f"Hint: try margin=0.01{' or zeros=True' if zeros_kept(problem, instance) else ''}; or waive the cell; "
         f"please report this."
-    )
-
-
-def _audited(
-    problem: Problem, release: Release, *, insiders: bool, unions: bool, possibly: Possibly, executor: Executor | None
-) -> Findings:
-    return audit(
-        problem,
-        release,
-        exact=False,
-        certify=False,
-        insiders=insiders,
-        unions=unions,
-        possibly=possibly,
-        executor=executor,
-    )
-
-
-def _again(problem: Problem, pattern: Mask, findings: Findings, executor: Executor | None) -> Findings:
-    """The audit of a pattern that withholds more than the one of the findings.
-
-    What was protected from somebody stays so, however much more is withheld: the tables that prove it still agree with
-    what is published. So only what was open is looked at again, and all sums, because there are new ones.
-    """
-    release = Release.from_suppression(problem, pattern)
-    insiders, unions, again = findings.insiders, findings.unions, findings.cells[~findings.protected]
-    if again.size:
-        findings = _audited(
-            problem, release, insiders=False, unions=False, possibly=findings.possibly, executor=executor
-        )
-    system = System.of(problem, release)
-    if insiders is not None:
-        open_ = np.union1d(again, np.array([insider.cell for insider in insiders.found], dtype=np.int64))
-        still = np.setdiff1d(open_, findings.cells[~findings.protected])
-        insiders = find_insiders(problem, system, np.searchsorted(system.cells, still))
-    return replace(
-        findings,
-        release=release,
-        system=system,
-        insiders=insiders,
-        unions=None if unions is None else find_unions(problem, system),
     )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.methods.suppress.branch_and_cut.separation import Targets
+from tablesafe.methods.suppress.branch_and_cut.targets import Targets
+from tablesafe.methods.suppress.incumbent import Incumbent, Report
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, Ledger, boxed, ledger_of
 from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
@@ -32,9 +31,6 @@ MANAGEABLE = 30_000
 SETTLED = 1e-3
 """Share of the cost that another look at all of a pattern must gain, to be worth a further one."""
 
-Report = Callable[[float, float], None]
-Stop = Callable[[], bool]
-
 
 class Unfinished(Exception):
     """The time was over before every sensitive cell was protected; carries what was withheld until then."""
@@ -44,12 +40,8 @@ class Unfinished(Exception):
         self.pattern = pattern
 
 
-class Search:
-    """Everything a search for a pattern needs.
-
-    It ends when its budget is over. What it solves is counted there, so that it ends at the same point on any machine
-    that is not much slower than the work counts.
-    """
+class Search(Incumbent):
+    """Everything a search for a pattern needs: programs, neighbourhoods, the seed, and the best pattern so far."""
 
     def __init__(
         self,
@@ -62,22 +54,13 @@ class Search:
         exactly: Targets | None = None,
         group: Integers | None = None,
     ) -> None:
-        self.instance = instance
-        self.exactly = exactly
-        """What is asked of each cell, where the instance asks for more."""
-        self.group = group
-        """Equal numbers for cells that are withheld together."""
+        super().__init__(instance, budget=budget, report=report, exactly=exactly, group=group)
         self.neighbourhoods = Neighbourhoods(instance)
-        self.budget = budget
         self.solver = SmallSolver(budget)
         self.seed = seed
         self.random = np.random.default_rng(seed)
-        self.best: Mask | None = None
-        self.best_cost = np.inf
-        self.bound = 0.0
         self.ever_used = np.zeros(len(instance), dtype=np.bool_)
         """Cells that some deviation of a pattern used: few, and the best pattern is likely among them."""
-        self.report = report
         self._finder = finder
 
     @property
@@ -85,44 +68,11 @@ class Search:
         """Whether flows take the place of linear programs."""
         return self._finder is not None
 
-    @property
-    def left(self) -> float:
-        """Seconds of work that are left."""
-        return self.budget.work_left
-
-    def late(self) -> bool:
-        """Whether the time is over."""
-        return self.budget.over
-
-    def until(self, seconds: float) -> Stop:
-        """A clock that rings after so much work, or when the time is over."""
-        return self.budget.until(seconds)
-
     def offer(self, witnesses: Witnesses) -> None:
         """Keep a pattern if it is the best so far."""
         self.ever_used |= witnesses.ever_used
         if witnesses.cost < self.best_cost - 1e-9 or self.best is None:
             self.keep(witnesses.pattern, max(witnesses.cost, 0.0))
-
-    def offer_exact(self, pattern: Mask, cost: float) -> None:
-        """Keep a pattern that no deviations come with, if it is the best so far."""
-        if self.best is None or cost < self.best_cost - 1e-9:
-            self.keep(pattern.copy(), cost)
-
-    def keep(self, pattern: Mask, cost: float) -> None:
-        """Take a pattern as the best so far."""
-        self.best, self.best_cost = pattern, cost
-        self.report(self.best_cost, self.bound)
-
-    def prove(self, bound: float) -> None:
-        """Raise the proven bound."""
-        if bound > self.bound:
-            self.bound = bound
-            self.report(self.best_cost, self.bound)
-
-    def closed(self) -> bool:
-        """Whether the best pattern is proven to be the least costly."""
-        return self.best is not None and self.best_cost <= self.bound * (1 + 1e-9) + 1e-9
 
     def build(self, guide: Floats | Mask | None = None) -> Witnesses:
         """A safe pattern, one sensitive cell after another; `guide` are shares that a cell should cost less for."""

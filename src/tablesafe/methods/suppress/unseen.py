@@ -10,7 +10,6 @@ from tablesafe.audit.system import System, snapped
 from tablesafe.core.problem import Problem
 
 
-
 def looked_after(problem: Problem) -> Problem:
     """The problem without the sensitive unseen cells that stay hidden when everything shown is published.
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Executor
 
 import numpy as np
 from scipy import sparse
 
-from tablesafe.audit.audit import audit
+from tablesafe.audit.audit import Audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Integers, Mask
@@ -34,28 +35,19 @@ Judge = Callable[[Mask], Findings]
 def judge_of(
     problem: Problem,
     *,
-    coalition: int,
-    integers: bool | None,
+    coalition: int = 1,
+    integers: bool | None = None,
     insiders: bool = True,
     unions: bool = True,
     possibly: Possibly = "open",
+    executor: Executor | None = None,
 ) -> Judge:
-    """The audit of patterns of a problem, against these attackers."""
-
-    def judge(pattern: Mask) -> Findings:
-        return audit(
-            problem,
-            Release.from_suppression(problem, pattern),
-            exact=False,
-            certify=False,
-            insiders=insiders,
-            coalition=coalition if insiders else 1,
-            unions=unions,
-            possibly=possibly,
-            integers=integers,
-        )
-
-    return judge
+    """The audit of patterns of a problem, against these attackers: what it proved of one it knows of the next."""
+    session = Audit(
+        problem, insiders=insiders, coalition=coalition if insiders else 1, unions=unions, possibly=possibly,
+        integers=integers, executor=executor,
+    )  # fmt: skip
+    return lambda pattern: session.judge(Release.from_suppression(problem, pattern), exact=False, certify=False)
 
 
 def widened(problem: Problem, instance: Instance, pattern: Mask, judge: Judge, budget: Budget) -> Mask:

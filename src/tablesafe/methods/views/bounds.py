@@ -27,8 +27,8 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption, InvalidProblem
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.methods.views.instance import Axes, Structure
 from tablesafe.methods.views.operators import Interval, sums_of_slices
-from tablesafe.methods.views.structure import Axes, Structure
 
 By = Literal["auto", "operators", "audit"]
 

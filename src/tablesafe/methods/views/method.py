@@ -15,8 +15,15 @@ from tablesafe.core.errors import InvalidOption, InvalidProblem
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.methods.views.checking import checked, random_release, without_given_away
-from tablesafe.methods.views.fitting import COSTS, Fitted, fitted, view_costs
+from tablesafe.methods.views.fitting import (
+    COSTS,
+    Fitted,
+    checked,
+    fitted,
+    random_release,
+    view_costs,
+    without_given_away,
+)
 from tablesafe.methods.views.greedy import close_all, drop_redundant, withhold_in_order
 from tablesafe.methods.views.instance import TwoViews
 from tablesafe.methods.views.program import refined_big_m, suppression_program, upper_terms

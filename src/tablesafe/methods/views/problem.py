@@ -16,8 +16,17 @@ from tablesafe.core.hierarchy import TOTAL, Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.methods.views.agreement import added_up, consistent_cube, places_in, refuse_contradictions
-from tablesafe.methods.views.reading import View, named, read_cube, read_views, words
+from tablesafe.methods.views.reading import (
+    View,
+    added_up,
+    consistent_cube,
+    named,
+    places_in,
+    read_cube,
+    read_views,
+    refuse_contradictions,
+    words,
+)
 
 FITTED = 4_000
 """Cells of a cube up to which one is sought that has the confidential values too, when only views are given."""

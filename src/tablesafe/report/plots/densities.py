@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.attack.density import INTERVALS, Density
-from tablesafe.attack.estimate import Estimate
+from tablesafe.attack.estimate import INTERVALS, Density, Estimate
 from tablesafe.core.equations import Floats
 from tablesafe.core.errors import InvalidOption
 from tablesafe.report.plots.plot import Plot

@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from tablesafe.core.equations import Floats, Integers
+from tablesafe.methods.suppress.branch_and_cut.targets import NOTHING, View
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.local import spans
 from tablesafe.solve.hot import HotProgram
@@ -67,7 +68,7 @@ class Attacker:
 
     def load(self, share: Floats, *, unit: bool = False) -> None:
         """Take a pattern, and find its connected parts; with `unit` all rooms are the shares themselves."""
-        self._share, self._unit, self._now = share.copy(), unit, (-1, 0.0)
+        self._share, self._unit, self._now, self._view = share.copy(), unit, (-1, 0.0), NOTHING
         cells = np.flatnonzero((share > PRESENT) & self._instance.live)
         m = self._instance.rows.shape[0]
         entries, length = spans(self._pointer, cells)
@@ -96,19 +97,33 @@ class Attacker:
         n, share = len(cells), self._share[cells]
         self.place[cells] = np.arange(n)
         up, down = (np.ones(n), np.ones(n)) if self._unit else (instance.up[cells], instance.down[cells])
-        self.above, self.below = np.minimum(up, far) * share, np.minimum(down, far) * share
+        self._above, self._below = np.minimum(up, far) * share, np.minimum(down, far) * share
         start = np.concatenate([[0], np.cumsum(length)])
         columns = columns_of(start, index, self._value[entries], len(self._rows))
-        self._program.load(np.zeros(n), -self.below, self.above, columns, maximise=True)
-        self._asked, self._now = 0, (part, far)
+        self._program.load(np.zeros(n), -self._below, self._above, columns, maximise=True)
+        self._asked, self._now, self._view = 0, (part, far), NOTHING
 
-    def ask(self, cell: int, sign: int, level: float, *, tight: bool = False) -> Move:
+    def _look_from(self, view: View) -> None:
+        """Take the rooms of the part as somebody sees them."""
+        if view is self._view:
+            return
+        cells, instance, (_, far) = self.cells, self._instance, self._now
+        here = np.union1d(self._view.within(cells)[0], view.within(cells)[0])
+        some = cells[here]
+        up, down = view.rooms(some, instance.up[some], instance.down[some])
+        self._above[here] = np.minimum(up, far) * self._share[some]
+        self._below[here] = np.minimum(down, far) * self._share[some]
+        self._program.bounds(here, -self._below[here], self._above[here])
+        self._view = view
+
+    def ask(self, cell: int, sign: int, level: float, *, view: View = NOTHING, tight: bool = False) -> Move:
         """Move a cell as far up (`sign` 1) or down (−1) as it can go; rooms far beyond its level may be left out.
 
         With `tight` rooms are cut off near the level: a small share of an endless room must not look like much.
         """
         far = float(2.0 ** np.ceil(np.log2(level))) if tight else far_of(level)
         self.bring(int(self.part[cell]), 1.0 if self._unit else far)
+        self._look_from(view)
         at = int(self.place[cell])
         if at != self._asked:
             self._program.set_cost(self._asked, 0.0)
@@ -125,19 +140,23 @@ class Attacker:
         reach = None
         if self._program.run() is SolveStatus.OPTIMAL:
             self._row_prices, reach = self._program.answer()[1], self._program.objective
-        self._program.bound(at, -self.below[at], self.above[at])
+        self._program.bound(at, -self._below[at], self._above[at])
         return reach
 
     def publish(self, cell: int) -> None:
         """Keep a cell of the part where it is, until it is withheld again."""
         self._share[cell] = 0.0
-        self._program.bound(int(self.place[cell]), 0.0, 0.0)
+        at = int(self.place[cell])
+        self._above[at] = self._below[at] = 0.0
+        self._program.bound(at, 0.0, 0.0)
 
     def withhold(self, cell: int) -> None:
         """Let a cell of the part move again, by all its room."""
         self._share[cell] = 1.0
-        at = int(self.place[cell])
-        self._program.bound(at, -self.below[at], self.above[at])
+        at, far, one = int(self.place[cell]), self._now[1], np.array([cell])
+        up, down = self._view.rooms(one, self._instance.up[one], self._instance.down[one])
+        self._above[at], self._below[at] = min(float(up[0]), far), min(float(down[0]), far)
+        self._program.bound(at, -self._below[at], self._above[at])
 
     def prices(self) -> Prices:
         """What the last question's prices say about all cells, in whole numbers: true whatever the solver meant."""

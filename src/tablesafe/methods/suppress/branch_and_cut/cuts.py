@@ -14,6 +14,7 @@ import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker, Prices
+from tablesafe.methods.suppress.branch_and_cut.targets import NOTHING, View
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.solve.covering import Cut
 
@@ -58,17 +59,23 @@ class Variables:
 
 
 def capacity(
-    instance: Instance, variables: Variables, questions: Sequence[Prices], level: float, high: Floats
+    instance: Instance,
+    variables: Variables,
+    questions: Sequence[Prices],
+    level: float,
+    high: Floats,
+    view: View = NOTHING,
 ) -> Cut | None:
     """What the prices of one question (two for a width) prove about every pattern that protects a target.
 
     Withheld cells go to the right-hand side, coefficients are cut down to what remains to be reached, and variables
-    that are 0 in every better pattern are left out. None where nothing remains.
+    that are 0 in every better pattern are left out. None where nothing remains. A view that asks only while some cells
+    are withheld is content when one of them is published.
     """
     room, cells = [], []
     for prices in questions:
-        way = np.where(prices.number > 0, instance.up[prices.cells], instance.down[prices.cells])
-        room.append(np.abs(prices.number) / prices.over * way * UPWARDS)
+        up, down = view.rooms(prices.cells, instance.up[prices.cells], instance.down[prices.cells])
+        room.append(np.abs(prices.number) / prices.over * np.where(prices.number > 0, up, down) * UPWARDS)
         cells.append(prices.cells)
     carried, variable = np.concatenate(room), variables.of_cell[np.concatenate(cells)]
     given = float(carried[variable < 0].sum())
@@ -78,8 +85,18 @@ def capacity(
     useful = (variable >= 0) & (carried > 0)
     kept, place = np.unique(variable[useful], return_inverse=True)
     total = np.bincount(place, weights=carried[useful], minlength=len(kept)) * UPWARDS
-    open_ = high[kept] > 0
-    return Cut(kept[open_], np.clip(total[open_] / need * UPWARDS, TINY, 1.0))
+    cut = Cut(kept, np.clip(total / need * UPWARDS, TINY, 1.0))
+    return (cut if not len(view.unless) else _unless_published(cut, variables.of_cell[view.unless])).among(high > 0)
+
+
+def _unless_published(cut: Cut, chosen: Integers) -> Cut:
+    """The cut that holds only where all of some variables are 1."""
+    chosen = np.unique(chosen[chosen >= 0])
+    names, place = np.unique(np.concatenate([cut.variables, chosen]), return_inverse=True)
+    carried = np.concatenate([cut.coefficients, -np.ones(len(chosen))])
+    sums = np.bincount(place, weights=carried, minlength=len(names))
+    some = sums != 0
+    return Cut(names[some], sums[some], cut.least - len(chosen))
 
 
 def bridgeless(attacker: Attacker, variables: Variables, share: Floats, x: Floats, high: Floats) -> list[Cut]:
@@ -106,7 +123,7 @@ def bridgeless(attacker: Attacker, variables: Variables, share: Floats, x: Float
         named = np.unique(named[(high[named] > 0)])
         named = named[named != own]
         if float(x[named].sum()) < share[cell] - 1e-3:
-            cuts.append(Cut(np.append(named, own), np.append(np.ones(len(named)), -1.0), 0.0))
+            cuts.append(Cut(np.append(named, own), np.append(np.ones(len(named)), -1.0), 0.0, always=False))
     return cuts
 
 
@@ -140,5 +157,5 @@ def covers(capacities: Sequence[Cut], x: Floats, high: Floats) -> list[Cut]:
         least = 1.0 + len(joining)
         if share[outside].sum() + share[joining].sum() < least - ROUGHLY:
             named = np.sort(np.append(variables[outside], variables[joining]))
-            cuts.append(Cut(named, np.ones(len(named)), least))
+            cuts.append(Cut(named, np.ones(len(named)), least, always=False))
     return cuts

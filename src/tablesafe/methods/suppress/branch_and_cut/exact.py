@@ -8,6 +8,7 @@ falls apart and is chosen from exactly. A choice that leaves targets open is cut
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,10 +17,14 @@ from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables, bridgeless, covers
 from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned
-from tablesafe.methods.suppress.branch_and_cut.separation import Seen, Separation, Targets
-from tablesafe.methods.suppress.search import Search
+from tablesafe.methods.suppress.branch_and_cut.separation import Seen, Separation
+from tablesafe.methods.suppress.branch_and_cut.targets import Targets
+from tablesafe.methods.suppress.incumbent import Incumbent
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.part import Held
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.covering import NODES, Covering, Cut
+from tablesafe.work.budget import Budget
 
 STALLED = 6
 RISES = 2e-4
@@ -28,34 +33,65 @@ AFTERWARDS = 5
 """Rounds of cutting after a choice was cut off."""
 
 
-class BranchAndCut:
-    """One search for the least costly pattern; everything found is handed to the search at once."""
+@dataclass(frozen=True, eq=False)
+class Objection:
+    """Why a pattern will not do: what is asked besides, or, where that says nothing new, cells of which one is needed.
 
-    def __init__(self, search: Search) -> None:
-        instance = search.instance
-        self._search, self._instance = search, instance
-        targets = search.exactly or Targets(instance.cell, instance.sign, instance.level)
-        self._variables = Variables.of(instance, search.group)
-        self._attacker = Attacker(instance, search.solver.work)
-        self._stop: Callable[[], bool] = search.late
+    The instance is the one that is searched with (perhaps) cells for sums at its end.
+    """
+
+    instance: Instance
+    targets: Targets
+    one_of: Integers
+
+
+Judge = Callable[[Mask], Objection | None]
+"""Looks at a pattern that protects all targets; None when there is nothing against it."""
+
+
+class BranchAndCut:
+    """One search for the least costly pattern; everything found is handed to the incumbent at once.
+
+    A `judge` has the last word on patterns: what it objects to is asked as well from then on. What a search for the
+    same cells and fewer targets has `known` is taken over.
+    """
+
+    def __init__(self, incumbent: Incumbent, *, judge: Judge | None = None, known: BranchAndCut | None = None) -> None:
+        instance = incumbent.instance
+        self._incumbent, self._instance, self._judge = incumbent, instance, judge
+        targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
+        self._variables = Variables.of(instance, incumbent.group)
+        self._attacker = Attacker(instance, incumbent.budget)
+        self._stop: Callable[[], bool] = incumbent.late
         self._separation = Separation(instance, targets, self._variables, self._attacker, self._late)
-        self._covering = Covering(self._variables.cost, search.solver.work)
+        self._covering = Covering(self._variables.cost, incumbent.budget)
         self._capacities: list[Cut] = []
         self._begun = self._rooted = False
+        if known is not None and known._begun:
+            self._instance, self._attacker, self._begun = known._instance, known._attacker, True
+            self._separate(known._separation.targets)
+            self._add(known._always)
+
+    @property
+    def _always(self) -> list[Cut]:
+        """The cuts that hold for every safe pattern, and not only for better ones than the best."""
+        return [cut.whole or cut for cut in self._covering.cuts if cut.always]
+
+    def _separate(self, targets: Targets) -> None:
+        self._separation = Separation(self._instance, targets, self._variables, self._attacker, self._late)
 
     def _late(self) -> bool:
         return self._stop()
 
     @property
     def _best(self) -> float:
-        return self._search.best_cost
+        return self._incumbent.best_cost
 
     def cut(self, stop: Callable[[], bool]) -> None:
         """Cut the relaxation until nothing more is found, and make a first pattern of it."""
         self._stop = stop
         if not self._begun and self._without_self_protected() == 0:
-            self._search.offer_exact(self._instance.forced, 0.0)
-            self._search.prove(0.0)
+            self._offered(np.zeros(len(self._variables.cost)))
         if not self._done() and not self._rooted:
             self._rooted = self._root()
 
@@ -69,6 +105,13 @@ class BranchAndCut:
     def shares(self) -> Floats:
         """How much of each cell the relaxation wants withheld."""
         return self._shares(self._covering.point)
+
+    def deviations(self, pattern: Mask) -> tuple[Held, ...]:
+        """For each target of the instance a deviation within a safe pattern that protects it."""
+        instance = self._instance
+        every = Targets(instance.cell, instance.sign, instance.level)
+        separation = Separation(instance, every, self._variables, self._attacker, lambda: False)
+        return separation.deviations(pattern.astype(np.float64))
 
     def _without_self_protected(self) -> int:
         """Drop the targets that need nothing further; the cuts of the others are the first. Says how many are left."""
@@ -99,9 +142,9 @@ class BranchAndCut:
     def _look(self, x: Floats) -> Seen:
         """Ask about all targets; raise for one that not even withholding everything would protect."""
         seen = self._separation.look(self._shares(x), x, self._covering.high)
-        if self._search.best is None:
+        if self._incumbent.best is None:
             for at, cut in zip(seen.whose, seen.cuts, strict=True):
-                if float(cut.coefficients.sum()) < 1 - 1e-6:
+                if cut.least == 1 and float(cut.coefficients.sum()) < 1 - 1e-6:
                     self._cannot(at)
         return seen
 
@@ -110,8 +153,8 @@ class BranchAndCut:
 
     def _relaxed(self) -> Floats:
         """Solve the relaxation; note its bound and fix what it decides."""
-        x = self._covering.relax(max(self._search.budget.seconds_left, 0.05))
-        if self._search.best is None and not np.isfinite(self._covering.proved):
+        x = self._covering.relax(max(self._incumbent.budget.seconds_left, 0.05))
+        if self._incumbent.best is None and not np.isfinite(self._covering.proved):
             raise SolverFailure("The cuts of the suppression problem contradict each other.")
         self._prove(self._covering.proved)
         self._covering.fix(self._best)
@@ -122,10 +165,10 @@ class BranchAndCut:
         bound = self._covering.up(bound)
         if np.isfinite(self._best) and bound > self._best - self._covering.slack(self._best):
             bound = self._best
-        self._search.prove(min(bound, self._best))
+        self._incumbent.prove(min(bound, self._best))
 
     def _done(self) -> bool:
-        return self._late() or self._search.closed()
+        return self._late() or self._incumbent.closed()
 
     def _root(self) -> bool:
         """Cut until nothing more is found or the bound no longer rises; whether there is more to do."""
@@ -143,9 +186,11 @@ class BranchAndCut:
                 continue
             if self._late():
                 return False
-            self._pattern(self._shares(x))
+            fits = self._pattern(self._shares(x))
             if self._done():
                 return False
+            if not fits:
+                continue
             self._covering.fix(self._best)
             added += self._strengthened(x)
             if not added or stalled >= STALLED:
@@ -157,37 +202,62 @@ class BranchAndCut:
         cuts = bridgeless(self._attacker, self._variables, self._shares(x), x, high)
         return self._add(cuts + covers(self._capacities, x, high))
 
-    def _pattern(self, shares: Floats, which: Integers | None = None) -> None:
-        """Make a safe pattern of a fractional one, and hand it over if it is the best."""
+    def _pattern(self, shares: Floats, which: Integers | None = None) -> bool:
+        """Make a safe pattern of a fractional one, and hand it over; False where it is objected to."""
         instance, targets, late = self._instance, self._separation.targets, self._late
         among = shares > 1e-7
-        if self._search.best is not None:
-            among |= self._search.best
-        repair = Repair(instance, self._variables, targets, self._search.solver.work, shares, among)
+        if self._incumbent.best is not None:
+            among[: len(self._incumbent.best)] |= self._incumbent.best
+        repair = Repair(instance, self._variables, targets, self._incumbent.budget, shares, among)
         everyone = np.arange(len(targets))
         if not repair.all(everyone if which is None else which, late):
-            return
+            return True
         pattern = repair.pattern
         if which is None:
             pattern = cleaned(instance, self._variables, targets, self._attacker, self._covering, repair, late)
-        self.offer(pattern)
+        return self.offer(pattern)
 
-    def offer(self, pattern: Mask) -> None:
-        """Hand over a safe pattern, with all cells that are withheld together."""
-        chosen = self._variables.of_cell[pattern]
+    def offer(self, pattern: Mask) -> bool:
+        """Hand over a safe pattern, with all cells that are withheld together; False where it is objected to."""
+        chosen = self._variables.of_cell[: len(pattern)][pattern]
         x = np.zeros(len(self._variables.cost))
         x[chosen[chosen >= 0]] = 1.0
-        self._search.offer_exact(self._shares(x) > 0.5, float(self._variables.cost @ x))
+        return self._offered(x)
+
+    def _offered(self, x: Floats) -> bool:
+        """Hand over a pattern if it is the best; what the judge has against it is asked from now on."""
+        incumbent, cost = self._incumbent, float(self._variables.cost @ x)
+        pattern = self._shares(x)[: len(incumbent.instance)] > 0.5
+        if incumbent.best is not None and cost > incumbent.best_cost - self._covering.slack(incumbent.best_cost) / 2:
+            return True
+        objection = None if self._judge is None else self._judge(pattern)
+        if objection is None:
+            incumbent.offer_pattern(pattern, cost)
+            return True
+        self._ask_also(objection)
+        return False
+
+    def _ask_also(self, objection: Objection) -> None:
+        """Take what a judge has objected to among the targets."""
+        if len(objection.instance) != len(self._instance):
+            self._instance = objection.instance
+            self._variables = Variables.of(self._instance, None)
+            self._attacker = Attacker(self._instance, self._incumbent.budget)
+        if len(objection.targets):
+            self._separate(self._separation.targets.and_also(objection.targets))
+        needed = self._variables.of_cell[objection.one_of]
+        if len(needed):
+            self._add([Cut(np.unique(needed), np.ones(len(np.unique(needed))))])
 
     def _finish(self) -> None:
         """Choose exactly among what is left; cut off and repair what the choice leaves open, and again."""
-        search, covering, nodes = self._search, self._covering, NODES
+        incumbent, covering, nodes = self._incumbent, self._covering, NODES
         while not self._done():
             x = self._relaxed()
             if self._done():
                 return
             choice = covering.choose(
-                best=self._best, nodes=nodes, seconds=search.budget.seconds_left / 4, stop=self._late
+                best=self._best, nodes=nodes, seconds=incumbent.budget.seconds_left / 4, stop=self._late
             )
             self._prove(choice.bound)
             if self._done() or choice.x is None:
@@ -199,13 +269,16 @@ class BranchAndCut:
             if self._late():
                 return
             if not seen.open:
-                self.offer(self._shares(choice.x) > 0.5)
-                self._prove(choice.bound)
-                nodes *= 8
-                continue
+                if self._offered(choice.x):
+                    self._prove(choice.bound)
+                    nodes *= 8
+                    continue
+                seen = self._look(choice.x)
+                if self._late():
+                    return
             added = self._add(seen.cuts)
             shares = np.where(self._shares(choice.x) > 0.5, 1.0, np.minimum(self._shares(x), 0.99))
-            self._pattern(shares, np.array(seen.open))
+            self._pattern(shares, np.array(seen.open, dtype=np.int64))
             if not added:
                 nodes *= 4
             for _ in range(AFTERWARDS):
@@ -214,3 +287,40 @@ class BranchAndCut:
                 x = self._relaxed()
                 if not self._add(self._look(x).cuts) and not self._strengthened(x):
                     break
+
+
+@dataclass(frozen=True, eq=False)
+class Proved:
+    """The best pattern found, what it costs, a bound on what every pattern costs, and why the pattern is safe."""
+
+    pattern: Mask
+    cost: float
+    bound: float
+    deviations: tuple[Held, ...]
+    """For every target a deviation within the pattern that moves it far enough."""
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no pattern costs less."""
+        return self.cost <= self.bound * (1 + 1e-9) + 1e-9
+
+
+def least_costly(instance: Instance, budget: Budget, *, first: Mask | None = None) -> Proved | None:
+    """The least costly pattern of an instance, for whoever has many small ones: no table, no audit, no other search.
+
+    `first` is a safe pattern to begin with. The answer is the best pattern until the budget is over; None where there
+    is none yet. A target that no pattern protects raises `CannotProtect`. It takes about a millisecond beside the
+    linear programs.
+    """
+    incumbent = Incumbent(instance, budget=budget, report=_silent)
+    if first is not None:
+        incumbent.keep(first | instance.forced, instance.pattern_cost(first & ~instance.forced))
+    search = BranchAndCut(incumbent)
+    search.advance(incumbent.late)
+    if incumbent.best is None:
+        return None
+    return Proved(incumbent.best, incumbent.best_cost, incumbent.bound, search.deviations(incumbent.best))
+
+
+def _silent(cost: float, bound: float) -> None:
+    """Tell nobody."""

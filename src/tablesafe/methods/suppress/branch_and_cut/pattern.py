@@ -14,7 +14,8 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attacker, far_of
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables
-from tablesafe.methods.suppress.branch_and_cut.separation import UP_AND_DOWN, Targets
+from tablesafe.methods.suppress.branch_and_cut.separation import UP_AND_DOWN
+from tablesafe.methods.suppress.branch_and_cut.targets import NOTHING, Targets, View
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.solve.covering import Covering
 from tablesafe.solve.hot import HotProgram
@@ -48,8 +49,8 @@ class Repair:
         part = sparse.csc_array(part[np.flatnonzero(np.diff(part.indptr))])
         n = len(self._cells)
         both = sparse.csc_array(sparse.hstack([part, -part]))
-        far = FAR * float(self._targets.level.max(initial=1.0))
-        self._room = np.minimum(np.concatenate([instance.up[self._cells], instance.down[self._cells]]), far)
+        self._far, self._view = FAR * float(self._targets.level.max(initial=1.0)), NOTHING
+        self._room = np.minimum(np.concatenate([instance.up[self._cells], instance.down[self._cells]]), self._far)
         self._place = np.full(len(instance), -1, dtype=np.int64)
         self._place[self._cells] = np.arange(n)
         cost = self._prices()
@@ -102,7 +103,21 @@ class Repair:
             return self._move(at, cell, sides[1], level, which, done) if min(up, down) >= level else False
         return rest <= 0 or self._move(at, cell, sides[1], rest, which, done)
 
+    def _look_from(self, view: View) -> None:
+        """Take the rooms of all cells as somebody sees them."""
+        if view is self._view:
+            return
+        n, cells, instance = len(self._cells), self._cells, self._instance
+        here = np.union1d(self._view.within(cells)[0], view.within(cells)[0])
+        some = cells[here]
+        up, down = view.rooms(some, instance.up[some], instance.down[some])
+        both = np.concatenate([here, here + n])
+        self._room[both] = np.minimum(np.concatenate([up, down]), self._far)
+        self._program.bounds(both, np.zeros(len(both)), self._room[both])
+        self._view = view
+
     def _move(self, at: int, cell: int, sign: int, level: float, which: Integers, done: Mask) -> bool:
+        self._look_from(self._targets.view_of(at))
         n, place = len(self._cells), int(self._place[cell])
         moving, resting = (place, place + n) if sign > 0 else (place + n, place)
         self._program.bound(moving, level, max(level, self._room[moving]))
@@ -127,8 +142,7 @@ class Repair:
             place = place[place >= 0]
             self._program.set_costs(np.concatenate([place, place + n]), np.zeros(2 * len(place)))
         far = np.where(self._place[targets.cell[which]] >= 0, amount[self._place[targets.cell[which]]], 0.0)
-        signs = targets.sign[which]
-        settled = which[(signs != 0) & (signs * far >= targets.reached()[which]) & ~done[which]]
+        settled = which[targets.settled_by(which, at, self._cells, amount, far) & ~done[which]]
         done[settled] = True
         for other in settled.tolist():
             self.relies[other] = used
@@ -159,7 +173,7 @@ def cleaned(
     matrix, least = covering.rows()
     columns = sparse.csc_array(matrix)
     held = matrix @ wanted.astype(np.float64)
-    enough = targets.reached()
+    enough = targets.enough
     far = float(targets.level.max(initial=1.0))
     users: dict[int, set[int]] = {}
     for at, cells in repair.relies.items():
@@ -175,7 +189,8 @@ def cleaned(
         rows, carried = columns.indices[span], columns.data[span]
         if ((least[rows] > 0) & (held[rows] - carried < least[rows] - 1e-9)).any():
             continue
-        relying = sorted(users.get(cell, ()))
+        own = attacker.part[cell]  # a deviation may have pieces that have nothing to do with each other
+        relying = [at for at in sorted(users.get(cell, ())) if attacker.part[targets.cell[at]] == own]
         new = _without(cell, relying, targets, enough, attacker, far)
         if new is None:
             continue
@@ -203,12 +218,12 @@ def _without(
         for side in UP_AND_DOWN if sign == 0 else (sign,):
             attacker.bring(int(attacker.part[cell]), far_of(far))
             attacker.publish(cell)
-            move = attacker.ask(own, side, far)
+            move = attacker.ask(own, side, far, view=targets.view_of(at))
             reach += move.reach
             cells.append(move.cells[np.abs(move.amount) > NEGLIGIBLE])
             others = np.array([other for other in relying if other not in new], dtype=np.int64)
-            moved = targets.sign[others] * move.amount[attacker.place[targets.cell[others]]]
-            for other in others[(targets.sign[others] != 0) & (moved >= enough[others])].tolist():
+            moved = move.amount[attacker.place[targets.cell[others]]]
+            for other in others[targets.settled_by(others, at, move.cells, move.amount, moved)].tolist():
                 new[other] = cells[-1]
         if reach < enough[at]:
             attacker.withhold(cell)

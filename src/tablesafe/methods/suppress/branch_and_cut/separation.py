@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attacker, Move, Prices
 from tablesafe.methods.suppress.branch_and_cut.cuts import VIOLATION, Variables, capacity
+from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
+from tablesafe.methods.suppress.part import Held
 from tablesafe.solve.covering import Cut
 
 UP_AND_DOWN = (1, -1)
@@ -19,29 +20,6 @@ LEAST = 1e-6
 """Share of a cell that a deviation needs at least, however much room it has: none is not enough."""
 UNLIMITED = 1e9
 """How many times its level a target is asked about, so that no room is cut off."""
-SHORT = 1e-9
-"""A level is reached when no larger share of it is missing, and cuts ask for so much less: they cut off nothing that
-counts as safe."""
-
-
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """How far cells must be able to move: up (`sign` 1), down (−1), or from one end to the other (0), in units."""
-
-    cell: Integers
-    sign: NDArray[np.int8]
-    level: Floats
-
-    def __len__(self) -> int:
-        return len(self.cell)
-
-    def take(self, which: Integers) -> Targets:
-        """Some of them."""
-        return Targets(self.cell[which], self.sign[which], self.level[which])
-
-    def reached(self) -> Floats:
-        """The levels less what may be missing."""
-        return self.level * (1 - SHORT) - np.minimum(1e-6 * self.level, 1e-7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +44,14 @@ class Separation:
     ) -> None:
         self._instance, self.targets, self._variables = instance, targets, variables
         self._attacker, self._stop = attacker, stop
-        self._enough = targets.reached()
+        self._enough = targets.enough
         self._known: dict[int, tuple[Integers, Floats]] = {}
         self._endless = bool((np.maximum(instance.up, instance.down) >= UNBOUNDED).any())
 
     def only(self, which: Integers) -> None:
         """Forget all other targets."""
         self.targets = self.targets.take(which)
-        self._enough = self.targets.reached()
+        self._enough = self.targets.enough
         self._known.clear()
 
     def look(self, share: Floats, x: Floats, high: Floats) -> Seen:
@@ -86,14 +64,14 @@ class Separation:
         attacker.load(share)
         whole = bool((np.rint(x) == x).all())
         part = attacker.part[targets.cell]
-        order = np.argsort(part, kind="stable")
+        order = np.lexsort((targets.view, part))
         begin = np.searchsorted(part[order], np.arange(len(attacker.starts)))
         awake = np.ones(len(targets), dtype=np.bool_)
         cuts: list[Cut] = []
         whose: list[int] = []
         left: list[int] = []
         for at in order.tolist():
-            if not awake[at] or self._still_holds(at, share):
+            if not awake[at] or self._still_holds(at, share) or self._lifted(at, share):
                 continue
             if self._stop():
                 left.append(at)
@@ -121,24 +99,44 @@ class Separation:
             whose += [at] * (len(cuts) - len(whose))
         return Seen(cuts, whose, left)
 
+    def deviations(self, share: Floats) -> tuple[Held, ...]:
+        """For each target a deviation that moves it far enough, and the others that it serves as well."""
+        attacker, targets = self._attacker, self.targets
+        attacker.load(share)
+        part = attacker.part[targets.cell]
+        order = np.argsort(part, kind="stable")
+        begin = np.searchsorted(part[order], np.arange(len(attacker.starts)))
+        awake = np.ones(len(targets), dtype=np.bool_)
+        found = []
+        for at in order.tolist():
+            if awake[at]:
+                own = order[begin[part[at]] : begin[part[at] + 1]]
+                before = awake[own].copy()
+                moves, _ = self._ask(at, int(targets.cell[at]), float(targets.level[at]), own, awake)
+                awake[at] = False
+                used = np.abs(moves[0].amount) > NEGLIGIBLE
+                served = tuple(sorted({at, *own[before & ~awake[own]].tolist()}))
+                found.append(Held(moves[0].cells[used], moves[0].amount[used], served))
+        return tuple(found)
+
     def _ask(
         self, at: int, cell: int, level: float, own: Integers, awake: Mask, *, tight: bool = False
     ) -> tuple[list[Move], list[Prices]]:
         """The furthest moves of a target, and their prices; targets of its part that they settle go to sleep."""
-        sign = int(self.targets.sign[at])
+        sign, view = int(self.targets.sign[at]), self.targets.view_of(at)
         moves, questions = [], []
         for side in UP_AND_DOWN if sign == 0 else (sign,):
-            move = self._attacker.ask(cell, side, level, tight=tight)
+            move = self._attacker.ask(cell, side, level, view=view, tight=tight)
             moves.append(move)
             if sign == 0 or move.reach < self._enough[at]:
                 questions.append(self._attacker.prices())
-            signs = self.targets.sign[own]
-            far = signs * move.amount[self._attacker.place[self.targets.cell[own]]]
-            awake[own[(signs != 0) & (far >= self._enough[own])]] = False
+            moved = move.amount[self._attacker.place[self.targets.cell[own]]]
+            awake[own[self.targets.settled_by(own, at, move.cells, move.amount, moved)]] = False
         return moves, questions
 
     def _cut(self, at: int, questions: list[Prices], high: Floats) -> Cut | None:
-        return capacity(self._instance, self._variables, questions, float(self._enough[at]), high)
+        view = self.targets.view_of(at)
+        return capacity(self._instance, self._variables, questions, float(self._enough[at]), high, view)
 
     def _another(self, at: int, cut: Cut, x: Floats, high: Floats) -> list[Cut]:
         """A second cut for the same target, around the cell that the first one leans on."""
@@ -155,6 +153,11 @@ class Separation:
         other = self._cut(at, [self._attacker.prices()], high)
         return [other] if other is not None and _violated(other, x) else []
 
+    def _lifted(self, at: int, share: Floats) -> bool:
+        """Whether a target is asked about only together with something that is published."""
+        unless = self.targets.view_of(at).unless
+        return bool(len(unless)) and float(np.sum(1 - share[unless])) > 1 - VIOLATION
+
     def _still_holds(self, at: int, share: Floats) -> bool:
         known = self._known.get(at)
         return known is not None and bool((known[1] <= share[known[0]] + 1e-9).all())
@@ -166,7 +169,8 @@ class Separation:
         for move in moves:
             used = np.abs(move.amount) > NEGLIGIBLE
             some, amount = move.cells[used], move.amount[used]
-            room = np.minimum(np.where(amount > 0, instance.up[some], instance.down[some]), self.targets.level[at])
+            up, down = self.targets.view_of(at).rooms(some, instance.up[some], instance.down[some])
+            room = np.minimum(np.where(amount > 0, up, down), self.targets.level[at])
             taken.append(np.clip(np.abs(amount) / room * min(self.targets.level[at] / total, 1.0), LEAST, 1.0))
             cells.append(some)
         self._known[at] = (np.concatenate(cells), np.concatenate(taken))

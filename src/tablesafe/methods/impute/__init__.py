@@ -1,1 +1,0 @@
-"""Blank and impute: chosen values are taken out and drawn anew."""

@@ -1,1 +1,0 @@
-"""Multiplicative noise on records, and random adjustment of sensitive cells."""

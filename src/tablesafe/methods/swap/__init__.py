@@ -1,1 +1,0 @@
-"""Record swapping: like records of different areas change places."""

@@ -1,0 +1,231 @@
+"""Small tables of texts and numbers on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from nicegui import events, ui
+from nicegui.element import Element
+
+from tablesafe.core.errors import TablesafeError
+from tablesafe.report.cells import KINDS
+from tablesafe.web.pages.screen import Screen, show_error
+from tablesafe.web.tasks import windows
+
+
+def table(heads: list[str], rows: list[list[str]], numbers: Any = (), *, tall: bool = False) -> None:
+    """A small table."""
+    right = set(numbers)
+    box = ui.element("div").classes("ts-scroll" + (" tall" if tall else "")).props("tabindex=0")
+    with box, ui.element("table").classes("ts-list"):
+        with ui.element("thead"), ui.element("tr"):
+            for i, head in enumerate(heads):
+                with ui.element("th").props("scope=col").classes("num" if i in right else ""):
+                    ui.label(head)
+        with ui.element("tbody"):
+            for row in rows:
+                with ui.element("tr"):
+                    for i, text in enumerate(row):
+                        with ui.element("td").classes("num" if i in right else ""):
+                            ui.label(text)
+
+
+def shown(value: Any) -> str:
+    """A value as people read it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return str(value)
+
+
+# A table of any size in the browser: the element asks for the lines in view, and only those travel.
+
+
+Ask = Callable[[Mapping[str, Any], list[int]], Awaitable[dict[str, Any] | None]]
+"""What answers a view and a span with a window."""
+Derive = Callable[[Mapping[str, Any], int], Awaitable[str]]
+"""What tells of a cell of a view what takes some time to find."""
+
+
+def kind_css() -> str:
+    """The colours of cells, for the page's style sheet."""
+    rules = [f".ts-cell.{kind.css}, .ts-key .{kind.css} {{ background: {kind.colour}; }}" for kind in KINDS]
+    signs = [f".{kind.css} .ts-sign {{ color: {kind.ink}; }}" for kind in KINDS]
+    return "\n".join([*rules, *signs, ".ts-cell.k-open { color: #fff; font-weight: 700; }"])
+
+
+class Grid(Element, component="grid.js"):
+    """A table that folds and scrolls."""
+
+    def __init__(
+        self, view: Mapping[str, Any], ask: Ask, derive: Derive | None = None, *, label: str, group: str = "",
+        narrow: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.view: dict[str, Any] = dict(view)
+        self.peers: list[Grid] = []
+        """Grids that fold together with this one."""
+        self._ask, self._derive, self._version = ask, derive, 0
+        self._props.update(
+            {"label": label, "group": group, "version": 0, **({"width": 80, "side": 170} if narrow else {})}
+        )
+        self.on("window", self._wanted)
+        self.on("fold", self._folded)
+        self.on("derive", self._wondered)
+
+    def show(self, **changes: Any) -> None:
+        """Show the table otherwise: other dimensions, filters, values."""
+        if {"rows", "columns"} & changes.keys():
+            self.view["turned"] = {}
+        self.view.update(changes)
+        self._version += 1
+        self._props["version"] = self._version
+        self.update()
+
+    async def _wanted(self, event: events.GenericEventArguments) -> None:
+        span = [int(number) for number in event.args]
+        part = await self._ask(dict(self.view), span)
+        if part is not None and not self.is_deleted:
+            self.run_method("fill", part)
+
+    async def _wondered(self, event: events.GenericEventArguments) -> None:
+        cell = int(event.args)
+        if self._derive is not None:
+            text = await self._derive(dict(self.view), cell)
+            if not self.is_deleted:
+                self.run_method("known", cell, text)
+
+    def _folded(self, event: events.GenericEventArguments) -> None:
+        axis, line = str(event.args[0]), int(event.args[1])
+        for grid in (self, *self.peers):
+            turned = dict(grid.view.get("turned") or {})
+            lines = set(turned.get(axis, ()))
+            turned[axis] = sorted(lines ^ {line})
+            grid.show(turned=turned)
+
+
+# The table with what can be chosen about it: dimensions down and across, filters, folding, true values.
+
+
+def ask(screen: Screen) -> Any:
+    """What answers the windows of a grid."""
+
+    async def answer(view: Mapping[str, Any], span: list[int]) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = await screen.compute(windows.window, view, span)
+        except TablesafeError as error:
+            screen.say(str(error).partition("\n")[0])
+            return None
+        return found
+
+    return answer
+
+
+def derive(screen: Screen) -> Any:
+    """What tells of a cell what an attacker derives of it."""
+
+    async def answer(view: Mapping[str, Any], cell: int) -> str:
+        try:
+            return str(await screen.compute(windows.derived, str(view["of"].get("run", "")), cell))
+        except TablesafeError as error:
+            screen.say(str(error).partition("\n")[0])
+            return ""
+
+    return answer
+
+
+class TableView:
+    """A grid, or several that move together, under one set of choices."""
+
+    def __init__(self, screen: Screen, holder: ui.element) -> None:
+        self.screen, self.holder = screen, holder
+        self.grids: list[Grid] = []
+
+    async def show(self, views: Mapping[str, Mapping[str, Any]], *, truths: bool = True) -> None:
+        """Show one table, or several side by side; the names stand above them."""
+        first = next(iter(views.values()))
+        try:
+            about = await self.screen.compute(windows.about, first)
+        except TablesafeError as error:
+            if not self.holder.is_deleted:
+                with self.holder.clear():
+                    show_error(error)
+            return
+        kinds = {kind[0]: kind for kind in about["kinds"]}
+        for view in list(views.values())[1:]:
+            kinds |= {kind[0]: kind for kind in (await self.screen.compute(windows.about, view))["kinds"]}
+        if len(views) > 1:  # their numbers differ
+            kinds = {word: (*kind[:4], None) for word, kind in kinds.items()}
+        if self.holder.is_deleted:
+            return
+        with self.holder.clear():
+            with ui.element("div").classes("ts-row pb-2"):
+                self._choices(about)
+                if truths:
+                    ui.checkbox("Show true values", on_change=lambda e: self.change(truth=bool(e.value)))
+                ui.button("Unfold all", on_click=lambda: self.change(opened="all", turned={})).props(
+                    "flat dense color=primary"
+                )
+                ui.button("Fold all", on_click=lambda: self.change(opened="none", turned={})).props(
+                    "flat dense color=primary"
+                )
+            _legend(list(kinds.values()))
+            with ui.element("div").classes("flex gap-4 w-full"):
+                for name, view in views.items():
+                    with ui.element("div").classes("flex-1 min-w-0"):
+                        if len(views) > 1:
+                            ui.html(name, tag="h3")
+                        label = f"Table of {name}: arrow keys move, Enter folds"
+                        more = derive(self.screen) if "run" in view["of"] else None
+                        self.grids.append(
+                            Grid(view, ask(self.screen), more, label=label, group="tables", narrow=len(views) > 1)
+                        )
+            for grid in self.grids:
+                grid.peers = [other for other in self.grids if other is not grid]
+
+    def _choices(self, about: Mapping[str, Any]) -> None:
+        names = about["dimensions"]
+        if len(names) > 1:
+            for axis, label in (("rows", "Down"), ("columns", "Across")):
+                ui.select(
+                    names, value=about[axis], label=label, on_change=lambda e, a=axis: self._axis(a, str(e.value))
+                ).props("outlined dense options-dense").classes("min-w-36")
+        self.filters = ui.element("div").classes("ts-row")
+        self._filters(about)
+
+    def _filters(self, about: Mapping[str, Any]) -> None:
+        with self.filters.clear():
+            for name, code in about["filters"].items():
+                options = dict(about["choices"][name])
+                ui.select(
+                    options, value=code, label=name, with_input=len(options) > 20,
+                    on_change=lambda e, n=name: self._hold(n, e),
+                ).props("outlined dense options-dense").classes("min-w-44")  # fmt: skip
+
+    async def _axis(self, axis: str, name: str) -> None:
+        other = "columns" if axis == "rows" else "rows"
+        view = self.grids[0].view
+        about = await self.screen.compute(windows.about, view)
+        swapped = {other: about[axis]} if about[other] == name else {other: about[other]}
+        self.change(**{axis: name, **swapped})
+        self._filters(await self.screen.compute(windows.about, self.grids[0].view))
+
+    def _hold(self, name: str, event: events.ValueChangeEventArguments[Any]) -> None:
+        self.change(filters={**(self.grids[0].view.get("filters") or {}), name: event.value})
+
+    def change(self, **changes: Any) -> None:
+        """Show every table otherwise."""
+        for grid in self.grids:
+            grid.show(**changes)
+
+
+def _legend(kinds: list[tuple[str, str, str, str, int | None]]) -> None:
+    with ui.element("div").classes("pb-2").props('role=list aria-label="What the colours mean"'):
+        for word, sign, css, meaning, number in kinds:
+            with ui.element("div").classes("ts-key").props(f'role=listitem title="{meaning}"'):
+                ui.html(sign, tag="span").classes(css)
+                ui.label(word if number is None else f"{word} ({number:,})")

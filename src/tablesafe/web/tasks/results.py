@@ -1,0 +1,145 @@
+"""Tasks: a look at finished runs. They run in the worker process of a session; all of it is for the office only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tablesafe.web.child import Desk
+from tablesafe.web.desk import result_of
+
+MOST_LISTED = 500
+
+
+def sensitive_cells(desk: Desk, run: str, order: str = "value") -> dict[str, Any]:
+    """The sensitive cells of a run with what an attacker derives of each: open ones first, then as asked for."""
+    from tablesafe.report.cells import interval
+    from tablesafe.web.tasks.data import codes_of, why
+
+    result = result_of(desk, run)
+    problem, findings = result.problem, result.findings
+    table, levels = problem.table, problem.sensitivity
+    at = np.flatnonzero(levels.mask[findings.cells])
+    cells = findings.cells[at]
+    value = table.value[cells]
+    width = findings.upper[at] - findings.lower[at]
+    width = np.divide(width, np.abs(value), out=np.full(len(value), np.inf), where=value != 0)
+    by = np.argsort(-np.abs(value) if order == "value" else width, kind="stable")
+    by = by[np.argsort(findings.protected[at][by], kind="stable")][:MOST_LISTED]
+    decimals = table.decimals
+    rows = []
+    for i in by.tolist():
+        cell, place = int(cells[i]), int(at[i])
+        low, high = float(findings.lower[place]), float(findings.upper[place])
+        rows.append(
+            {
+                "cell": codes_of(problem, cell),
+                "value": f"{table.value[cell]:,.{decimals}f}",
+                "why": why(problem, cell),
+                "hide": interval(
+                    float(table.value[cell] - levels.lower[cell]),
+                    float(table.value[cell] + levels.upper[cell]),
+                    decimals,
+                ),
+                "derives": interval(low, high, decimals),
+                "protected": bool(findings.protected[place]),
+            }
+        )
+    return {"all": len(at), "rows": rows}
+
+
+def loss_of(desk: Desk, run: str) -> dict[str, Any]:
+    """What users of a release miss: totals, by level, and the distribution of changes."""
+    from tablesafe.loss import loss
+
+    result = result_of(desk, run)
+    found = loss(result.problem, result.release)
+    return {
+        "text": str(found),
+        "levels": _table(found.frame()),
+        "changes": _table(found.distribution()) if found.changed else None,
+    }
+
+
+def _table(frame: Any) -> dict[str, Any]:
+    rows = [[_shown(value) for value in row] for row in frame.head(MOST_LISTED).iter_rows()]
+    return {"columns": frame.columns, "rows": rows, "numbers": [dtype.is_numeric() for dtype in frame.dtypes]}
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def plot(desk: Desk, run: str, name: str) -> str:
+    """A picture of a run; empty where there is nothing to show."""
+    from tablesafe.core.release import Status
+    from tablesafe.loss.quality import quality
+    from tablesafe.report import plots
+
+    result = result_of(desk, run)
+    match name:
+        case "intervals":
+            return plots.intervals(result.findings).svg() if len(result.problem.sensitive) else ""
+        case "changes":
+            changed = bool((result.release.status == Status.CHANGED).any())
+            return plots.percent_changes(quality(result.problem, result.release)).svg() if changed else ""
+        case "heat":
+            return plots.heat_map(result.release, result.problem).svg()
+        case _:
+            return ""
+
+
+def measures(desk: Desk, runs: list[str]) -> list[dict[str, Any]]:
+    """What several releases cost and how safe they are, one row each."""
+    from tablesafe.loss import loss
+
+    rows = []
+    for run in runs:
+        result = result_of(desk, run)
+        found, scores = loss(result.problem, result.release), result.scores
+        solution = result.release.solution
+        rows.append(
+            {
+                "run": run,
+                "method": result.release.method,
+                "verdict": str(result.verdict.word),
+                "open cells": _shown(len({opening.cell for opening in result.findings.open})),
+                "cells": _shown(found.cells),
+                "sensitive": _shown(len(result.problem.sensitive)),
+                "withheld": _shown(found.withheld),
+                "withheld, not sensitive": _shown(found.withheld_complementary),
+                "value withheld": _shown(float(found.withheld_value)),
+                "changed": _shown(found.changed),
+                "average change in percent": _shown(float(found.average_percent)),
+                "attacks": "" if scores is None else scores.headline,
+                "answer": "" if solution is None else str(solution.status),
+                "seconds": _shown(float(sum(result.seconds.values()))),
+            }
+        )
+    return rows
+
+
+def density_plots(desk: Desk, cells: list[dict[str, Any]]) -> list[str]:
+    """A picture of how the solutions of an attack spread, for each of some cells."""
+    from tablesafe.report.plots.densities import CellDensity, cell_density
+
+    return [cell_density(CellDensity(**cell)).svg() for cell in cells]
+
+
+def frontier_plot(desk: Desk, rows: list[dict[str, Any]], by_loss: str, by_risk: str) -> dict[str, Any]:
+    """What releases cost against what they leave open, as a picture and as a table."""
+    from tablesafe.report.frontier import Measures
+    from tablesafe.report.plots import frontier
+
+    found = Measures(tuple(rows), by_loss, by_risk)  # type: ignore[arg-type]
+    return {
+        "svg": frontier(found, width_inches=8.2).svg(),
+        "efficient": found.efficient.tolist(),
+        "loss": found.loss.tolist(),
+        "risk": [number if np.isfinite(number) else None for number in found.risk.tolist()],
+    }

@@ -20,7 +20,6 @@ from math import gcd, lcm
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -33,6 +32,7 @@ from tablesafe.core.errors import Interrupted, InvalidOption
 from tablesafe.solve.exact.ranges import Ranges
 from tablesafe.solve.exact.witnesses import NOBODY, TRUTH, Store, find_witnesses
 from tablesafe.solve.propagate import are_points
+from tablesafe.work.compiled import compiled
 from tablesafe.work.executor import spread
 
 MOST_NUMBERS = 30_000_000
@@ -115,7 +115,7 @@ def share(shape: Shape, store: Store, sides: Integers) -> Tables:
     return Tables(joined, np.concatenate(bottoms), np.concatenate(owners), of_side)
 
 
-@njit(cache=True)
+@compiled
 def _fill(
     lower: Floats, upper: Floats, start: Integers, index: Integers, data: Integers, denominator: Integers,
     by: Integers, need: Floats, forms: Integers, place: Integers, sides: Integers, most: int,
@@ -168,7 +168,7 @@ def _fill(
     return len(sides), used, table, values, bottom
 
 
-@njit(cache=True)
+@compiled
 def _fits(
     start: Integers, index: Integers, data: Integers, place: Integers, values: Integers, least: Integers,
     greatest: Integers, point: int,
@@ -182,7 +182,7 @@ def _fits(
     return True
 
 
-@njit(cache=True)
+@compiled
 def _numerator_bound(bound: float, denominator: int) -> int:
     """A bound in numerators; beyond 64 bits as good as none."""
     if abs(bound) * denominator >= FREE:

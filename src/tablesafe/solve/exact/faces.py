@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.exact.polytope import Polytope
@@ -21,6 +20,7 @@ from tablesafe.solve.exact.proof import ROOM, Proof, forget, inside, put
 from tablesafe.solve.exact.ranges import Ranges, note, settle
 from tablesafe.solve.highs import Answer, WarmSimplex
 from tablesafe.solve.program import SolveStatus
+from tablesafe.work.compiled import compiled
 
 HAIR = 1 / 64
 """How far the rows are drawn in, in units of the data; further where the data are large."""
@@ -172,7 +172,7 @@ class Faces:
         return rows[tight], bound[tight].astype(np.int64)
 
 
-@njit(cache=True)
+@compiled
 def independent(matrix: Floats, first: int, most: float) -> tuple[Integers, Integers, float]:
     """Independent rows of a matrix of whole numbers, a column for each, and the determinant of that square.
 

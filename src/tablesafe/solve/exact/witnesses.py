@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
@@ -25,6 +24,7 @@ from tablesafe.solve.exact.ranges import Ranges, close, note, prove_point, settl
 from tablesafe.solve.exact.simplex import OPTIMAL, Search
 from tablesafe.solve.highs import Answer, WarmSimplex
 from tablesafe.solve.program import SolveStatus
+from tablesafe.work.compiled import compiled
 
 NOBODY, TRUTH = -1, -2
 """Who serves a need: nobody, or the truth itself, because nothing is needed."""
@@ -147,7 +147,7 @@ def _learned(
         store = store.larger()
 
 
-@njit(cache=True)
+@compiled
 def _sweep(
     p: Polytope, s: Search, w: Proof, ranges: Ranges, store: Store, sides: Integers, first: int, stop: int,
     budget: Floats, patience: int,
@@ -174,7 +174,7 @@ def _sweep(
     return stop
 
 
-@njit(cache=True)
+@compiled
 def absorb(
     p: Polytope,
     w: Proof,
@@ -196,7 +196,7 @@ def absorb(
     forget(w)
 
 
-@njit(cache=True)
+@compiled
 def _keep(p: Polytope, w: Proof, ranges: Ranges, store: Store, denominator: int) -> None:
     """Store the point located if it serves a need that nobody serves yet."""
     k, columns, at, used = len(p.column_start) - 1, 0, store.sizes[_POINTS], store.sizes[_ENTRIES]
@@ -222,7 +222,7 @@ def _keep(p: Polytope, w: Proof, ranges: Ranges, store: Store, denominator: int)
     store.sizes[_POINTS], store.sizes[_ENTRIES] = at + 1, used
 
 
-@njit(cache=True)
+@compiled
 def _serves(ranges: Ranges, store: Store, form: int, numerator: int, denominator: int) -> bool:
     """Whether a value of a form goes as far as needed, or to the very end, where nobody goes yet."""
     side = 2 * form if numerator > 0 else 2 * form + 1

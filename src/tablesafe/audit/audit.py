@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tablesafe.audit.certificate import Certificate
 from tablesafe.audit.findings import Findings
@@ -106,7 +106,7 @@ class Audit:
         self._release, self._system = release, system
         return self._judged(release, system, cells, exact, certify, progress, time_limit_s, checkpoint)
 
-    def withhold(self, cells: NDArray[Any], **options: Any) -> Findings:
+    def withhold(self, cells: ArrayLike, **options: Any) -> Findings:
         """What if these cells were withheld as well? The release judged last stays as it is.
 
         Cells are numbers of cells or a mask. By default the answer is the quick one: no exact intervals, no proof on
@@ -121,7 +121,7 @@ class Audit:
             )
         return self._if(release.withholding(self.problem, mask), options)
 
-    def publish(self, cells: NDArray[Any], **options: Any) -> Findings:
+    def publish(self, cells: ArrayLike, **options: Any) -> Findings:
         """What if the true values of these cells were published? The release judged last stays as it is."""
         release, mask = self.release, self._mask(cells)
         clash = np.flatnonzero(mask & self.problem.withheld)
@@ -131,7 +131,7 @@ class Audit:
             )
         return self._if(release.publishing(mask), options)
 
-    def bounds(self, cells: NDArray[Any] | None = None, *, progress: Progress | None = None) -> tuple[Floats, Floats]:
+    def bounds(self, cells: ArrayLike | None = None, *, progress: Progress | None = None) -> tuple[Floats, Floats]:
         """The least and the greatest value that an outsider can derive for cells of the release judged last.
 
         In the table's own unit, exact, and infinite where there is no bound; by default of all cells. What was worked
@@ -160,7 +160,7 @@ class Audit:
         finally:
             self._release, self._system = kept
 
-    def _mask(self, cells: NDArray[Any]) -> Mask:
+    def _mask(self, cells: ArrayLike) -> Mask:
         given = np.asarray(cells)
         if given.dtype == np.bool_:
             return self.problem.table.whole_mask(given)

@@ -29,6 +29,7 @@ from tablesafe.core.equations import Floats
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.solve.exact.witnesses import NOBODY
+from tablesafe.work.budget import Budget
 
 Progress = Callable[[float], None]
 
@@ -190,5 +191,8 @@ class Outsiders:
         label = components(self.system.matrix)
         for number in np.unique(label[needs.at]).tolist():
             cells, own = np.flatnonzero(label == number), needs.take(np.flatnonzero(label[needs.at] == number))
-            tables = whole_moves(place, cells, own, self._left()) if self.whole else furthest_moves(place, cells, own)
+            if self.whole:
+                tables = whole_moves(place, cells, own, self._left())
+            else:
+                tables = furthest_moves(place, cells, own, Budget(self._left()))
             yield prove(place, own, (), cells=cells, tables=tables, whole=self.whole)

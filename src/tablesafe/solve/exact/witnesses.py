@@ -8,6 +8,7 @@ the point that shows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,6 @@ from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.exact.proof import ROOM, Proof, equal, forget, put
 from tablesafe.solve.exact.ranges import Ranges, close, note, prove_point, settle
 from tablesafe.solve.exact.simplex import OPTIMAL, Search
-from tablesafe.solve.highs import Answer, WarmSimplex
 from tablesafe.solve.program import SolveStatus
 from tablesafe.work.compiled import compiled
 
@@ -242,7 +242,7 @@ class _WholePart:
         self.columns, self.rows = forms[forms < polytope.columns], forms[forms >= polytope.columns] - polytope.columns
         self.part = polytope.restricted(forms)
         self.proof = Proof.over(polytope)
-        self.model = WarmSimplex(self.part)
+        self.model = self.part.simplex()
         self.forms = forms
         self._faces: Faces | None = None
 
@@ -253,7 +253,7 @@ class _WholePart:
             left = left[left % 2 == turn % 2]
             left = left[np.isfinite(np.where(left % 2 == 0, self.p.upper[left // 2], self.p.lower[left // 2]))]
             if left.size > 1:
-                self._absorb(self.model.maximise(self._objective(left)), int(left[0]), priced=False)
+                self._absorb(self.model.maximise(self._objective(left)).point, int(left[0]))
         for side in sides.tolist():
             if self.store.by[side] == NOBODY and not self.ranges.closed[side]:
                 self._serve_one(side)
@@ -266,17 +266,17 @@ class _WholePart:
         reach = self.part.extent + self.store.need[side]
         while answer.status is SolveStatus.UNBOUNDED and reach < FARTHEST:
             reach *= FARTHER
-            answer = WarmSimplex(_clipped(self.part, reach)).maximise(objective)
-            self._absorb(answer, side, priced=False)
+            answer = _clipped(self.part, reach).simplex().maximise(objective)
+            self._absorb(answer.point, side)
             if self.store.by[side] == NOBODY:
-                answer = Answer(SolveStatus.UNBOUNDED, answer.point, answer.prices)
+                answer = replace(answer, status=SolveStatus.UNBOUNDED)
         if self.store.by[side] == NOBODY:
-            self._absorb(answer, side, priced=answer.status is SolveStatus.OPTIMAL)
+            self._absorb(answer.point, side, answer.dual if answer.status is SolveStatus.OPTIMAL else None)
         if self.store.by[side] == NOBODY and not self.ranges.closed[side]:
             self._on_faces(side, objective)
         if self.store.by[side] == NOBODY and not self.ranges.closed[side]:
-            answer = WarmSimplex(self.part, scaled=False).maximise(objective)
-            self._absorb(answer, side, priced=answer.status is SolveStatus.OPTIMAL)
+            answer = self.part.simplex(scaled=False).maximise(objective)
+            self._absorb(answer.point, side, answer.dual if answer.status is SolveStatus.OPTIMAL else None)
         if self.store.by[side] == NOBODY and not self.ranges.closed[side]:
             self._by_fractions(side)
 
@@ -287,12 +287,13 @@ class _WholePart:
         k = self.p.columns
         return np.asarray(weight[self.columns] + self.part.rows.T @ weight[k + self.rows])
 
-    def _absorb(self, answer: Answer, side: int, *, priced: bool) -> None:
+    def _absorb(self, point: Floats, side: int, dual: Floats | None = None) -> None:
         """Learn from an answer what can be proved, in a larger store if this one is full."""
-        at, rows = np.flatnonzero(answer.point), np.flatnonzero(np.abs(answer.prices) > 1e-9)
+        prices = np.zeros(0) if dual is None else dual
+        at, rows = np.flatnonzero(point), np.flatnonzero(np.abs(prices) > 1e-9)
         self.store = _learned(
-            self.p, self.proof, self.ranges, self.store, self.columns[at], answer.point[at],
-            self.rows[rows], answer.prices[rows], len(rows) if priced else -1, side,
+            self.p, self.proof, self.ranges, self.store, self.columns[at], point[at],
+            self.rows[rows], prices[rows], -1 if dual is None else len(rows), side,
         )  # fmt: skip
 
     def _on_faces(self, side: int, objective: Floats) -> None:
@@ -329,7 +330,7 @@ class _WholePart:
         for column, value in found.columns.items():
             point[column] = float(value)
         close(self.ranges, side, *whole_fraction(found.value))
-        self._absorb(Answer(SolveStatus.OPTIMAL, point[self.columns], np.zeros(len(self.rows))), side, priced=False)
+        self._absorb(point[self.columns], side)
 
 
 def _clipped(polytope: Polytope, reach: float) -> Polytope:

@@ -36,6 +36,7 @@ from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidRelease
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status, require_problem_and_release
 from tablesafe.core.table import Table
+from tablesafe.work.budget import Budget
 
 MANY = 2_000
 MANY_WHOLE = 200
@@ -91,6 +92,7 @@ class Audit:
         certify: bool = True,
         progress: Progress | None = None,
         time_limit_s: float | None = None,
+        budget: Budget | None = None,
         checkpoint: str | Path | None = None,
     ) -> Findings:
         """Say for every sensitive cell what an attacker can derive from a release, and prove what it cannot.
@@ -104,7 +106,8 @@ class Audit:
         _refuse_foreign(self.problem, release)
         system = self._seen(release)
         self._release, self._system = release, system
-        return self._judged(release, system, cells, exact, certify, progress, time_limit_s, checkpoint)
+        budget = Budget(time_limit_s) if budget is None else budget
+        return self._judged(release, system, cells, exact, certify, progress, budget, checkpoint)
 
     def withhold(self, cells: ArrayLike, **options: Any) -> Findings:
         """What if these cells were withheld as well? The release judged last stays as it is.
@@ -180,12 +183,10 @@ class Audit:
 
     def _judged(
         self, release: Release, system: System, cells: str, exact: bool, certify: bool, progress: Progress | None,
-        time_limit_s: float | None, checkpoint: str | Path | None,
+        budget: Budget, checkpoint: str | Path | None,
     ) -> Findings:  # fmt: skip
         problem, judged = self.problem, release.as_judged
-        work = Outsiders(
-            problem, judged, system, self.whole, certify, self.executor, progress, time_limit_s, checkpoint
-        )
+        work = Outsiders(problem, judged, system, self.whole, certify, self.executor, progress, budget, checkpoint)
         question = Question.of(problem, system, everything=cells == "all")
         quick = len(system) > (MANY_WHOLE if self.whole else MANY) and bool((release.status == Status.CHANGED).any())
         quick |= int(system.unseen.sum()) > MANY
@@ -210,7 +211,7 @@ class Audit:
             question.upper / unit,
             protected,
             exact,
-            insiders=self._insiders(system, question.at[protected & question.sensitive], groups),
+            insiders=self._insiders(system, question.at[protected & question.sensitive], groups, budget),
             unions=self._unions(system),
             possibly=self.possibly,
         )
@@ -224,7 +225,9 @@ class Audit:
         proved = replace(findings, certificate=certificate)
         return replace(proved, certificate=replace(certificate, attackers=proved.verdict.lines))
 
-    def _insiders(self, system: System, secret: NDArray[np.intp], groups: tuple[Group, ...]) -> Insiders | None:
+    def _insiders(
+        self, system: System, secret: NDArray[np.intp], groups: tuple[Group, ...], budget: Budget
+    ) -> Insiders | None:
         """What respondents learn of cells that are hidden from outsiders; of a large cube, with most of it at rest."""
         if not self.insiders:
             return None
@@ -236,7 +239,7 @@ class Audit:
             wanted = np.searchsorted(keep, left)
         found, settled = search_insiders(
             self.problem, inside, wanted, coalition=self.coalition, names=self.names, lists=self._lists,
-            checked=len(secret),
+            checked=len(secret), budget=budget,
         )  # fmt: skip
         self._settled.keep(system, keep[settled.cells], [keep[each] for each in settled.moved])
         return found
@@ -264,6 +267,7 @@ def audit(
     executor: Executor | None = None,
     progress: Progress | None = None,
     time_limit_s: float | None = None,
+    budget: Budget | None = None,
     checkpoint: str | Path | None = None,
 ) -> Findings:
     """Say for every sensitive cell what an attacker can derive from the release, and prove what it cannot.
@@ -281,8 +285,9 @@ def audit(
     `integers` the attacker knows that values are whole numbers, as those of counts are (by default it does when the
     values are the table's own counts).
 
-    When `time_limit_s` is over, intervals are no longer made exact: what is protected is proved all the same, and what
-    is not proved is open. `checkpoint` names a confidential file from which an interrupted audit goes on.
+    When half of `time_limit_s` is over, intervals are no longer made exact; when all of it is, what was not looked at
+    is open: not proved. `budget` takes its place where the audit is a part of something larger. `checkpoint` names a
+    confidential file from which an interrupted audit goes on.
 
     To ask about several releases of one problem, or about a change, keep an `Audit`.
     """
@@ -293,7 +298,7 @@ def audit(
     )  # fmt: skip
     return session.judge(
         release, cells=cells, exact=exact, certify=certify, progress=progress, time_limit_s=time_limit_s,
-        checkpoint=checkpoint,
+        budget=budget, checkpoint=checkpoint,
     )  # fmt: skip
 
 

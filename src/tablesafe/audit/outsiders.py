@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from tablesafe.audit.question import Question
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats
+from tablesafe.core.errors import OutOfTime
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.solve.exact.witnesses import NOBODY
@@ -33,12 +33,10 @@ from tablesafe.work.budget import Budget
 
 Progress = Callable[[float], None]
 
+EXACTLY = 0.5
+"""Share of the time for exact intervals: after that they are only as wide as the answer needs."""
 LEAST_WIDTH = 1e-6
 """Units that count as different where a cell must only not be known."""
-
-
-class _OutOfTime(Exception):
-    """The time for exact intervals is over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +50,8 @@ class Outsiders:
     certify: bool
     executor: Executor | None
     progress: Progress | None
-    time_limit_s: float | None
+    budget: Budget = field(repr=False)
     checkpoint: str | Path | None
-    started: float = field(default_factory=perf_counter)
     seen: list[Group] = field(default_factory=list, repr=False)
     """Witnesses that settle clear cases without having been proved in whole numbers."""
 
@@ -65,29 +62,26 @@ class Outsiders:
 
     def intervals(self, question: Question) -> tuple[bool, Question]:
         """Answer with the exact interval of every unknown cell asked about, if there is time."""
-        at = question.at[question.hidden]
+        at, allowed = question.at[question.hidden], self.budget.child(EXACTLY * self.budget.left)
+
+        def watched(share: float) -> None:
+            if self.progress is not None:
+                self.progress(share)
+            allowed.check()
+
         try:
+            allowed.check()
             found = exact_intervals(
-                self.system, at, executor=self.executor, progress=self._watched, checkpoint=self.checkpoint
+                self.system, at, executor=self.executor, progress=watched, checkpoint=self.checkpoint
             )
-        except _OutOfTime:
+        except OutOfTime:
+            self.budget.give_up("Intervals were not made exact: they are as wide as the answer needs.")
             return False, Question.of(self.problem, self.system, everything=False)
         lower, upper = found.lower, found.upper
         if self.whole:
-            sharper = integer_intervals(self.system, at, start=(lower, upper), time_limit_s=self._left())
+            sharper = integer_intervals(self.system, at, start=(lower, upper), time_limit_s=_limit(allowed))
             lower, upper = sharper.lower, sharper.upper
         return True, question.answered(question.hidden, lower, upper)
-
-    def _left(self) -> float | None:
-        return None if self.time_limit_s is None else self.time_limit_s - (perf_counter() - self.started)
-
-    def _watched(self, share: float) -> None:
-        """Pass on the progress, and stop when the time is over."""
-        if self.progress is not None:
-            self.progress(share)
-        left = self._left()
-        if left is not None and left < 0:
-            raise _OutOfTime
 
     def decide(self, question: Question, held: Holding, *, exact: bool) -> tuple[Question, tuple[Group, ...]]:
         """Prove the cells that may be protected; without exact intervals, tell also how far they were seen to reach.
@@ -109,7 +103,7 @@ class Outsiders:
             return question, (*cubes, *more)
         seen = protection(
             self.system, question.at[asked], value - lower, value + upper, sliding,
-            executor=self.executor, progress=self.progress,
+            executor=self.executor, progress=self.progress, budget=self.budget,
         )  # fmt: skip
         if not exact:
             question = self._widened(question.answered(asked, seen.lower, seen.upper))
@@ -156,7 +150,7 @@ class Outsiders:
         narrow, keep = narrowed(self.system, at[left])
         seen = protection(
             narrow, np.searchsorted(keep, at[left]), below[left], above[left], sliding[left],
-            executor=self.executor, progress=self.progress,
+            executor=self.executor, progress=self.progress, budget=self.budget,
         )  # fmt: skip
         question = question.answered(asked[left], seen.lower, seen.upper)
         wanted = np.intersect1d(asked[left], question.undecided(exact=True, certify=self.prove_all))
@@ -188,11 +182,19 @@ class Outsiders:
         """Ask a solver for each cell whose interval reaches far enough, but for which no table was at hand."""
         if not len(needs) or self.system.is_large:
             return
+        limit = _limit(self.budget)
         label = components(self.system.matrix)
         for number in np.unique(label[needs.at]).tolist():
             cells, own = np.flatnonzero(label == number), needs.take(np.flatnonzero(label[needs.at] == number))
+            if self.budget.over:
+                return
             if self.whole:
-                tables = whole_moves(place, cells, own, self._left())
+                tables = whole_moves(place, cells, own, limit)
             else:
-                tables = furthest_moves(place, cells, own, Budget(self._left()))
+                tables = furthest_moves(place, cells, own, self.budget)
             yield prove(place, own, (), cells=cells, tables=tables, whole=self.whole)
+
+
+def _limit(budget: Budget) -> float | None:
+    """Seconds for a solver; None without a limit."""
+    return None if budget.left == np.inf else budget.left

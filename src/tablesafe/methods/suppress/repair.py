@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tablesafe.audit.audit import Audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.respondent_knowledge import Guard, Lists
 from tablesafe.audit.unions import Union
-from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.core.problem import Problem
@@ -22,9 +21,10 @@ from tablesafe.methods.suppress.hypercubes import CubePattern, against_sums
 from tablesafe.methods.suppress.insiders import against, asked_by
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance, zeros_kept
 from tablesafe.methods.suppress.ledger import ledger_of
-from tablesafe.methods.suppress.wider import Judge, judge_of
+from tablesafe.methods.suppress.wider import judge_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.hypercubes import Hypercubes
+from tablesafe.work.budget import ENDLESS, Budget
 
 ROUNDS = 30
 PATIENCE = 1
@@ -32,18 +32,16 @@ PATIENCE = 1
 
 
 def repaired(
-    problem: Problem,
+    session: Audit,
     instance: Instance,
     pattern: Mask,
     *,
-    insiders: bool = True,
-    unions: bool = True,
-    possibly: Possibly = "open",
-    executor: Executor | None = None,
     cubes: Hypercubes | None = None,
-    judge: Judge | None = None,
-) -> Mask:
+    budget: Budget = ENDLESS,
+) -> tuple[Mask, bool]:
     """A pattern that the audit of the whole system finds safe; what was withheld stays withheld.
+
+    When the budget is over before that, it is the pattern so far, and the second of the two says so.
 
     What is only possibly open is closed too, unless that is accepted, but as far as withholding more can do it: the
     rest is for the verdict to tell.
@@ -51,15 +49,17 @@ def repaired(
     The search works with the tolerances of floating point and may think of outsiders only; the audit works with exact
     arithmetic and thinks of insiders and of derivable sums as well. Each round asks for a little more than the
     levels, so that the two cannot disagree for ever. What was protected from somebody stays so, however much more is
-    withheld; so `judge`, an audit of these attackers that is kept, asks only what was open, and for new sums.
+    withheld; so the audit, which is kept, asks only about what was open, and for new sums.
     """
-    judge = judge or judge_of(problem, insiders=insiders, unions=unions, possibly=possibly, executor=executor)
-    guard, lists = Guard.of(problem) if insiders else None, Lists.of(problem.table)
+    problem, executor, judge = session.problem, session.executor, judge_of(session, budget)
+    guard, lists = Guard.of(problem) if session.insiders else None, Lists.of(problem.table)
     findings = judge(pattern)
     best: tuple[int, Mask] | None = None
     for round_ in range(ROUNDS):
         if not findings.failing:
-            return pattern
+            return pattern, False
+        if budget.over:
+            return pattern, True
         if not findings.open and (best is None or len(findings.possible) < best[0]):
             best = len(findings.possible), pattern
         before = pattern
@@ -74,7 +74,7 @@ def repaired(
             break
         findings = judge(pattern)
     if best is not None:
-        return best[1]
+        return best[1], False
     raise SolverFailure(
         f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.\n\n"
         f"Hint: try margin=0.01{' or zeros=True' if zeros_kept(problem, instance) else ''}; or waive the cell; "

@@ -1,0 +1,143 @@
+"""Protect many targets with few linear programs: each moves hundreds of targets at once.
+
+A program for each target does not end where there are twenty thousand. But most of them move together: give every
+target of a batch a direction, pay for each as it nears its level, charge what moves that is not withheld yet, and
+maximise what is left. The deviation serves the whole batch and whoever else it moves far enough; what it uses is
+withheld, and costs nothing from then on. What a target is worth rises each time that it was left behind, so that the
+cheap deviations come first and the dear ones find much withheld.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import sparse
+
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import OutOfTime, SolverFailure
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.solve.vertex import vertex
+from tablesafe.work.budget import Budget
+
+USED = 1e-6
+REACHED = 1 - 1e-9
+ALIKE = 6.0
+"""Targets of one batch differ by this factor at most: prices are for moves of one size."""
+FAR = 100.0
+"""How many times the largest level a cell may move."""
+SUGGESTED = 0.1
+"""Share of its cost at which a cell that was suggested is offered."""
+SEVERAL, SOME = 600, 60
+"""Targets of a batch as long as they move within what was suggested, and after that."""
+WITHIN = 2
+"""Tries within what was suggested."""
+WORTH = (3.0, 30.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 1000.0)
+"""What it is worth to move a target, in units of its level, at each try."""
+DEAREST = (10.0, 15.0, 20.0, 30.0, 60.0, 100.0, 300.0, 1e4)
+"""The cost, in the same units, beyond which a cell that was not suggested is not offered."""
+
+
+class Pattern:
+    """What is withheld, and which targets deviations within it are known to move far enough."""
+
+    def __init__(self, instance: Instance, withheld: Mask | None = None) -> None:
+        self.instance = instance
+        self.withheld = instance.forced.copy() if withheld is None else withheld.copy()
+        self.rise, self.fall = levels(instance)
+        self.rises, self.falls = self.rise <= 0, self.fall <= 0
+        """Cells that need not rise or fall further than is proved."""
+
+    @property
+    def cost(self) -> float:
+        """What the pattern costs."""
+        return self.instance.pattern_cost(self.withheld)
+
+    @property
+    def open(self) -> Integers:
+        """Cells that are not known to be protected."""
+        return np.flatnonzero(~(self.rises & self.falls))
+
+    def add(self, deviation: Floats) -> None:
+        """Withhold what a deviation of the whole table moves, and note whom it serves."""
+        self.withheld |= np.abs(deviation) > USED
+        self.rises |= deviation >= self.rise * REACHED
+        self.falls |= -deviation >= self.fall * REACHED
+
+
+def levels(instance: Instance) -> tuple[Floats, Floats]:
+    """How far each cell must rise and fall; whole numbers where there is room for them, so that deviations are."""
+    rise, fall = np.zeros(len(instance)), np.zeros(len(instance))
+    for need, room, sign in ((rise, instance.up, 1), (fall, instance.down, -1)):
+        own = instance.sign == sign
+        np.maximum.at(need, instance.cell[own], instance.level[own])
+        whole = np.ceil(need)
+        need[:] = np.where(whole <= room, whole, need)
+    return rise, fall
+
+
+def protect_together(
+    pattern: Pattern, suggested: Mask, budget: Budget, random: np.random.Generator, told: Callable[[float], None]
+) -> None:
+    """Add deviations to a pattern until it protects every target that they can, or the budget is over."""
+    instance = pattern.instance
+    need = np.maximum(pattern.rise, pattern.fall)
+    tries = np.zeros(len(instance), dtype=np.int64)
+    while not budget.over:
+        cells = pattern.open
+        cells = cells[tries[cells] < WITHIN + len(DEAREST)]
+        if not cells.size:
+            return
+        turn = int(tries[cells].min())
+        cells = cells[tries[cells] == turn]
+        near = cells[need[cells] >= need[cells].max() / ALIKE]
+        batch = random.choice(near, min(SEVERAL if turn < WITHIN else SOME, len(near)), replace=False)
+        tries[batch] += 1
+        level = float(np.median(need[batch]))
+        offered = suggested.copy()
+        if turn >= WITHIN:
+            offered |= instance.cost <= DEAREST[turn - WITHIN] * level
+        price = np.where(suggested, SUGGESTED, 1.0) * instance.cost / np.clip(instance.down, 1.0, level)
+        way = random.choice([-1.0, 1.0], len(batch))
+        way = np.where(pattern.rises[batch], -1.0, np.where(pattern.falls[batch], 1.0, way))
+        deviation = _moved(pattern, batch, way, WORTH[turn], price, offered, budget)
+        if deviation is not None:
+            pattern.add(deviation)
+            told(pattern.cost)
+
+
+def _moved(
+    pattern: Pattern, batch: Integers, way: Floats, worth: float, price: Floats, offered: Mask, budget: Budget
+) -> Floats | None:
+    """The deviation that moves the cells of a batch as far as that is worth its price; None where time is over."""
+    instance = pattern.instance
+    far = FAR * max(float(pattern.rise.max()), float(pattern.fall.max()))
+    above, below = np.minimum(instance.up, far), np.minimum(instance.down, far)
+    above[batch] = np.where(pattern.rise[batch] > 0, np.minimum(pattern.rise[batch], above[batch]), above[batch])
+    below[batch] = np.where(pattern.fall[batch] > 0, np.minimum(pattern.fall[batch], below[batch]), below[batch])
+    free = np.flatnonzero(pattern.withheld & instance.live)
+    paid = np.flatnonzero(offered & ~pattern.withheld & instance.live)
+    gain = np.zeros(len(instance))
+    gain[batch] = worth * way
+    dear = instance.columns[:, paid]
+    matrix = sparse.csr_array(sparse.hstack([instance.columns[:, free], dear, -dear]))
+    matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
+    cost = np.concatenate([-gain[free], price[paid], price[paid]])
+    rest = np.zeros(matrix.shape[0])
+    try:
+        answer = vertex(
+            cost / np.median(np.abs(cost[cost != 0])),
+            matrix,
+            rest,
+            rest,
+            np.concatenate([-below[free], np.zeros(2 * len(paid))]),
+            np.concatenate([above[free], above[paid], below[paid]]),
+            budget=budget,
+        )
+    except (OutOfTime, SolverFailure):
+        return None
+    deviation = np.zeros(len(instance))
+    deviation[free] = answer[: len(free)]
+    deviation[paid] = answer[len(free) : len(free) + len(paid)] - answer[len(free) + len(paid) :]
+    deviation[np.abs(deviation) <= USED] = 0.0
+    return deviation

@@ -23,10 +23,9 @@ import httpx
 import numpy as np
 
 from tablesafe.web import server as serving
-from tablesafe.web.folders import Folder
+from tablesafe.web.background import Queue
+from tablesafe.web.folders import Folder, private_folder
 from tablesafe.web.options import ServeOptions
-from tablesafe.web.private import private_folder
-from tablesafe.web.queue import Queue
 from tablesafe.web.sessions import Sessions
 
 PAGES = ("/", "/dimensions", "/rules", "/method", "/result", "/compare", "/job.toml")

@@ -13,8 +13,8 @@ SOURCE = Path(tablesafe.__file__).parent
 LAYERS = [
     "core.errors", "core.display", "files", "core.options", "core.hierarchy", "core.totals", "core.equations", "work",
     "solve", "core.table", "core.cube", "core.linking", "core.sensitivity", "tabulate", "rules", "core.problem",
-    "core.mechanism", "core.release", "core.statuses", "core.posterior", "core", "audit", "verify",
-    "attack", "methods", "loss", "quality", "io", "report", "job", "pipeline", "web", "cli",
+    "core.mechanism", "core.release", "core.statuses", "core.posterior", "core", "loss", "audit", "verify",
+    "attack", "methods", "io", "report", "job", "pipeline", "web", "cli",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}
 

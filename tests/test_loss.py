@@ -15,7 +15,7 @@ from tablesafe.core.release import Release, Status
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.loss import loss
-from tablesafe.methods.round.method import Round
+from tablesafe.methods.round import Round
 
 
 def regions() -> Table:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tablesafe.cli.app import call
-from tablesafe.cli.methods import all_options
+from tablesafe.cli.listing import all_options
 from tablesafe.core.errors import InvalidOption
 from tablesafe.job.decode import default_of, is_required, options
 from tablesafe.job.dump import dump_job

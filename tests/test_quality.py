@@ -14,7 +14,7 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Table
-from tablesafe.quality import CLASSES, Quality, compared, quality
+from tablesafe.loss.quality import CLASSES, Quality, compared, quality
 from tablesafe.report.plots import accuracy_by_size, percent_changes
 
 

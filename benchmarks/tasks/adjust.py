@@ -14,9 +14,9 @@ from benchmarks.registry import Case, NotHere, Outcome, Row, program
 from tablesafe.core.equations import Floats
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
+from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust.costs import MEASURES, cost_of
 from tablesafe.methods.adjust.directions import DirectionsName
-from tablesafe.methods.adjust.method import Adjust
 
 TASK, WARM = "adjust", "values_2d_100"
 REFERENCE = "adjust reference"
@@ -169,7 +169,7 @@ for _cost in MEASURES:
 
 def by_cost(case: Case, cost: str, directions: DirectionsName) -> Outcome:
     """One column of Table 6: percent changes by cost."""
-    from tablesafe.quality import quality
+    from tablesafe.loss.quality import quality
 
     problem = case.made.table_problem
     release = Adjust(cost=cost, directions=directions).protect(problem)

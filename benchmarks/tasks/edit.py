@@ -11,9 +11,9 @@ import polars as pl
 
 from benchmarks.clock import Stopwatch
 from benchmarks.registry import Case, Outcome, program
-from tablesafe.methods.records.impute.method import BlankAndImpute
-from tablesafe.methods.records.noise.method import Noise
-from tablesafe.methods.records.swap.method import Swap
+from tablesafe.methods.records.impute import BlankAndImpute
+from tablesafe.methods.records.noise import Noise
+from tablesafe.methods.records.swap import Swap
 
 WARM, RATE, LOOPED = "census_1k", 0.1, 10_000
 """Loops run on so many records at most; their time is scaled up in proportion, which favours them."""

@@ -12,7 +12,7 @@ from tablesafe.core.equations import Floats
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.io.jj import write_jj
-from tablesafe.methods.round.method import Round
+from tablesafe.methods.round import Round
 
 TASK, WARM, BASE = "round", "counts_2d_100", 5
 

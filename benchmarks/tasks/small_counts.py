@@ -11,7 +11,7 @@ from benchmarks.registry import Case, Outcome, program
 from tablesafe.core.equations import Floats
 from tablesafe.core.problem import Problem
 from tablesafe.methods.round.counts import summed_up
-from tablesafe.methods.small_counts.method import SmallCounts
+from tablesafe.methods.small_counts import SmallCounts
 
 TASK, WARM, LIMIT = "small counts", "cube_3d_200", 3
 

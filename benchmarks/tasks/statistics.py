@@ -13,9 +13,9 @@ from benchmarks.clock import Stopwatch
 from benchmarks.instances.papers import COX_KELLY
 from benchmarks.registry import Case, Outcome, Row, program
 from tablesafe.core.equations import Floats, Integers
+from tablesafe.loss.statistics import Relation
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.instance import Instance, Limits
-from tablesafe.methods.adjust.measures import Relation
 from tablesafe.methods.adjust.tabu import kernel
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.search import data_of

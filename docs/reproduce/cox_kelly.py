@@ -9,7 +9,7 @@ import numpy as np
 import tablesafe as ts
 from reproduce.cases import cox_kelly, loaded
 from reproduce.layout import head, table, three, whole
-from tablesafe.methods.adjust.measures import Relation
+from tablesafe.loss.statistics import Relation
 
 NAME = "cox-kelly"
 PAPER = (

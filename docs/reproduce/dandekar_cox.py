@@ -10,8 +10,8 @@ import numpy as np
 import tablesafe as ts
 from reproduce.cases import dandekar
 from reproduce.layout import head, number, table, three, whole
+from tablesafe.loss.quality import Quality, quality
 from tablesafe.methods.adjust.costs import MEASURES
-from tablesafe.quality import Quality, quality
 
 NAME = "dandekar-cox"
 PAPER = (

@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from tablesafe.io.ptable import read_perturbation, read_perturbations, write_perturbation
     from tablesafe.io.tauargus_cellkey import cell_key_from_metadata
     from tablesafe.loss import loss
+    from tablesafe.loss.noise import NoiseMeasures, noise_measures
+    from tablesafe.loss.quality import Quality, quality
+    from tablesafe.loss.statistics import statistics
     from tablesafe.methods import (
         Adjust,
         BlankAndImpute,
@@ -66,14 +69,12 @@ if TYPE_CHECKING:
         Withhold,
         protect,
     )
-    from tablesafe.methods.adjust.measures import statistics
     from tablesafe.methods.adjust.publish import guessed
     from tablesafe.methods.adjust.relaxed import Relaxed
     from tablesafe.methods.adjust.statistics import Keep
     from tablesafe.methods.adjust.tabu.options import Tabu
     from tablesafe.methods.cell_key.design import design_perturbation
     from tablesafe.methods.cell_key.magnitude import Magnitude
-    from tablesafe.methods.cell_key.measures import NoiseMeasures, noise_measures
     from tablesafe.methods.cell_key.table import PerturbationTable
     from tablesafe.methods.intervals.leaks import check_intervals
     from tablesafe.methods.records.behind import Edited
@@ -83,10 +84,9 @@ if TYPE_CHECKING:
     from tablesafe.methods.views import SuppressViews, ViewBounds, view_big_m, view_bounds, views
     from tablesafe.pipeline import run
     from tablesafe.pipeline.export import export_tauargus
-    from tablesafe.quality import Quality, quality
     from tablesafe.report import plots as plots
     from tablesafe.report.frontier import Frontier, frontier
-    from tablesafe.report.trace import Trace
+    from tablesafe.report.progress import Trace
     from tablesafe.report.writing import report
     from tablesafe.rules import (
         PQ,
@@ -142,23 +142,23 @@ _HOMES = {
     "tablesafe.methods.redesign": ("Proposals", "Step", "redesign"),
     "tablesafe.methods.suppress.stability": ("stability",),
     "tablesafe.methods.views": ("SuppressViews", "ViewBounds", "view_big_m", "view_bounds", "views"),
-    "tablesafe.methods.adjust.measures": ("statistics",),
+    "tablesafe.loss.statistics": ("statistics",),
     "tablesafe.methods.adjust.publish": ("guessed",),
     "tablesafe.methods.adjust.relaxed": ("Relaxed",),
     "tablesafe.methods.adjust.statistics": ("Keep",),
     "tablesafe.methods.adjust.tabu.options": ("Tabu",),
     "tablesafe.methods.cell_key.design": ("design_perturbation",),
     "tablesafe.methods.cell_key.magnitude": ("Magnitude",),
-    "tablesafe.methods.cell_key.measures": ("NoiseMeasures", "noise_measures"),
+    "tablesafe.loss.noise": ("NoiseMeasures", "noise_measures"),
     "tablesafe.methods.cell_key.table": ("PerturbationTable",),
     "tablesafe.pipeline": ("run",),
     "tablesafe.pipeline.export": ("export_tauargus",),
     "tablesafe.core.posterior": ("Posterior", "posterior"),
     "tablesafe.core.problem": ("Problem", "waive"),
-    "tablesafe.quality": ("Quality", "quality"),
+    "tablesafe.loss.quality": ("Quality", "quality"),
     "tablesafe.core.release": ("Release", "Status"),
     "tablesafe.report.frontier": ("Frontier", "frontier"),
-    "tablesafe.report.trace": ("Trace",),
+    "tablesafe.report.progress": ("Trace",),
     "tablesafe.report.writing": ("report",),
     "tablesafe.rules": (
         "PQ", "AllOf", "AnyOf", "Dominance", "GroupDisclosure", "Levels", "LinearSensitivity", "Manual", "PPercent",

@@ -16,7 +16,7 @@ from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.io.jj import write_jj
-from tablesafe.io.released import read_release, read_values
+from tablesafe.io.patterns import read_release, read_values
 
 
 def two_pairs() -> Problem:

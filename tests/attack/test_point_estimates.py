@@ -39,7 +39,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.methods.round.method import Round
+from tablesafe.methods.round import Round
 
 EVERY = [kind() for kind in ATTACKS.values()]
 QUICK = (

@@ -25,9 +25,8 @@ from tablesafe.files.read import read_source
 from tablesafe.io.apriori import apply_cells, apply_hst
 from tablesafe.io.frames import read_frame, write_frame
 from tablesafe.io.jj import jj_text, read_jj
-from tablesafe.io.patterns import read_pattern
+from tablesafe.io.patterns import read_pattern, read_release, read_values
 from tablesafe.io.ptable import read_perturbations
-from tablesafe.io.released import read_release, read_values
 from tablesafe.io.tauargus_codes import read_code_list
 from tablesafe.io.tauargus_meta import read_metadata
 from tablesafe.io.tauargus_micro import read_microdata

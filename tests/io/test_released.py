@@ -13,7 +13,7 @@ import tablesafe as ts
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.io.frames import write_release
-from tablesafe.io.released import read_release
+from tablesafe.io.patterns import read_release
 
 
 def changed(lower: float, upper: float) -> tuple[Problem, Release]:

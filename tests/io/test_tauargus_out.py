@@ -31,8 +31,8 @@ from tablesafe.io.tauargus_table import read_tab
 from tablesafe.io.tauargus_write import table_files, write_table
 from tablesafe.io.tauargus_write_layout import Layout, is_whole
 from tablesafe.io.tauargus_write_options import Kind, WriteOptions, parse_options
-from tablesafe.methods.adjust.method import Adjust
-from tablesafe.methods.round.method import Round
+from tablesafe.methods.adjust import Adjust
+from tablesafe.methods.round import Round
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.rules.counts import Threshold
 from tablesafe.rules.linear import Dominance, PPercent

@@ -13,11 +13,10 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.methods.adjust import capacities, distances
+from tablesafe.methods.adjust import Adjust, capacities, distances
 from tablesafe.methods.adjust import distances as squares
 from tablesafe.methods.adjust.direction_search import Search
 from tablesafe.methods.adjust.keeping import Keeping
-from tablesafe.methods.adjust.method import Adjust
 from tablesafe.methods.adjust.statistics import Keep
 from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.methods.adjust.tabu.search import TabuSearch

@@ -18,12 +18,12 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
+from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust.blocks import Regions
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.direction_search import Search, settled
 from tablesafe.methods.adjust.directions import alternating
 from tablesafe.methods.adjust.instance import Instance, Limits
-from tablesafe.methods.adjust.method import Adjust
 from tablesafe.solve.adjustment import LeastChange
 from tablesafe.solve.stopping import Stoppable
 

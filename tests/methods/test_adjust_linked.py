@@ -15,13 +15,12 @@ from tablesafe.core.linking import link
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.methods.adjust import whole
+from tablesafe.methods.adjust import Adjust, whole
 from tablesafe.methods.adjust.costs import MEASURES, cost_of
 from tablesafe.methods.adjust.direction_search import Search
 from tablesafe.methods.adjust.directions import alternating, uniform
 from tablesafe.methods.adjust.instance import Instance, Limits
 from tablesafe.methods.adjust.means import Means
-from tablesafe.methods.adjust.method import Adjust
 from tablesafe.solve.adjustment import LeastChange
 from tablesafe.solve.program import Solution, SolveStatus
 

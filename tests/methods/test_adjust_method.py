@@ -18,10 +18,10 @@ from tablesafe.core.release import Status
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.methods import METHODS, protect
+from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.directions import alternating
 from tablesafe.methods.adjust.instance import Instance, Limits
-from tablesafe.methods.adjust.method import Adjust
 from tablesafe.methods.adjust.publish import guessed
 from tablesafe.methods.adjust.statistics import Keep
 

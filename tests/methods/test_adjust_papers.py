@@ -11,10 +11,10 @@ import pytest
 from tablesafe.core.equations import Floats
 from tablesafe.core.problem import Problem
 from tablesafe.io.jj import read_jj
+from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust.costs import MEASURES, cost_of
 from tablesafe.methods.adjust.directions import uniform
 from tablesafe.methods.adjust.instance import Instance, Limits, finer
-from tablesafe.methods.adjust.method import Adjust
 from tablesafe.solve.adjustment import LeastChange
 
 PRINTED_QUANTITY = 4364

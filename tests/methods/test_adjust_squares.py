@@ -16,6 +16,7 @@ from tablesafe.core.equations import Floats
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
+from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust import distances as squares
 from tablesafe.methods.adjust import least_squares as normal
 from tablesafe.methods.adjust.costs import cost_of
@@ -23,7 +24,6 @@ from tablesafe.methods.adjust.descent import Descent, bounds
 from tablesafe.methods.adjust.directions import alternating
 from tablesafe.methods.adjust.instance import Instance, Limits
 from tablesafe.methods.adjust.least_squares import least_squares
-from tablesafe.methods.adjust.method import Adjust
 
 
 def cube(shape: tuple[int, ...], seed: int, share: float = 0.15) -> Problem:

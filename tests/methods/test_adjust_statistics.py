@@ -16,10 +16,10 @@ from tablesafe.core.equations import Integers
 from tablesafe.core.errors import InvalidOption, InvalidProblem
 from tablesafe.core.linking import link
 from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.loss.statistics import Relation, groups_of, pairs_of
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.forms import Between, Column, Curved, Linear
 from tablesafe.methods.adjust.instance import Instance, Limits
-from tablesafe.methods.adjust.measures import Relation, groups_of, pairs_of
 
 REGIONS = ts.Hierarchy.from_pairs([("T", "N"), ("T", "S"), ("N", "n1"), ("N", "n2"), ("S", "s1"), ("S", "s2")])
 KINDS = ts.Hierarchy.flat(["x", "y", "z"], total="all", name="kinds")

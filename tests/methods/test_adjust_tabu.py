@@ -15,9 +15,9 @@ import tablesafe as ts
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import InvalidOption, InvalidProblem
 from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.loss.statistics import Relation, chi_square
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.instance import Instance, Limits
-from tablesafe.methods.adjust.measures import Relation, chi_square
 from tablesafe.methods.adjust.tabu import kernel
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.search import data_of

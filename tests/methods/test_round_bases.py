@@ -13,8 +13,8 @@ from seeds import fresh
 from tablesafe.core.errors import InvalidHierarchy, InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
+from tablesafe.methods.round import Round
 from tablesafe.methods.round.grid import bases_of
-from tablesafe.methods.round.method import Round
 
 
 def table_of_regions() -> Table:

@@ -21,8 +21,7 @@ from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
-from tablesafe.methods.round import controlled
-from tablesafe.methods.round.method import Round
+from tablesafe.methods.round import Round, controlled
 from tablesafe.solve.program import SolveStatus
 from tablesafe.solve.rounding import Answer, StepProgram
 

@@ -14,7 +14,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Status
 from tablesafe.core.table import Table
 from tablesafe.methods import METHODS
-from tablesafe.methods.round.method import Round
+from tablesafe.methods.round import Round
 from tablesafe.solve.program import SolveStatus
 
 

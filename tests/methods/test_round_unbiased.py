@@ -13,7 +13,7 @@ from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
-from tablesafe.methods.round.method import Round
+from tablesafe.methods.round import Round
 
 DRAWS = 400
 

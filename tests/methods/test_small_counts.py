@@ -15,7 +15,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Status
 from tablesafe.core.table import Table
 from tablesafe.methods import METHODS
-from tablesafe.methods.small_counts.method import SmallCounts
+from tablesafe.methods.small_counts import SmallCounts
 
 
 def two_way() -> Table:

@@ -14,7 +14,7 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
-from tablesafe.methods.round.method import Round
+from tablesafe.methods.round import Round
 
 
 def cube(inner: np.ndarray[Any, Any]) -> Table:

@@ -13,7 +13,7 @@ import pytest
 import tablesafe as ts
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
-from tablesafe.methods.adjust.measures import Relation
+from tablesafe.loss.statistics import Relation
 
 PRINTED_TOTAL = 231_350
 """What all cells of the paper's least change move by together; it moves a cell of value zero."""

@@ -12,9 +12,9 @@ import numpy as np
 
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
+from tablesafe.loss.quality import compared, quality
+from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust.costs import MEASURES
-from tablesafe.methods.adjust.method import Adjust
-from tablesafe.quality import compared, quality
 
 BEST_OF_100_RANDOM = 3058
 

@@ -18,8 +18,8 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
+from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust.costs import MEASURES
-from tablesafe.methods.adjust.method import Adjust
 
 ways = st.sampled_from(["optimal", "search", "blocks", "alternating", "random", "up", "down"])
 

@@ -13,7 +13,7 @@ from tablesafe.core.mechanism import Transition
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
-from tablesafe.methods.round.method import Round
+from tablesafe.methods.round import Round
 
 NAMES = ["a", "b", "c", "d"]
 TOTALS = {"ab": "ab", "cd": "cd", "ac": "ac", "bd": "bd", "abcd": "abcd"}

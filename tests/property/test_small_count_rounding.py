@@ -15,8 +15,8 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Table
+from tablesafe.methods.small_counts import SmallCounts
 from tablesafe.methods.small_counts import conclusions as bounds
-from tablesafe.methods.small_counts.method import SmallCounts
 from tablesafe.methods.small_counts.units import Structure, Units
 
 

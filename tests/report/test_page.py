@@ -18,7 +18,7 @@ from report_cases import Case, guarded, made, magnitude
 
 import tablesafe as ts
 from tablesafe.audit.verdict import How
-from tablesafe.report import pictures as drawing
+from tablesafe.report import page as drawing
 from tablesafe.report.excerpt import PAGE, Excerpt, Room
 from tablesafe.report.layout import Layout
 from tablesafe.report.margins import margins

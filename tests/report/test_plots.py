@@ -22,10 +22,9 @@ from tablesafe.audit.findings import Findings
 from tablesafe.core.errors import InvalidOption, MissingExtra
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.report.cells import NUMBER, Kind
+from tablesafe.report.margins import Ends
 from tablesafe.report.plots import Plot
-from tablesafe.report.plots.grid import FINEST, Grid
-from tablesafe.report.plots.heatmap import COLOURS, RANK
-from tablesafe.report.room import Ends
+from tablesafe.report.plots.heatmap import COLOURS, FINEST, RANK, Grid
 
 STARTS = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
 REGIONS = ["Île-de-France & co. $x_1$ with a name far too long for any margin of a page", "<b>北京</b>", "Ω", "South"]

@@ -17,7 +17,7 @@ from tablesafe.core.errors import InvalidOption, InvalidTable, TablesafeError
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
-from tablesafe.methods.round.method import Round
+from tablesafe.methods.round import Round
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.rules import GroupDisclosure, Sensitivity
 

@@ -12,7 +12,7 @@ from running import give, in_session
 
 from tablesafe.core.errors import InvalidJob, InvalidOption
 from tablesafe.job import parse_job
-from tablesafe.web.queue import State
+from tablesafe.web.background import State
 from tablesafe.web.sessions import Session, Sessions
 
 DRAFT: dict[str, Any] = {

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from tablesafe.web import guard as guard_module
+from tablesafe.web.answers import FIXED
 from tablesafe.web.guard import MOST_BODY, WRONG_TOKENS, Gate, Guard
-from tablesafe.web.headers import FIXED
 from tablesafe.web.server import hosts_of
 from tablesafe.web.sessions import SCOPE, Session, Sessions
 

@@ -22,12 +22,12 @@ from websockets.sync.client import connect
 
 from tablesafe.core.errors import InvalidFile, InvalidJob
 from tablesafe.job.toml import read_toml
-from tablesafe.web.confine import may_open
+from tablesafe.web.child import may_open
 from tablesafe.web.drafts import draft_of
 from tablesafe.web.folders import Folder
-from tablesafe.web.names import TooLarge
 from tablesafe.web.runs import Queue, State
 from tablesafe.web.sessions import Sessions
+from tablesafe.web.uploads import TooLarge
 from tablesafe.web.worker import TaskFailed
 from tablesafe.web.workspace import MOST_FAULTS, MOST_JOB, Limits, Workspace
 

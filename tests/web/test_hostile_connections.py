@@ -20,9 +20,10 @@ pytest.importorskip("nicegui", reason="the web app needs the extra 'web'")
 import uvicorn
 from serving import Served, served
 
-from tablesafe.web import answers, connections
+from tablesafe.web import answers
+from tablesafe.web import guard as connections
 from tablesafe.web.answers import Answer, Body
-from tablesafe.web.connections import Impatient
+from tablesafe.web.guard import Impatient
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\nX-More: "
 OPEN_FILES = 200

@@ -18,11 +18,11 @@ from tablesafe.web.child import Desk
 from tablesafe.web.desk import suggest
 from tablesafe.web.pages.blame import culprit
 from tablesafe.web.pages.bringing import Arrivals
-from tablesafe.web.pages.columns import DIMENSION, NOTHING, VALUE, role_of, roles_of, set_role
-from tablesafe.web.pages.curve import HIGH, WIDE, curve
-from tablesafe.web.pages.looking import regions, sensitive, tree
-from tablesafe.web.pages.windows import MOST_LINES, about, layout_of, window
+from tablesafe.web.pages.data import DIMENSION, NOTHING, VALUE, role_of, roles_of, set_role
+from tablesafe.web.pages.method import HIGH, WIDE, curve
 from tablesafe.web.runs import Point
+from tablesafe.web.tasks.data import regions, sensitive, tree
+from tablesafe.web.tasks.windows import MOST_LINES, about, layout_of, window
 
 JOB = """[source]
 file = "firms.csv"

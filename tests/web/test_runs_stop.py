@@ -19,7 +19,7 @@ from serving import gone, processes_of
 
 from tablesafe.web.runs import State
 from tablesafe.web.sessions import Session, Sessions
-from tablesafe.web.stops import KEEPERS
+from tablesafe.web.tasks.runs import KEEPERS
 
 HERE = Path(__file__).parent
 
@@ -98,7 +98,7 @@ SERVER = f"""
 import asyncio, json, sys
 sys.path.insert(0, {str(HERE)!r})
 from pathlib import Path
-from tablesafe.web.private import private_folder
+from tablesafe.web.folders import private_folder
 from tablesafe.web.sessions import Sessions
 import running
 

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tablesafe.web.headers import FIXED
+from tablesafe.web.answers import FIXED
 
 pytest.importorskip("nicegui", reason="the web app needs the extra 'web'")
 pytest.importorskip("websockets", reason="connections are tried with websockets")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tablesafe.web import private as private_module
-from tablesafe.web.confine import may_open
-from tablesafe.web.private import LOCK, PREFIX, private_folder, remove_stale
+from tablesafe.web import folders as private_module
+from tablesafe.web.child import may_open
+from tablesafe.web.folders import LOCK, PREFIX, private_folder, remove_stale
 from tablesafe.web.sessions import Full, Sessions
 from tablesafe.web.worker import Place, Worker
 from tablesafe.web.workspace import Limits

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tablesafe.core.errors import InvalidFile, TablesafeError
-from tablesafe.web.survey import EXAMPLES, LONGEST, survey
+from tablesafe.web.desk import EXAMPLES, LONGEST, survey
 
 FRAME = pl.DataFrame(
     {

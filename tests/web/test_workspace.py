@@ -18,7 +18,7 @@ from tablesafe.job import load_job
 from tablesafe.pipeline.columns import require_columns
 from tablesafe.web.drafts import toml_of
 from tablesafe.web.folders import Folder
-from tablesafe.web.names import TooLarge, plain_name
+from tablesafe.web.uploads import TooLarge, plain_name
 from tablesafe.web.worker import TaskFailed
 from tablesafe.web.workspace import MOST_FILES, Limits, Workspace
 

@@ -22,18 +22,15 @@ from tablesafe.cli.convert import convert
 from tablesafe.cli.demo import demo
 from tablesafe.cli.difference import difference
 from tablesafe.cli.exits import EXIT_HELP, Exit, report_error
-from tablesafe.cli.flag import flag
 from tablesafe.cli.init import init
-from tablesafe.cli.key import key
-from tablesafe.cli.methods import methods
+from tablesafe.cli.listing import methods, rules
 from tablesafe.cli.redesign import redesign
-from tablesafe.cli.rules import rules
 from tablesafe.cli.run import run
 from tablesafe.cli.serve import serve
 from tablesafe.cli.show import warn
 from tablesafe.cli.suppress import suppress
-from tablesafe.cli.tabulate import tabulate
-from tablesafe.cli.verify import verify
+from tablesafe.cli.tabulate import flag, tabulate
+from tablesafe.cli.verify import key, verify
 from tablesafe.core.errors import InvalidOption, Terminated
 from tablesafe.files.limits import inputs_kept
 

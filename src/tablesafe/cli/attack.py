@@ -60,7 +60,7 @@ def attack(
     from tablesafe.attack.view import View
     from tablesafe.core.errors import InvalidOption
     from tablesafe.io.frames import write_frame
-    from tablesafe.io.released import read_release, read_values
+    from tablesafe.io.patterns import read_release, read_values
     from tablesafe.methods import Withhold
     from tablesafe.report.progress import Event, progress_bar
 

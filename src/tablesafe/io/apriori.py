@@ -40,8 +40,8 @@ from tablesafe.files.write import write_text
 from tablesafe.io.apriori_lines import WHAT, instruction_numbers, read_hst, without_contradictions
 from tablesafe.io.frames import read_frame
 from tablesafe.io.matching import key_columns, match_cells, refuse_absent, refuse_repeats
-from tablesafe.io.numbers import as_text
 from tablesafe.io.tauargus_table import MANUAL_RANGE
+from tablesafe.io.text import as_text
 
 UNCHANGED = 255
 NUMBERS = ("cost", "lower_level", "upper_level", "sliding_level", "lower_bound", "upper_bound")

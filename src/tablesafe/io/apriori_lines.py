@@ -14,8 +14,8 @@ from tablesafe.core.errors import InvalidFile, InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source
-from tablesafe.io.delimited import count_entries, read_lines, split_lines
 from tablesafe.io.matching import key_columns
+from tablesafe.io.text import count_entries, read_lines, split_lines
 
 WHAT, FIRST, SECOND = "\x00what", "\x00first", "\x00second"
 INSTRUCTIONS = {"s": 0, "u": 0, "p": 0, "m": 0, "ml": 0, "c": 1, "w": 1, "pl": 2, "ab": 2}

@@ -36,7 +36,7 @@ from tablesafe.core.table import Table
 from tablesafe.files.limits import unpacked
 from tablesafe.files.read import LARGEST_EXACT, decode, read_bytes
 from tablesafe.files.write import whole_file
-from tablesafe.io.numbers import as_text
+from tablesafe.io.text import as_text
 
 RIGHT_HAND_SIDE = "rhs "
 """How the name of a cell begins that stands for a right-hand side."""

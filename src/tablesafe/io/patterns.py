@@ -1,31 +1,85 @@
-"""Suppression patterns made by other software, as a mask over the cells of a problem.
-
-A pattern is a CSV or Parquet file (or a frame) with the codes of each cell and a column that says whether it is
-suppressed, in one of the vocabularies of `core.statuses`; what τ-ARGUS writes, `code,code,value,status` without a
-line of names; a JJ file, in which cells of status `u` and `m` are suppressed; or the table as it was published, with a
-mark such as `c` or `..`, or nothing, in place of a withheld value.
-"""
+"""Tables as they arrive: published values, and marks such as `c` or `..` where a value is withheld."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from tablesafe.core.equations import Integers, Mask
-from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidTable
+from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidRelease, InvalidTable
 from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
 from tablesafe.core.statuses import NAMED, VOCABULARIES, Meaning, Scheme, read_statuses
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source, did_you_mean, guess_delimiter, parse_csv, read_source, read_text
-from tablesafe.io.delimited import count_entries, read_lines, split_lines
-from tablesafe.io.frames import EXCEL_ENDINGS, read_excel, unguarded
+from tablesafe.io.frames import EXCEL_ENDINGS, read_excel, read_frame, unguarded
 from tablesafe.io.jj import RIGHT_HAND_SIDE, read_jj
-from tablesafe.io.marks import marked_rows
 from tablesafe.io.matching import key_columns, match_cells, refuse_absent, refuse_repeats
+from tablesafe.io.text import count_entries, read_lines, split_lines
+
+WITHHELD = ("", "c", "(c)", "[c]", "x", "..", "...", "…", ":", ":c", ". .", "*", "**", "/", "•", "suppressed", "conf")
+"""What offices print, in lower case, where they withhold a value. A dash is not among them: it is a zero to most."""
+ROUNDING = 1e-9
+
+
+def marked_rows(read: Source, problem: Problem, statuses: Sequence[str]) -> Mask | None:
+    """Which rows show a mark instead of a value; None where there is a column of statuses, or no mark at all.
+
+    Values that are shown must be those of the table: a mark says something only about the table that it stands in.
+    """
+    keys = key_columns(problem.table)
+    columns = [column for column in read.frame.columns if column not in keys]
+    if any(column.lower() in statuses for column in columns):
+        return None
+    known = [column for column in columns if column in (problem.table.response, "value")]
+    if not known and len(columns) != 1:
+        return None
+    column = (known or columns)[0]
+    text = read.text(column).fill_null("")
+    hidden = text.str.to_lowercase().is_in(WITHHELD)
+    number = text.cast(pl.Float64, strict=False)
+    commas = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+    number = number if number.null_count() <= commas.null_count() else commas
+    strange = (number.is_null() & ~hidden).to_numpy()
+    if strange.all() or not hidden.any():
+        return None
+    if strange.any():
+        row = int(strange.argmax())
+        raise InvalidTable(
+            f"Column {column!r} has {text[row]!r} at {read.where(row)}, which is neither a number nor a mark of a "
+            f"withheld cell (blank, c, x, .., :).\n\nHint: replace it by one of these, or add a column 'status'."
+        )
+    mask = hidden.to_numpy()
+    _refuse_other_values(read, problem, column, number.to_numpy(), mask)
+    return mask
+
+
+def _refuse_other_values(read: Source, problem: Problem, column: str, shown: Floats, hidden: Mask) -> None:
+    cells = match_cells(problem.table, read, needed=hidden)
+    there = ~hidden & (cells >= 0)
+    truth = problem.table.value[np.maximum(cells, 0)]
+    differ = np.flatnonzero(there & (np.abs(np.nan_to_num(shown) - truth) > ROUNDING * (1 + np.abs(truth))))
+    if differ.size:
+        cell = problem.table.describe(int(cells[differ[0]]))
+        raise InvalidTable(
+            f"{read.where(int(differ[0]))}: the {column!r} of cell {cell} is not that of the table.\n\n"
+            f"Hint: is it the pattern of another table? Values that were changed or rounded are no pattern."
+        )
+
+
+# Suppression patterns made by other software, as a mask over the cells of a problem.
+#
+# A pattern is a CSV or Parquet file (or a frame) with the codes of each cell and a column that says whether it is
+# suppressed, in one of the vocabularies of `core.statuses`; what τ-ARGUS writes, `code,code,value,status` without a
+# line of names; a JJ file, in which cells of status `u` and `m` are suppressed; or the table as it was published,
+# with a mark such as `c` or `..`, or nothing, in place of a withheld value.
+
 
 STATUS_COLUMNS = ("suppressed", "status", "sdcstatus", "flag", "confidential", "suppress", *NAMED, "primary")
 """What the column of statuses is called, if nobody says, in any case; `primary` only where there is no other."""
@@ -211,3 +265,93 @@ def _refuse_gaps(problem: Problem, cells: Any, name: str) -> None:
             f"{name} says nothing about cell {table.describe(int(gaps[0]))}{more}.\n\n"
             f"Hint: add the row, or pass complete=False if cells left out are published."
         )
+
+
+# Read back what was released: a pattern of withheld values, or values with the intervals announced for them.
+
+
+FROM, TO = "from", "to"
+ENDLESS = ("inf", "-inf")
+
+
+def read_release(path: str | Path, problem: Problem, *, scheme: Scheme | None = None) -> Release:
+    """The release in a file: with the columns 'from' and 'to' as announced there, otherwise as a pattern.
+
+    A value that is published without an interval is taken for true. Cells left out are withheld. `scheme` is the
+    vocabulary of the statuses of a pattern.
+    """
+    path = Path(path)
+    source = _with_intervals(path)
+    if source is None:
+        return Release.from_suppression(problem, read_pattern(path, problem, scheme=scheme), method=path.name)
+    cells = match_cells(problem.table, source)
+    refuse_absent(problem.table, source, cells)
+    refuse_repeats(problem.table, source, cells)
+    return _released(problem, source, cells.astype(np.intp), path.name)
+
+
+def read_values(path: str | Path, problem: Problem) -> Floats:
+    """A value per cell from a file with the codes of the same table, such as last period's; NaN where it has none."""
+    source = read_frame(path)
+    column = _value_column(problem, source)
+    codes = match_cells(problem.table, source, needed=np.zeros(source.frame.height, np.bool_))
+    refuse_repeats(problem.table, source, codes)
+    values, own = np.full(len(problem.table), np.nan), codes >= 0
+    values[codes[own]] = _numbers(source, column)[own]
+    if not own.any():
+        raise InvalidFile(f"None of the cells of {source.name} is in the table.\n\nHint: are the codes the same?")
+    return values
+
+
+def _with_intervals(path: Path) -> Source | None:
+    """The file, if it announces intervals."""
+    if ".jj" in [ending.lower() for ending in path.suffixes[-2:]]:
+        return None
+    source = read_frame(path)
+    return source if {FROM, TO} <= set(source.frame.columns) else None
+
+
+def _value_column(problem: Problem, source: Source) -> str:
+    named = [name for name in (problem.table.response, "value") if name in source.frame.columns]
+    if not named:
+        source.require("value")
+    return named[0]
+
+
+def _numbers(source: Source, column: str) -> Floats:
+    """A column of numbers, NaN where it is empty."""
+    empty = source.text(column).fill_null("").to_numpy() == ""
+    return np.where(empty, np.nan, source.numbers(column, missing=0.0))
+
+
+def _bounds(source: Source, column: str) -> Floats:
+    """A column of bounds: `inf` and `-inf` stand where there is none on that side, NaN where it is empty."""
+    text = source.text(column).fill_null("")
+    endless = text.is_in(list(ENDLESS))
+    bounded = source.frame.with_columns(text.set(endless, "").alias(column))
+    signed = np.where(text.str.starts_with("-").to_numpy(), -np.inf, np.inf)
+    return np.where(endless.to_numpy(), signed, _numbers(replace(source, frame=bounded), column))
+
+
+def _released(
+    problem: Problem, source: Source, cells: np.ndarray[tuple[int, ...], np.dtype[np.intp]], name: str
+) -> Release:
+    table, n = problem.table, len(problem.table)
+    values, lower, upper = (np.full(n, np.nan) for _ in range(3))
+    values[cells] = _numbers(source, _value_column(problem, source))
+    lower[cells], upper[cells] = _bounds(source, FROM), _bounds(source, TO)
+    told = ~np.isnan(values)
+    exact = told & np.isnan(lower) & np.isnan(upper)
+    wrong = np.flatnonzero(exact & (np.abs(values - table.value) > 0.5 * 10.0**-table.decimals))
+    if wrong.size:
+        raise InvalidRelease(
+            f"Cell {table.describe(int(wrong[0]))} is published in {name} with a value that is not its own, and "
+            f"without an interval.\n\nHint: write the release with its intervals: intervals = true in [output]."
+        )
+    lower, upper = np.where(exact, values, lower), np.where(exact, values, upper)
+    lower, upper = np.where(np.isnan(lower), problem.lower, lower), np.where(np.isnan(upper), problem.upper, upper)
+    status = np.full(n, Status.PUBLISHED, np.uint8)
+    status[told & ~exact] = Status.CHANGED
+    status[~told] = Status.COMPLEMENTARY
+    status[~told & problem.sensitivity.mask] = Status.SENSITIVE
+    return Release(table, values, lower, upper, status, name)

@@ -31,7 +31,7 @@ from tablesafe.core.equations import Floats
 from tablesafe.core.errors import InvalidFile, InvalidInput
 from tablesafe.files.read import Source, guess_delimiter, parse_csv, read_text
 from tablesafe.files.write import write_text
-from tablesafe.io.numbers import as_text
+from tablesafe.io.text import as_text
 from tablesafe.methods.cell_key.table import TOLERANCE, PerturbationTable
 
 Places: TypeAlias = NDArray[np.intp]

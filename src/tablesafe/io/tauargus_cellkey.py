@@ -8,8 +8,8 @@ from tablesafe.core.errors import InvalidFile
 from tablesafe.io.ptable import read_perturbation
 from tablesafe.io.tauargus_meta import CellKey as Described
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable, read_metadata
+from tablesafe.methods.cell_key import CellKey
 from tablesafe.methods.cell_key.magnitude import Magnitude
-from tablesafe.methods.cell_key.method import CellKey
 from tablesafe.methods.cell_key.table import PerturbationTable
 
 _SIZES = {"T": "largest", "M": "mean", "V": "value"}

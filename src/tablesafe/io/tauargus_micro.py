@@ -19,9 +19,9 @@ import polars as pl
 from tablesafe.core.errors import InvalidFile, InvalidHierarchy
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.files.read import Source, read_bytes_probe
-from tablesafe.io.delimited import read_lines, split_lines
 from tablesafe.io.tauargus_codes import add_the_line, hierarchy_of
 from tablesafe.io.tauargus_meta import Kind, Metadata, Role, Variable, read_metadata
+from tablesafe.io.text import read_lines, split_lines
 
 NUMERIC_ROLES = {Role.RESPONSE, Role.WEIGHT, Role.RECORD_KEY}
 NUMBER = " (number)"

@@ -12,7 +12,7 @@ import polars as pl
 from tablesafe.core.errors import InvalidFile, InvalidTable
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source
-from tablesafe.io.delimited import count_entries, read_lines, split_lines
+from tablesafe.io.text import count_entries, read_lines, split_lines
 
 
 def read_code_value(path: str | Path, *, dimensions: Sequence[str] | None = None) -> pl.DataFrame:

@@ -31,13 +31,12 @@ from tablesafe.core.statuses import LETTERS, Meaning
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source
 from tablesafe.files.write import write_text
-from tablesafe.io.delimited import read_lines, split_lines
-from tablesafe.io.numbers import as_text, with_decimals
 from tablesafe.io.status import Argus, argus_statuses
 from tablesafe.io.tauargus_cells import EMPTY, build_table, rows_of
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable, write_metadata
 from tablesafe.io.tauargus_micro import metadata_for
 from tablesafe.io.tauargus_output import joined, quoted_codes
+from tablesafe.io.text import as_text, read_lines, split_lines, with_decimals
 from tablesafe.rules.contributions import SHADOW
 
 MANUAL_RANGE = 20.0

@@ -14,7 +14,6 @@ from tablesafe.core.equations import Floats
 from tablesafe.core.release import Status
 from tablesafe.core.table import Table
 from tablesafe.io.jj import jj_text
-from tablesafe.io.numbers import with_decimals
 from tablesafe.io.status import sbs_flags
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable, metadata_text
 from tablesafe.io.tauargus_output import joined
@@ -22,6 +21,7 @@ from tablesafe.io.tauargus_table import refuse_unwritable
 from tablesafe.io.tauargus_write_layout import Layout
 from tablesafe.io.tauargus_write_sheet import WITHHELD, Sheet, response_name
 from tablesafe.io.tauargus_write_tab import described_dimensions, distinct
+from tablesafe.io.text import with_decimals
 from tablesafe.rules.contributions import SHADOW
 from tablesafe.rules.linear import PQ, PPercent
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
-from tablesafe.io.numbers import as_text, with_decimals
 from tablesafe.io.status import Argus, argus_statuses
 from tablesafe.io.tauargus_write_layout import EMPTY, Layout
 from tablesafe.io.tauargus_write_options import WriteOptions
+from tablesafe.io.text import as_text, with_decimals
 from tablesafe.loss import SAME
 from tablesafe.tabulate.plan import RECORDS
 

@@ -19,7 +19,6 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem, least
 from tablesafe.core.release import Status
 from tablesafe.core.table import Table
-from tablesafe.io.numbers import as_text
 from tablesafe.io.status import Argus
 from tablesafe.io.tauargus_meta import Metadata, Role, Variable, metadata_text
 from tablesafe.io.tauargus_output import joined
@@ -27,6 +26,7 @@ from tablesafe.io.tauargus_table import hierarchy_files, refuse_unwritable
 from tablesafe.io.tauargus_write_layout import Layout
 from tablesafe.io.tauargus_write_options import WriteOptions
 from tablesafe.io.tauargus_write_sheet import Sheet
+from tablesafe.io.text import as_text
 from tablesafe.rules.contributions import SHADOW
 from tablesafe.tabulate.plan import RECORDS, UNWEIGHTED
 

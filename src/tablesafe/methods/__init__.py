@@ -8,15 +8,15 @@ from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.files.read import did_you_mean
-from tablesafe.methods.adjust.method import Adjust
-from tablesafe.methods.cell_key.method import CellKey
+from tablesafe.methods.adjust import Adjust
+from tablesafe.methods.cell_key import CellKey
 from tablesafe.methods.given import Pattern, PublishAll, Withhold
-from tablesafe.methods.intervals.method import PublishIntervals
-from tablesafe.methods.records.impute.method import BlankAndImpute
-from tablesafe.methods.records.noise.method import Noise
-from tablesafe.methods.records.swap.method import Swap
-from tablesafe.methods.round.method import Round
-from tablesafe.methods.small_counts.method import SmallCounts
+from tablesafe.methods.intervals import PublishIntervals
+from tablesafe.methods.records.impute import BlankAndImpute
+from tablesafe.methods.records.noise import Noise
+from tablesafe.methods.records.swap import Swap
+from tablesafe.methods.round import Round
+from tablesafe.methods.small_counts import SmallCounts
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.methods.views import SuppressViews
 

@@ -20,8 +20,8 @@ from tablesafe.job.decode import Fault
 from tablesafe.job.lines import KeyPath
 from tablesafe.job.load import list_faults
 from tablesafe.job.model import Job
+from tablesafe.loss.statistics import WORDS
 from tablesafe.methods import CellKey
-from tablesafe.methods.adjust.measures import WORDS
 from tablesafe.rules.needs import inner_rules
 
 HEAD = 1 << 16

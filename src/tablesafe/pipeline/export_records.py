@@ -12,12 +12,12 @@ from tablesafe.core.linking import RESPONSE
 from tablesafe.core.problem import Problem
 from tablesafe.files.read import Source, read_text
 from tablesafe.io.jj import jj_text
-from tablesafe.io.numbers import as_text
 from tablesafe.io.tauargus_export import Commands
 from tablesafe.io.tauargus_export_micro import Column, MicroTable, is_plain, record_files
 from tablesafe.io.tauargus_meta import Role
 from tablesafe.io.tauargus_micro import NUMBER
 from tablesafe.io.tauargus_write_tab import Texts
+from tablesafe.io.text import as_text
 from tablesafe.job import Job
 from tablesafe.job.model import ProblemOptions
 from tablesafe.pipeline.export_commands import Cost, cost_of, inexpressible, rules_text

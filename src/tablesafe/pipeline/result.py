@@ -18,7 +18,7 @@ from tablesafe.job.checks import internal_folder
 from tablesafe.job.model import Job
 from tablesafe.methods.intervals.leaks import Leaks
 from tablesafe.methods.suppress.stability import Stability
-from tablesafe.report.trace import Trace
+from tablesafe.report.progress import Trace
 
 
 @shown

@@ -33,6 +33,9 @@ from tablesafe.io.ptable import read_perturbation
 from tablesafe.job import Job, dump_job, load_job
 from tablesafe.job.checks import internal_folder
 from tablesafe.loss import loss
+from tablesafe.loss.noise import noise_measures
+from tablesafe.loss.quality import quality
+from tablesafe.loss.statistics import statistics
 from tablesafe.methods import (
     Adjust,
     BlankAndImpute,
@@ -48,8 +51,6 @@ from tablesafe.methods import (
     Swap,
     protect,
 )
-from tablesafe.methods.adjust.measures import statistics
-from tablesafe.methods.cell_key.measures import noise_measures
 from tablesafe.methods.intervals.leaks import check_intervals
 from tablesafe.methods.suppress.stability import Stability, stability
 from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
@@ -60,11 +61,9 @@ from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
 from tablesafe.pipeline.wording import in_job_words
-from tablesafe.quality import quality
 from tablesafe.report.plots.named import named_plot
-from tablesafe.report.progress import Event, Listener, ignore, progress_bar
+from tablesafe.report.progress import Event, Listener, Trace, ignore, progress_bar
 from tablesafe.report.summary import Origin
-from tablesafe.report.trace import Trace
 from tablesafe.report.writing import Subject
 
 WITHOUT_RECORDS = (Adjust, Pattern, PublishIntervals, Round, Suppress)

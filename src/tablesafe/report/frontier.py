@@ -22,7 +22,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.loss import loss
 from tablesafe.methods import Method, protect
-from tablesafe.report.room import Ends
+from tablesafe.report.margins import Ends
 
 LossMeasure = Literal["value", "cells"]
 RiskMeasure = Literal["guessed", "open", "room"]

@@ -17,8 +17,8 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Table
 from tablesafe.loss import Loss, loss
-from tablesafe.methods.adjust.measures import statistics
-from tablesafe.quality import quality
+from tablesafe.loss.quality import quality
+from tablesafe.loss.statistics import statistics
 from tablesafe.report.cells import KINDS, NUMBER, Kind, OfficeCells, PublicCells
 
 GROUPS = ("all", "inner", "totals", "sensitive")

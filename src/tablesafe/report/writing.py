@@ -16,8 +16,7 @@ from tablesafe.core.release import Release
 from tablesafe.files.write import write_text
 from tablesafe.report.document import as_json
 from tablesafe.report.layout import Layout
-from tablesafe.report.page import render
-from tablesafe.report.pictures import pictures
+from tablesafe.report.page import pictures, render
 from tablesafe.report.sheet import write_sheet
 from tablesafe.report.summary import Origin, Summary, summarise
 from tablesafe.report.verdict import judge
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from tablesafe.attack.suite import Scores
     from tablesafe.audit.findings import Findings
     from tablesafe.methods.intervals.leaks import Leaks
-    from tablesafe.report.trace import Trace
+    from tablesafe.report.progress import Trace
 
 PAGES, DOCUMENTS, SHEETS = (".html", ".htm"), (".json",), (".xlsx",)
 ENDINGS = (*PAGES, *DOCUMENTS, *SHEETS)

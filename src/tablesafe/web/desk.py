@@ -1,12 +1,24 @@
-"""Tasks on data that is being looked at. They run in the worker process of a session, never in the server."""
+"""The problem of a job that is being edited: its table is read once, the rules are judged each time."""
 
 from __future__ import annotations
 
+import tempfile
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tablesafe.core.problem import Problem
+from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
+from tablesafe.io.jj import read_jj
+from tablesafe.job import Job
+from tablesafe.job.checks import input_files
+from tablesafe.pipeline import build_problem
+from tablesafe.pipeline.columns import extra_columns
+from tablesafe.pipeline.tables import build_table
+from tablesafe.rules.needs import contributors_needed
+from tablesafe.tabulate.sources import Column, Connection, Records, one_row, open_records, seal, session
 from tablesafe.web.child import Desk
 from tablesafe.web.drafts import JOB_FILE
 
@@ -16,14 +28,113 @@ if TYPE_CHECKING:
     from tablesafe.job import Job
     from tablesafe.pipeline import Result
 
+
+def preview(desk: Desk, job: Job) -> Problem:
+    """The problem of a job; the last one, and the last table, are kept."""
+    job = replace(job, run=replace(job.run, executor="here"))
+    if desk.loaded.get("problem key") != (key := _key(job, job.rules, job.problem)):
+        table = None if job.source.holds == "problem" else _table(desk, job)
+        desk.loaded["problem"] = build_problem(job, table=table)
+        desk.loaded["problem key"] = key
+    found: Problem = desk.loaded["problem"]
+    return found
+
+
+def _table(desk: Desk, job: Job) -> Any:
+    key = _key(job, contributors_needed(job.rules), extra_columns(job))
+    if desk.loaded.get("table key") != key:
+        desk.loaded.pop("problem key", None)
+        desk.loaded["table"] = build_table(job)
+        desk.loaded["table key"] = key
+    return desk.loaded["table"]
+
+
+def _key(job: Job, *more: Any) -> str:
+    """What a table depends on: the parts of the job that say where it comes from, and the files themselves."""
+    stamps = []
+    for _, name in input_files(job):
+        about = job.resolve(name).stat()
+        stamps.append((name, about.st_mtime_ns, about.st_size, about.st_ino))
+    return repr((job.source, job.dimensions, job.response, job.tables, job.run, stamps, more))
+
+
+# A look at the columns of a file of any size: DuckDB scans it, nothing is read whole.
+
+
+MOST_COLUMNS = 400
+"""Columns that are looked at."""
+EXAMPLES = 8
+LONGEST = 60
+"""Letters of an example that are shown."""
+
+
+def survey(path: Path, *, delimiter: str | None = None, sheet: str | None = None) -> list[dict[str, Any]]:
+    """Every column: name, kind ("text", "numbers", "whole numbers"), rows, distinct and empty entries, a few examples.
+
+    Files that describe cells one by one (JJ, .tab, .asc) have no columns of the user's making: the answer is empty.
+    """
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if suffix in {"jj", "tab", "asc"}:
+        _require_readable(path, suffix)
+        return []
+    source: Any = path
+    if path.suffix.lower() in EXCEL_ENDINGS:
+        source = read_frame(path, sheet=sheet).frame
+    with session(None, None, tempfile.gettempdir()) as (connection, private):
+        records = open_records(connection, source, private, delimiter=delimiter, wanted=lambda name: True)
+        if records.paths:
+            seal(connection, records)
+        return [_column(connection, records, name) for name in list(records.columns)[:MOST_COLUMNS]]
+
+
+def _require_readable(path: Path, suffix: str) -> None:
+    if suffix == "jj":
+        read_jj(path)
+
+
+def _column(connection: Connection, records: Records, name: str) -> dict[str, Any]:
+    column = records.columns[name]
+    text = f"nullif(trim(CAST({column.sql} AS VARCHAR)), '')"
+    number = _number(column, text)
+    rows, filled, distinct, numbers, whole = one_row(
+        connection,
+        f"SELECT count(*), count(t), count(DISTINCT t), count(n), count(*) FILTER (n = floor(n)) "
+        f"FROM (SELECT {text} AS t, {number} AS n FROM {records.relation})",
+    )
+    numeric = filled > 0 and numbers == filled
+    if numeric and whole == numbers and column.type in {"DOUBLE", "FLOAT"}:  # as spreadsheets hold whole numbers
+        text = f"CAST(TRY_CAST({column.sql} AS HUGEINT) AS VARCHAR)"
+    examples = connection.sql(
+        f"SELECT t FROM (SELECT {text} AS t FROM {records.relation}) WHERE t IS NOT NULL "
+        f"GROUP BY t ORDER BY count(*) DESC, t LIMIT {EXAMPLES}"
+    ).fetchall()
+    return {
+        "name": name,
+        "kind": "text" if not numeric else "whole numbers" if whole == numbers else "numbers",
+        "rows": rows,
+        "distinct": distinct,
+        "empty": rows - filled,
+        "examples": [str(row[0])[:LONGEST] for row in examples],
+    }
+
+
+def _number(column: Column, text: str) -> str:
+    """A column as numbers; text with decimal commas too."""
+    if column.type != "VARCHAR":
+        return f"TRY_CAST({column.sql} AS DOUBLE)"
+    return f"TRY_CAST(replace({text}, ',', '.') AS DOUBLE)"
+
+
+# Tasks on data that is being looked at. They run in the worker process of a session, never in the server.
+
+
 KEPT_RESULTS = 4
 """Finished runs that a worker keeps in memory to show and compare."""
-EXAMPLES = 8
 
 
 def columns(desk: Desk, name: str, options: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every column of a file: name, kind, how many rows, distinct and empty entries, a few examples."""
-    from tablesafe.web.survey import survey
+    from tablesafe.web.desk import survey
 
     return survey(desk.folder / name, delimiter=options.get("delimiter"), sheet=options.get("sheet"))
 
@@ -79,7 +190,7 @@ def job_of(desk: Desk, text: str) -> Job:
 
 def problem_of(desk: Desk, text: str) -> Problem:
     """The problem of a job. Its table is kept as long as the files and keys it comes from stay the same."""
-    from tablesafe.web.previews import preview
+    from tablesafe.web.desk import preview
 
     return preview(desk, job_of(desk, text))
 

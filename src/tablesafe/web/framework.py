@@ -13,7 +13,7 @@ from nicegui import core, ui
 from nicegui.client import Client, templates
 from nicegui.persistence.pseudo_persistent_dict import PseudoPersistentDict
 
-from tablesafe.web.headers import NONCE
+from tablesafe.web.answers import NONCE
 from tablesafe.web.routes import add_routes
 from tablesafe.web.sessions import SCOPE, Session, Sessions, current_session
 

@@ -11,10 +11,9 @@ from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from tablesafe.core.errors import InvalidFile, TablesafeError
-from tablesafe.web.headers import REPORT_POLICY
-from tablesafe.web.names import TooLarge
+from tablesafe.web.answers import REPORT_POLICY
 from tablesafe.web.sessions import SCOPE, Session
-from tablesafe.web.uploads import file_parts
+from tablesafe.web.uploads import TooLarge, file_parts
 
 
 def add_routes(app: FastAPI) -> None:

@@ -19,12 +19,11 @@ from typing import Any
 from tablesafe.core.errors import InvalidFile, InvalidOption
 from tablesafe.job.checks import input_files
 from tablesafe.job.dump import dump_job
-from tablesafe.web.attacks import Background
+from tablesafe.web.background import Background, Queue, State
 from tablesafe.web.desk import kept_at
 from tablesafe.web.drafts import JOB_FILE, Draft
 from tablesafe.web.logs import note_error
-from tablesafe.web.queue import Queue, State
-from tablesafe.web.tasks import attack_run, measure_runs, run_job
+from tablesafe.web.tasks.runs import attack_run, measure_runs, run_job
 from tablesafe.web.worker import Place, TaskFailed, Worker
 from tablesafe.web.workspace import Workspace
 

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from tablesafe.core.errors import InvalidOption, MissingExtra, Terminated
-from tablesafe.web.folders import Folder
+from tablesafe.web.background import Queue
+from tablesafe.web.folders import Folder, private_folder
 from tablesafe.web.options import SHORTEST_TOKEN, ServeOptions, is_loopback
-from tablesafe.web.private import private_folder
-from tablesafe.web.queue import Queue
 from tablesafe.web.sessions import Sessions
 from tablesafe.web.worker import TOKEN
 from tablesafe.web.workspace import Limits
@@ -106,7 +105,7 @@ def run(server: Server, announce: Callable[[str], None]) -> None:
     """Run until a signal ends it; then stop what runs and remove what was stored."""
     import uvicorn
 
-    from tablesafe.web.connections import Impatient, make_room_for_connections
+    from tablesafe.web.guard import Impatient, make_room_for_connections
     from tablesafe.web.logs import quiet_logging
 
     quiet_logging()

@@ -21,7 +21,7 @@ from tablesafe.pipeline.columns import PARQUET, missing_columns
 from tablesafe.web import desk
 from tablesafe.web.drafts import Draft, draft_of, look_over, toml_of, with_outputs
 from tablesafe.web.folders import Folder
-from tablesafe.web.names import RESERVED, TooLarge, other_name, plain_name
+from tablesafe.web.uploads import RESERVED, TooLarge, other_name, plain_name
 from tablesafe.web.worker import Place, Worker
 
 MOST_FILES = 50

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats
-from tablesafe.methods.adjust.measures import Relation
+from tablesafe.loss.statistics import Relation
 
 FREE = -10.0
 """How far below its range the excess of a form that is to be as small as possible may fall."""

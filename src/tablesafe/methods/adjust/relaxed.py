@@ -13,8 +13,8 @@ from tablesafe.core.errors import InvalidOption
 from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.loss.statistics import Over, chi_square, statistics
 from tablesafe.methods.adjust.instance import Instance, whole_down, whole_up
-from tablesafe.methods.adjust.measures import Over, chi_square, statistics
 
 PickName = Literal["quantity", "cells", "percent", "chi_square", "correlation", "slope", "variance"]
 _MEASURED: dict[str, str] = {

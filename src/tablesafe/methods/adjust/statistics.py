@@ -14,10 +14,10 @@ from tablesafe.core.equations import Floats
 from tablesafe.core.errors import InvalidOption, InvalidProblem
 from tablesafe.core.options import is_number, require_choice, require_number
 from tablesafe.core.problem import Problem
+from tablesafe.loss.statistics import Group, Over, Pair, groups_of, pairs_of
 from tablesafe.methods.adjust.forms import Between, Column, Curved, Linear, Statistic
 from tablesafe.methods.adjust.instance import Instance
 from tablesafe.methods.adjust.means import Means
-from tablesafe.methods.adjust.measures import Group, Over, Pair, groups_of, pairs_of
 
 Limit = Literal["best"] | float | None
 OrderName = Literal["first", "last", "alone"]

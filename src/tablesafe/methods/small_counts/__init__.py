@@ -1,1 +1,84 @@
-"""Small-count rounding: only what makes a small published count is changed, and everything still adds up."""
+"""Small-count rounding: the method and its options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from tablesafe.core.errors import InvalidOption
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release, Status
+from tablesafe.methods.round.counts import Counts
+from tablesafe.methods.small_counts.conclusions import Reader, informed
+from tablesafe.methods.small_counts.rounding import round_small
+from tablesafe.methods.small_counts.units import Finer, Structure, Units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallCounts:
+    """Round every published count below `limit` to 0 or to the limit; change nothing that need not change.
+
+    Only inner cells that small published counts are made of are changed, each to 0 or the limit, so that all totals are
+    sums of what is published below them, and so that they stay as near to the truth as can be. Counts of the limit or
+    more are exact unless changed cells are part of them. Where inner cells are withheld by design, only those that make
+    a published count small are changed. In a table that leaves out empty cells, a published 0 tells that somebody is
+    there: tabulate with `zeros` to hide that too.
+
+    The release states what follows for a reader who knows the limit and this method, but not how it chooses between 0
+    and the limit: every table that could have become this one, whichever way each cell had gone. That is exact where
+    all inner cells are shown, and in small tables where they are not. Large tables with inner cells not shown state
+    bounds that may be wider than what a reader can find out; the audit then judges by a reader who even knows which
+    inner cells were changed and which way, so that it is never too lenient, and may call cells open that are not.
+    """
+
+    name: ClassVar[str] = "small_counts"
+    for_every_cell: ClassVar[bool] = True
+    """It protects without any rule."""
+
+    limit: int = field(default=3, metadata={"help": "published counts below this become 0 or this"})
+    passes: int = field(default=40, metadata={"help": "most passes of improvement over the changed cells"})
+    seed: int = field(default=0, metadata={"help": "seed of the choices; equal seed, equal release"})
+
+    def __post_init__(self) -> None:
+        if isinstance(self.limit, bool) or not isinstance(self.limit, int | np.integer) or self.limit <= 1:
+            raise InvalidOption(
+                f"SmallCounts.limit must be a whole number of 2 or more, got {self.limit!r}.\n\n"
+                f"Hint: 3 and 5 are usual; with a limit of 1 no count is small."
+            )
+        for name in ("passes", "seed"):
+            given = getattr(self, name)
+            if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 0:
+                raise InvalidOption(f"SmallCounts.{name} must be a whole number of 0 or more, got {given!r}.")
+
+    def protect(self, problem: Problem) -> Release:
+        """Round the small counts, and state what a reader may conclude about the true ones."""
+        occupied = Counts.of(problem, int(self.limit)).occupied
+        if Structure.of(problem.table) is None:
+            finer = Finer.of(problem, zeros=not occupied)
+            return finer.back(self._protect(finer.problem, occupied), int(self.limit))
+        return self._protect(problem, occupied)
+
+    def _protect(self, problem: Problem, occupied: bool) -> Release:
+        """Round a table whose inner cells determine it; `occupied` when readers know that no cell shown is empty."""
+        limit, structure = int(self.limit), Structure.of(problem.table)
+        assert structure is not None
+        counts = Counts.of(problem, limit)
+        units = Units.of(structure, ~counts.hidden)
+        rounded = round_small(units, counts.value, counts.frozen, limit=limit, passes=int(self.passes), seed=self.seed)
+        values = rounded.values
+        reader = Reader(units, values, counts.frozen, limit, occupied)
+        lower, upper = reader.concludes()
+        status = np.where(values == counts.value, Status.PUBLISHED, Status.CHANGED).astype(np.uint8)
+        status[counts.hidden] = Status.GIVEN
+        status[problem.withheld] = Status.BY_DESIGN
+        return Release(
+            problem.table,
+            np.where(counts.hidden, np.nan, values),
+            lower,
+            upper,
+            status,
+            self.name,
+            judged=None if reader.is_exact else informed(reader, rounded, (lower, upper)),
+        )

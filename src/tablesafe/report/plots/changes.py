@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tablesafe.core.errors import InvalidOption
-from tablesafe.quality import Quality
+from tablesafe.loss.quality import Quality
 from tablesafe.report.plots.plot import Plot
 from tablesafe.report.plots.style import (
     COLOURS,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tablesafe.audit.findings import Findings
 from tablesafe.core.equations import Floats
 from tablesafe.core.errors import InvalidOption
+from tablesafe.report.margins import Ends, Unit
 from tablesafe.report.plots.plot import Plot
 from tablesafe.report.plots.style import (
     BLUE,
@@ -26,7 +27,6 @@ from tablesafe.report.plots.style import (
     plain,
     shortened,
 )
-from tablesafe.report.room import Ends, Unit
 
 NAMED = 30
 """Up to so many cells each has a line with its name; beyond, all of them are one band."""

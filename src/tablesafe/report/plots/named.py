@@ -12,7 +12,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Rule
 from tablesafe.files.read import did_you_mean
-from tablesafe.quality import quality
+from tablesafe.loss.quality import quality
 from tablesafe.report.plots.changes import accuracy_by_size, percent_changes
 from tablesafe.report.plots.densities import densities
 from tablesafe.report.plots.heatmap import heat_map
@@ -20,7 +20,7 @@ from tablesafe.report.plots.intervals import intervals
 from tablesafe.report.plots.plot import FORMATS, Plot
 from tablesafe.report.plots.progress import progress
 from tablesafe.report.plots.regions import drawable, sensitivity_regions
-from tablesafe.report.trace import Trace
+from tablesafe.report.progress import Trace
 
 NAMES = (
     "regions", "intervals", "densities", "heat_map", "changes", "percent_changes", "accuracy_by_size", "progress",

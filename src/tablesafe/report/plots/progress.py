@@ -20,7 +20,7 @@ from tablesafe.report.plots.style import (
     plain,
     thousands,
 )
-from tablesafe.report.trace import Trace
+from tablesafe.report.progress import Trace
 
 
 @look()

@@ -8,11 +8,11 @@ from nicegui import ui
 
 from tablesafe.attack.registry import ATTACKS
 from tablesafe.core.errors import TablesafeError
-from tablesafe.web.pages import outcomes
-from tablesafe.web.pages.lists import shown, table
 from tablesafe.web.pages.screen import Screen, named, show_error
+from tablesafe.web.pages.tables import shown, table
 from tablesafe.web.pages.waiting import Watched, computed
 from tablesafe.web.runs import Run
+from tablesafe.web.tasks import results as outcomes
 
 USUAL = ["interior point", "analytic centre", "midpoint", "hit-and-run"]
 MANY = "mean of vertices, mean of interior solutions, random centroids or hit-and-run"

@@ -1,19 +1,308 @@
-"""The page Compare: several values of an option, releases as points of risk and loss, tables side by side."""
+"""A part of the page Compare: releases of one table as points, what they cost against what they leave open."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from nicegui import ui
 
 from tablesafe.core.errors import TablesafeError
-from tablesafe.web.pages import outcomes
-from tablesafe.web.pages.frontier import FrontierCard
-from tablesafe.web.pages.lists import table
-from tablesafe.web.pages.screen import Screen, heading, show_error
-from tablesafe.web.pages.sweep import Sweep, UnderWay
-from tablesafe.web.pages.tableview import TableView
+from tablesafe.web.drafts import draft_of
+from tablesafe.web.forms import Entry, method_forms, read, written
+from tablesafe.web.pages.method import STAGES, WORDS
+from tablesafe.web.pages.screen import Screen, heading, named, show_error
+from tablesafe.web.pages.tables import TableView, shown, table
+from tablesafe.web.pages.waiting import Watched, computed
 from tablesafe.web.runs import Run
+from tablesafe.web.tasks import results as outcomes
+
+LOSS = {"value": "value withheld or moved", "cells": "cells withheld or changed"}
+RISK = {"guessed": "guessed by an attack", "open": "open to the audit", "room": "least room, in protection levels"}
+COLUMNS = {
+    "percent of value lost": "value lost, %", "percent of cells lost": "cells lost, %", "cells withheld": "withheld",
+    "cells changed": "changed", "percent guessed": "guessed, %", "percent open": "open, %", "least room": "least room",
+    "seconds": "seconds",
+}  # fmt: skip
+"""Measures that are listed below the picture."""
+
+
+class FrontierCard:
+    """Measure the finished runs of one table alike, by the rules of one of them, and draw them."""
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
+        self.loss, self.risk = "value", "guessed"
+        self.rows: dict[str, Any] = {}
+        self.told: ui.element | None = None
+        self.box = ui.element("section").classes("ts-card").props('aria-label="Risk against loss"')
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Draw the card anew: there are other finished runs."""
+        finished = [run for run in self.screen.runs.runs.values() if run.facts]
+        self.box.set_visibility(len(finished) > 1)
+        with self.box.clear():
+            ui.html("Risk against loss", tag="h2")
+            ui.label(
+                "Every release of the same table as a point: what it costs its users, and what it leaves to an "
+                "intruder. All are audited and attacked alike, by the rules of one run."
+            ).classes("ts-note")
+            if len(finished) < 2:
+                return
+            self._choices(finished)
+            self.problem = ui.element("div").props("role=alert")
+            self.going = ui.element("div").classes("w-full")
+        self._watch()
+
+    def _choices(self, finished: list[Run]) -> None:
+        problems = {run.facts["problem"]: run for run in finished}  # the last run of each
+        rules = {run.id: f"those of {run.id}" for run in problems.values()}
+        self.by = finished[-1].id
+        with ui.element("div").classes("ts-row pt-2"):
+            if len(rules) > 1:
+                ui.select(rules, value=self.by, label="Rules", on_change=lambda e: self._judged_by(str(e.value))).props(
+                    "outlined dense"
+                ).classes("min-w-44")
+            self.measure_button = ui.button("Measure", icon="scatter_plot", on_click=self.measure)
+            self.measure_button.props("color=primary")
+            self.which = ui.label().classes("ts-note grow")
+        self._judged_by(self.by)
+
+    def _judged_by(self, run: str) -> None:
+        self.by, names = run, self._names(run)
+        self.which.set_text(f"{len(names)} releases of the table of {run}: {', '.join(names)}.")
+        self.measure_button.set_enabled(len(names) > 1)
+
+    def _names(self, yardstick: str) -> dict[str, str]:
+        """The runs of the same table, and what they are called in the picture."""
+        table = self.screen.runs.get(yardstick).facts["table"]
+        every = [run for run in self.screen.runs.runs.values() if run.facts and run.facts["table"] == table]
+        return {run.id: f"{run.id}: {run.facts['words']}" for run in every}
+
+    def measure(self) -> None:
+        """Begin, in the background."""
+        self.problem.clear()
+        try:
+            self.screen.runs.measure(self._names(self.by), self.by)
+        except TablesafeError as error:
+            with self.problem:
+                show_error(error)
+            return
+        self._watch()
+
+    def _watch(self) -> None:
+        work = self.screen.runs.measuring
+        if work is not None:
+            with self.going.clear():
+                Watched(self.screen, work, self._found)
+
+    def _found(self, found: dict[str, Any]) -> None:
+        """What is known so far: measures to choose, the picture, the numbers."""
+        kept = {run: row for run, row in found.get("rows", {}).items() if run in self.screen.runs.runs}
+        if not kept:
+            return
+        self.rows = kept
+        with ui.element("div").classes("ts-row py-2"):
+            ui.select(LOSS, value=self.loss, label="Loss", on_change=lambda e: self._by(loss=str(e.value))).props(
+                "outlined dense"
+            ).classes("min-w-52")
+            ui.select(RISK, value=self.risk, label="Risk", on_change=lambda e: self._by(risk=str(e.value))).props(
+                "outlined dense"
+            ).classes("min-w-60")
+        self.told = ui.element("div").classes("w-full")
+        ui.timer(0.01, self._draw, once=True)
+
+    async def _by(self, *, loss: str | None = None, risk: str | None = None) -> None:
+        self.loss, self.risk = loss or self.loss, risk or self.risk
+        await self._draw()
+
+    async def _draw(self) -> None:
+        holder = self.told
+        if holder is None or holder.is_deleted:
+            return
+        rows = list(self.rows.values())
+        holder.clear()
+        found = await computed(self.screen, holder, outcomes.frontier_plot, rows, self.loss, self.risk)
+        if found is None:
+            return
+        with holder.clear():
+            ui.html(found["svg"], sanitize=False).classes("ts-plot")
+            self._table(found["efficient"])
+        best = [run for run, good in zip(self.rows, found["efficient"], strict=True) if good]
+        self.screen.say(f"{len(rows)} releases are drawn; efficient: {', '.join(best)}.")
+
+    def _table(self, efficient: list[bool]) -> None:
+        box = ui.element("div").classes("ts-scroll").props('tabindex=0 aria-label="Measures of the releases"')
+        with box, ui.element("table").classes("ts-list"):
+            with ui.element("thead"), ui.element("tr"):
+                for head in ("release", "efficient", *COLUMNS.values(), "job"):
+                    with ui.element("th").props("scope=col").classes("num" if head in COLUMNS.values() else ""):
+                        ui.label(head)
+            with ui.element("tbody"):
+                for (run, row), good in zip(self.rows.items(), efficient, strict=True):
+                    with ui.element("tr"):
+                        self._line(run, row, good)
+
+    def _line(self, run: str, row: dict[str, Any], good: bool) -> None:
+        with ui.element("th").props("scope=row"):
+            ui.label(str(row["name"]))
+        with ui.element("td"):
+            ui.label("✓ yes" if good else "no")
+        for key in COLUMNS:
+            with ui.element("td").classes("num"):
+                ui.label("∞" if row[key] == float("inf") else shown(row[key]))
+        with ui.element("td"):
+            take = ui.button("Take", on_click=lambda: self._take(run)).props("flat dense color=primary")
+            named(take, f"Make the job of {run} the one that is edited")
+
+    def _take(self, run: str) -> None:
+        """Go on from a run: its job becomes the one that is edited."""
+        self.screen.replace_draft(draft_of(self.screen.runs.get(run).job_text))
+        self.screen.say(f"The job is now that of {run}.")
+
+
+# A part of the page Compare: the same job with several values of one option of its method, each a run of its own.
+
+
+MOST_VALUES = 8
+"""Values that are tried at a time."""
+SWEPT = ("number", "whole", "amount", "choice", "switch")
+"""Kinds of options that have values to try."""
+LIKELY: tuple[str, ...] = ("base", "capacity_percent", "cost")
+"""Options that are tried first, where a method has them."""
+
+
+class Sweep:
+    """Choose an option and its values, start the runs, and see how far they are."""
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
+        self.entries = {entry.name: entry for entry in _options(screen)}
+        with ui.element("section").classes("ts-card").props('aria-label="Try several values"'):
+            ui.html("Try several values", tag="h2")
+            if not self.entries:
+                ui.label("Choose a method that has options first.").classes("ts-note")
+                return
+            method = screen.get(("method", "name")) or "suppress"
+            ui.label(
+                f"Runs the job as it is now once for each value of one option of the method {method}. The job itself "
+                "stays as it is; each run keeps a job file of its own."
+            ).classes("ts-note")
+            self._form()
+            self.problem = ui.element("div").props("role=alert")
+
+    def _form(self) -> None:
+        first = next((name for name in LIKELY if name in self.entries), next(iter(self.entries)))
+        with ui.element("div").classes("ts-row pt-2"):
+            self.option = ui.select(
+                list(self.entries), value=first, label="Option", on_change=lambda e: self._chosen(str(e.value))
+            )
+            self.option.props("outlined dense").classes("min-w-52")
+            self.values = ui.input("Values, separated by commas").props("outlined dense stack-label")
+            self.values.classes("grow min-w-64").on("keydown.enter", self.start)
+            ui.button("Run them", icon="playlist_play", on_click=self.start).props("color=primary")
+        self.help = ui.label().classes("ts-note")
+        self._chosen(first)
+
+    def _chosen(self, name: str) -> None:
+        entry = self.entries[name]
+        self.values.set_value(", ".join(_suggested(entry, self.screen.get(("method", name)))))
+        self.help.set_text(entry.help[:1].upper() + entry.help[1:] + ".")
+
+    def start(self) -> None:
+        """Start a run for each value, or none if one of them is wrong: the message is the command line's."""
+        screen, entry = self.screen, self.entries[str(self.option.value)]
+        texts = list(dict.fromkeys(part.strip() for part in str(self.values.value or "").split(",") if part.strip()))
+        self.problem.clear()
+        screen.forget()
+        try:
+            drafts = {text: _varied(screen.draft, entry, text) for text in texts[:MOST_VALUES]}
+            for draft in drafts.values():
+                screen.workspace.job(draft)
+            started = [screen.runs.start(draft, f"{entry.name} = {text}") for text, draft in drafts.items()]
+        except TablesafeError as error:
+            with self.problem:
+                show_error(error)
+            screen.say("These values cannot be tried.")
+            return
+        if not started:
+            with self.problem:
+                ui.label("Write at least one value.").classes("ts-fault")
+            return
+        more = f" Only {MOST_VALUES} values are tried at a time." if len(texts) > MOST_VALUES else ""
+        screen.say(f"{', '.join(run.id for run in started)} are waiting their turn.{more}")
+        for listener in screen.on_page:
+            listener()
+
+
+def _options(screen: Screen) -> list[Entry]:
+    """The options of the job's method that have values to try; none as long as there is no job."""
+    form = method_forms().get(str(screen.get(("method", "name")) or "suppress")) if screen.draft else None
+    return [] if form is None else [entry for entry in form.entries if entry.widget in SWEPT]
+
+
+def _varied(draft: dict[str, Any], entry: Entry, text: str) -> dict[str, Any]:
+    """The draft with another value of one option."""
+    varied = copy.deepcopy(draft)
+    value = text in {"yes", "true"} if entry.widget == "switch" else read(entry, text)
+    varied.setdefault("method", {"name": "suppress"})[entry.name] = value
+    return varied
+
+
+def _suggested(entry: Entry, now: Any) -> list[str]:
+    """Values to begin with: all choices, or half, once and twice what holds now."""
+    if entry.widget == "switch":
+        return ["no", "yes"]
+    if entry.choices:
+        return list(entry.choices)[:MOST_VALUES]
+    usual = now if isinstance(now, int | float) and not isinstance(now, bool) else entry.default
+    if not isinstance(usual, int | float) or isinstance(usual, bool):
+        return []
+    some = [usual / 2, usual, usual * 2] if usual else [0, 1, 2]
+    if entry.widget == "whole":
+        some = sorted({max(round(number), 0) for number in some})
+    return [written(entry, number) for number in some]
+
+
+class UnderWay:
+    """The runs that wait or go on, each with its stop; they vanish when they end."""
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
+        self.box = ui.element("section").classes("ts-card").props('aria-label="Runs under way"')
+        self.lines: dict[str, _Line] = {}
+        self.tick()
+
+    def tick(self) -> None:
+        """Show where the runs are."""
+        going = {run.id: run for run in self.screen.runs.runs.values() if not run.state.ended}
+        self.box.set_visibility(bool(going))
+        if set(going) != set(self.lines):
+            with self.box.clear():
+                ui.html("Runs under way", tag="h2")
+                self.lines = {name: _Line(self.screen, run) for name, run in going.items()}
+        for line in self.lines.values():
+            line.tick()
+
+
+class _Line:
+    def __init__(self, screen: Screen, run: Run) -> None:
+        self.run = run
+        with ui.element("div").classes("ts-row"):
+            ui.label(run.id + (f": {run.note}" if run.note else f": {run.title}")).classes("font-medium min-w-40")
+            self.state = ui.label().classes("ts-note grow")
+            named(ui.button("Stop", on_click=run.stop).props("flat dense color=negative"), f"Stop {run.id}")
+
+    def tick(self) -> None:
+        """Show where the run is."""
+        run = self.run
+        doing = f": {STAGES.get(run.stage, run.stage)}{run.detail}" if run.stage else ""
+        self.state.set_text(f"{WORDS[run.state]}, {run.seconds:,.0f} s{doing}")
+
+
+# The page Compare: several values of an option, releases as points of risk and loss, tables side by side.
+
 
 TICK_S = 0.5
 MOST = 4

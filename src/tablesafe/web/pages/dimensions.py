@@ -9,9 +9,9 @@ from nicegui import ui
 from tablesafe.core.errors import TablesafeError
 from tablesafe.job.model import Dimension, TableOptions
 from tablesafe.web.forms import form_of
-from tablesafe.web.pages import looking
 from tablesafe.web.pages.fields import field
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
+from tablesafe.web.tasks import data as looking
 from tablesafe.web.worker import TaskFailed
 
 KINDS = {

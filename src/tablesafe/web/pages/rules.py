@@ -8,10 +8,10 @@ from nicegui import ui
 
 from tablesafe.job.model import ProblemOptions
 from tablesafe.web.forms import form_of
-from tablesafe.web.pages import looking
 from tablesafe.web.pages.fields import fields, folded, rule_list
 from tablesafe.web.pages.screen import Screen, heading, show_error
-from tablesafe.web.pages.tableview import TableView
+from tablesafe.web.pages.tables import TableView
+from tablesafe.web.tasks import data as looking
 from tablesafe.web.worker import TaskFailed
 
 WAIT_S = 0.15

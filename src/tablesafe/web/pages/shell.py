@@ -7,8 +7,8 @@ from collections.abc import Callable
 from nicegui import ui
 
 from tablesafe.web.pages import compare, data, dimensions, method, result, rules
-from tablesafe.web.pages.grid import kind_css
 from tablesafe.web.pages.screen import CHANGED_ELSEWHERE, Screen, step_of
+from tablesafe.web.pages.tables import kind_css
 from tablesafe.web.sessions import Session
 
 STEPS: dict[str, tuple[str, Callable[[Screen], None]]] = {

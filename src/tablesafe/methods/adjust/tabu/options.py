@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tablesafe.core.equations import Floats
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.options import require_number, require_whole
-from tablesafe.methods.adjust.measures import Over
+from tablesafe.loss.statistics import Over
 
 Function = Callable[[Floats, Floats], float]
 """A user's measure: of the true and the published values of all cells; small is good."""

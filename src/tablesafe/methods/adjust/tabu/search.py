@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import InvalidOption, OutOfTime, SolverFailure
 from tablesafe.core.problem import Problem
+from tablesafe.loss.statistics import Group, groups_of
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.means import Means
-from tablesafe.methods.adjust.measures import Group, groups_of
 from tablesafe.methods.adjust.repair import NoChange, repaired
 from tablesafe.methods.adjust.statistics import Keep
 from tablesafe.methods.adjust.tabu import kernel

@@ -20,7 +20,7 @@ from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.loss import Loss, loss
-from tablesafe.methods.adjust.measures import Over, statistics
+from tablesafe.loss.statistics import Over, statistics
 
 CLASSES = (1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Percent of change at which the ten classes are cut; the tenth is open."""

@@ -1,16 +1,114 @@
-"""The table with what can be chosen about it: dimensions down and across, filters, folding, true values."""
+"""Small tables of texts and numbers on pages."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from nicegui import events, ui
+from nicegui.element import Element
 
 from tablesafe.core.errors import TablesafeError
-from tablesafe.web.pages import windows
-from tablesafe.web.pages.grid import Grid
+from tablesafe.report.cells import KINDS
 from tablesafe.web.pages.screen import Screen, show_error
+from tablesafe.web.tasks import windows
+
+
+def table(heads: list[str], rows: list[list[str]], numbers: Any = (), *, tall: bool = False) -> None:
+    """A small table."""
+    right = set(numbers)
+    box = ui.element("div").classes("ts-scroll" + (" tall" if tall else "")).props("tabindex=0")
+    with box, ui.element("table").classes("ts-list"):
+        with ui.element("thead"), ui.element("tr"):
+            for i, head in enumerate(heads):
+                with ui.element("th").props("scope=col").classes("num" if i in right else ""):
+                    ui.label(head)
+        with ui.element("tbody"):
+            for row in rows:
+                with ui.element("tr"):
+                    for i, text in enumerate(row):
+                        with ui.element("td").classes("num" if i in right else ""):
+                            ui.label(text)
+
+
+def shown(value: Any) -> str:
+    """A value as people read it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return str(value)
+
+
+# A table of any size in the browser: the element asks for the lines in view, and only those travel.
+
+
+Ask = Callable[[Mapping[str, Any], list[int]], Awaitable[dict[str, Any] | None]]
+"""What answers a view and a span with a window."""
+Derive = Callable[[Mapping[str, Any], int], Awaitable[str]]
+"""What tells of a cell of a view what takes some time to find."""
+
+
+def kind_css() -> str:
+    """The colours of cells, for the page's style sheet."""
+    rules = [f".ts-cell.{kind.css}, .ts-key .{kind.css} {{ background: {kind.colour}; }}" for kind in KINDS]
+    signs = [f".{kind.css} .ts-sign {{ color: {kind.ink}; }}" for kind in KINDS]
+    return "\n".join([*rules, *signs, ".ts-cell.k-open { color: #fff; font-weight: 700; }"])
+
+
+class Grid(Element, component="grid.js"):
+    """A table that folds and scrolls."""
+
+    def __init__(
+        self, view: Mapping[str, Any], ask: Ask, derive: Derive | None = None, *, label: str, group: str = "",
+        narrow: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.view: dict[str, Any] = dict(view)
+        self.peers: list[Grid] = []
+        """Grids that fold together with this one."""
+        self._ask, self._derive, self._version = ask, derive, 0
+        self._props.update(
+            {"label": label, "group": group, "version": 0, **({"width": 80, "side": 170} if narrow else {})}
+        )
+        self.on("window", self._wanted)
+        self.on("fold", self._folded)
+        self.on("derive", self._wondered)
+
+    def show(self, **changes: Any) -> None:
+        """Show the table otherwise: other dimensions, filters, values."""
+        if {"rows", "columns"} & changes.keys():
+            self.view["turned"] = {}
+        self.view.update(changes)
+        self._version += 1
+        self._props["version"] = self._version
+        self.update()
+
+    async def _wanted(self, event: events.GenericEventArguments) -> None:
+        span = [int(number) for number in event.args]
+        part = await self._ask(dict(self.view), span)
+        if part is not None and not self.is_deleted:
+            self.run_method("fill", part)
+
+    async def _wondered(self, event: events.GenericEventArguments) -> None:
+        cell = int(event.args)
+        if self._derive is not None:
+            text = await self._derive(dict(self.view), cell)
+            if not self.is_deleted:
+                self.run_method("known", cell, text)
+
+    def _folded(self, event: events.GenericEventArguments) -> None:
+        axis, line = str(event.args[0]), int(event.args[1])
+        for grid in (self, *self.peers):
+            turned = dict(grid.view.get("turned") or {})
+            lines = set(turned.get(axis, ()))
+            turned[axis] = sorted(lines ^ {line})
+            grid.show(turned=turned)
+
+
+# The table with what can be chosen about it: dimensions down and across, filters, folding, true values.
 
 
 def ask(screen: Screen) -> Any:

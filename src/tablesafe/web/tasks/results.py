@@ -15,7 +15,7 @@ MOST_LISTED = 500
 def sensitive_cells(desk: Desk, run: str, order: str = "value") -> dict[str, Any]:
     """The sensitive cells of a run with what an attacker derives of each: open ones first, then as asked for."""
     from tablesafe.report.cells import interval
-    from tablesafe.web.pages.looking import codes_of, why
+    from tablesafe.web.tasks.data import codes_of, why
 
     result = result_of(desk, run)
     problem, findings = result.problem, result.findings
@@ -78,7 +78,7 @@ def _shown(value: Any) -> str:
 def plot(desk: Desk, run: str, name: str) -> str:
     """A picture of a run; empty where there is nothing to show."""
     from tablesafe.core.release import Status
-    from tablesafe.quality import quality
+    from tablesafe.loss.quality import quality
     from tablesafe.report import plots
 
     result = result_of(desk, run)

@@ -65,6 +65,8 @@ def _answer(
         )
         solver.passModel(model)
         solver.run()
+        info = solver.getInfo()
+        budget.program(matrix.nnz, info.simplex_iteration_count, info.ipm_iteration_count)
         status = solver.getModelStatus()
         if status == highspy.HighsModelStatus.kOptimal:
             return np.array(solver.getSolution().col_value) * scale

@@ -7,22 +7,26 @@ the rest. The same again, with the pattern itself as the suggestion, finds what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.hypercubes import CubePattern
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.lower_bound import lower_bound
 from tablesafe.methods.suppress.simultaneous import Pattern, levels, protect_together
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
 from tablesafe.solve.hypercubes import Hypercubes
 
 SUGGESTING = 0.5
 """Share of the time for suggestions."""
+BOUNDING = 0.4
+"""Share of what is left after the first of them, for a bound."""
 GAINS = 0.99
 """Share of its cost below which a pattern made anew must be, for another to be worth while."""
 
@@ -41,7 +45,10 @@ def improved(
     instance, budget = incumbent.instance, incumbent.budget
     rise, fall = levels(instance)
     subtables = Subtables(instance, dimensions, cubes)
-    suggested = from_the_top(instance, subtables, rise, fall, budget.share(SUGGESTING).late_or_over)
+    some = budget.child(SUGGESTING * budget.seconds_left, work=SUGGESTING * budget.work_left)
+    suggested = from_the_top(instance, subtables, rise, fall, some)
+    targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
+    turn = 0
     while not incumbent.late():
         before = incumbent.best_cost
         pattern = Pattern(instance)
@@ -49,14 +56,19 @@ def improved(
         safe = completed(pattern, cubes)
         if safe is not None:
             incumbent.offer_pattern(safe, instance.pattern_cost(safe))
-        if incumbent.best is None or incumbent.best_cost > before * GAINS:
+        if incumbent.best is None:
             return
-        suggested = incumbent.best
+        if turn == 0:
+            some = budget.child(BOUNDING * budget.seconds_left, work=BOUNDING * budget.work_left)
+            incumbent.prove(min(lower_bound(instance, targets, subtables, some), incumbent.best_cost))
+        elif incumbent.best_cost > before * GAINS:
+            return
+        suggested, turn = incumbent.best, turn + 1
 
 
 def completed(pattern: Pattern, cubes: Hypercubes) -> Mask | None:
     """The pattern with hypercubes for the targets that are open in it; None where some have none."""
-    instance, cells = pattern.instance, pattern.open
+    instance = pattern.instance
     rising = instance.sign > 0
     open_ = np.where(rising, ~pattern.rises[instance.cell], ~pattern.falls[instance.cell])
     if not open_.any():

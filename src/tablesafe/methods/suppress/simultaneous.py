@@ -9,8 +9,6 @@ cheap deviations come first and the dear ones find much withheld.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy import sparse
 
@@ -26,6 +24,8 @@ ALIKE = 6.0
 """Targets of one batch differ by this factor at most: prices are for moves of one size."""
 FAR = 100.0
 """How many times the largest level a cell may move."""
+TINY = 0.05
+"""Share of the least level of a batch below which the room of a cell is not worth a column."""
 SUGGESTED = 0.1
 """Share of its cost at which a cell that was suggested is offered."""
 SEVERAL, SOME = 600, 60
@@ -76,9 +76,7 @@ def levels(instance: Instance) -> tuple[Floats, Floats]:
     return rise, fall
 
 
-def protect_together(
-    pattern: Pattern, suggested: Mask, budget: Budget, random: np.random.Generator, told: Callable[[float], None]
-) -> None:
+def protect_together(pattern: Pattern, suggested: Mask, budget: Budget, random: np.random.Generator) -> None:
     """Add deviations to a pattern until it protects every target that they can, or the budget is over."""
     instance = pattern.instance
     need = np.maximum(pattern.rise, pattern.fall)
@@ -103,7 +101,6 @@ def protect_together(
         deviation = _moved(pattern, batch, way, WORTH[turn], price, offered, budget)
         if deviation is not None:
             pattern.add(deviation)
-            told(pattern.cost)
 
 
 def _moved(
@@ -115,8 +112,9 @@ def _moved(
     above, below = np.minimum(instance.up, far), np.minimum(instance.down, far)
     above[batch] = np.where(pattern.rise[batch] > 0, np.minimum(pattern.rise[batch], above[batch]), above[batch])
     below[batch] = np.where(pattern.fall[batch] > 0, np.minimum(pattern.fall[batch], below[batch]), below[batch])
-    free = np.flatnonzero(pattern.withheld & instance.live)
-    paid = np.flatnonzero(offered & ~pattern.withheld & instance.live)
+    level = np.where(way > 0, pattern.rise[batch], pattern.fall[batch])
+    useful = instance.live & (np.minimum(instance.up, instance.down) >= TINY * float(level.min()))
+    free, paid = np.flatnonzero(pattern.withheld & useful), np.flatnonzero(offered & ~pattern.withheld & useful)
     gain = np.zeros(len(instance))
     gain[batch] = worth * way
     dear = instance.columns[:, paid]

@@ -12,7 +12,7 @@ it, but not all. See `tablesafe.methods.suppress.simultaneous` for the rest.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -101,21 +101,19 @@ def _families(hierarchy: Hierarchy) -> list[tuple[int, Integers]]:
     return out or [(0, np.arange(len(hierarchy), dtype=np.int64))]
 
 
-def from_the_top(
-    instance: Instance, subtables: Subtables, rise: Floats, fall: Floats, stop: Callable[[], bool]
-) -> Mask:
-    """What subtables withhold, each by itself, from the top down; as far as it came when `stop` says so."""
+def from_the_top(instance: Instance, subtables: Subtables, rise: Floats, fall: Floats, budget: Budget) -> Mask:
+    """What subtables withhold, each by itself, from the top down; as far as the budget reaches."""
     withheld, decided = instance.forced.copy(), np.zeros(len(instance), dtype=np.bool_)
     queue = [(int(subtables.depth[i]), i) for i in range(len(subtables))]
     heapq.heapify(queue)
     waiting = np.ones(len(subtables), dtype=np.bool_)
     turns = np.zeros(len(subtables), dtype=np.int64)
-    while queue and not stop():
-        depth, i = heapq.heappop(queue)
+    while queue and not budget.over:
+        _, i = heapq.heappop(queue)
         waiting[i] = False
         cells = subtables.cells[i]
         part = _part(instance, cells, subtables.rows[i], withheld[cells], decided[cells], rise, fall)
-        new = cells[_cheapest(part) & ~part.forced]
+        new = cells[_cheapest(part, budget) & ~part.forced]
         withheld[new] = True
         decided[cells] = True
         turns[i] += 1
@@ -151,12 +149,12 @@ def _part(
     )
 
 
-def _cheapest(part: Instance) -> Mask:
+def _cheapest(part: Instance, budget: Budget) -> Mask:
     """The best pattern of a subtable; what is withheld already, where a target cannot move in it."""
     if not len(part.level):
         return part.forced
     try:
-        found = least_costly(part, Budget(SECONDS_EACH, work=WORK_EACH))
+        found = least_costly(part, budget.child(SECONDS_EACH, work=WORK_EACH))
     except CannotProtect:
         return part.forced
     return part.forced if found is None else found.pattern

@@ -52,7 +52,7 @@ def improved(
     while not incumbent.late():
         before = incumbent.best_cost
         pattern = Pattern(instance)
-        protect_together(pattern, suggested, budget, random)
+        protect_together(pattern, suggested, budget, random, sparing=turn > 0)
         safe = completed(pattern, cubes)
         if safe is not None:
             incumbent.offer_pattern(safe, instance.pattern_cost(safe))

@@ -28,14 +28,20 @@ TINY = 0.05
 """Share of the least level of a batch below which the room of a cell is not worth a column."""
 SUGGESTED = 0.1
 """Share of its cost at which a cell that was suggested is offered."""
-SEVERAL, SOME = 600, 60
-"""Targets of a batch as long as they move within what was suggested, and after that."""
+SEVERAL = 1_000
+"""Targets of a batch."""
 WITHIN = 2
 """Tries within what was suggested."""
-WORTH = (3.0, 30.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 1000.0)
+WORTH = (3.0, 30.0, 8.0, 30.0, 100.0, 1000.0)
 """What it is worth to move a target, in units of its level, at each try."""
-DEAREST = (10.0, 15.0, 20.0, 30.0, 60.0, 100.0, 300.0, 1e4)
-"""The cost, in the same units, beyond which a cell that was not suggested is not offered."""
+DEAREST = (10.0, 20.0, 60.0, np.inf)
+"""The cost, in the same units, beyond which a cell that was not suggested is not offered, at each try after those."""
+SLOPES = 3
+"""How often a deviation is looked for again among the cells it uses, at prices by how far each moves."""
+SETTLED = 0.97
+"""Share of its cells with which a deviation is as good as it gets."""
+FLAT = 1e-3
+"""Share of the level below which a move is charged as if it were so long."""
 
 
 class Pattern:
@@ -61,6 +67,11 @@ class Pattern:
     def add(self, deviation: Floats) -> None:
         """Withhold what a deviation of the whole table moves, and note whom it serves."""
         self.withheld |= np.abs(deviation) > USED
+        self._serves(deviation)
+        if (deviation <= self.instance.down).all() and (-deviation <= self.instance.up).all():
+            self._serves(-deviation)
+
+    def _serves(self, deviation: Floats) -> None:
         self.rises |= deviation >= self.rise * REACHED
         self.falls |= -deviation >= self.fall * REACHED
 
@@ -76,31 +87,67 @@ def levels(instance: Instance) -> tuple[Floats, Floats]:
     return rise, fall
 
 
-def protect_together(pattern: Pattern, suggested: Mask, budget: Budget, random: np.random.Generator) -> None:
-    """Add deviations to a pattern until it protects every target that they can, or the budget is over."""
+def protect_together(
+    pattern: Pattern, suggested: Mask, budget: Budget, random: np.random.Generator, *, sparing: bool
+) -> None:
+    """Move the targets of a pattern by the hundred until all are protected that can be, or the budget is over.
+
+    First within what is withheld or suggested, then with whatever is not too dear; `sparing` also of what is suggested.
+    """
     instance = pattern.instance
     need = np.maximum(pattern.rise, pattern.fall)
     tries = np.zeros(len(instance), dtype=np.int64)
     while not budget.over:
         cells = pattern.open
-        cells = cells[tries[cells] < WITHIN + len(DEAREST)]
+        cells = cells[tries[cells] < len(WORTH)]
         if not cells.size:
             return
         turn = int(tries[cells].min())
         cells = cells[tries[cells] == turn]
         near = cells[need[cells] >= need[cells].max() / ALIKE]
-        batch = random.choice(near, min(SEVERAL if turn < WITHIN else SOME, len(near)), replace=False)
+        batch = random.choice(near, min(SEVERAL, len(near)), replace=False)
         tries[batch] += 1
-        level = float(np.median(need[batch]))
-        offered = suggested.copy()
-        if turn >= WITHIN:
-            offered |= instance.cost <= DEAREST[turn - WITHIN] * level
-        price = np.where(suggested, SUGGESTED, 1.0) * instance.cost / np.clip(instance.down, 1.0, level)
         way = random.choice([-1.0, 1.0], len(batch))
         way = np.where(pattern.rises[batch], -1.0, np.where(pattern.falls[batch], 1.0, way))
-        deviation = _moved(pattern, batch, way, WORTH[turn], price, offered, budget)
+        offered = suggested.copy()
+        if turn >= WITHIN:
+            offered |= instance.cost <= DEAREST[turn - WITHIN] * float(np.median(need[batch]))
+        cost = np.where(suggested, SUGGESTED, 1.0) * instance.cost
+        slopes = SLOPES if sparing or turn >= WITHIN else 0
+        deviation = _sloped(pattern, batch, way, WORTH[turn], cost, offered, slopes, budget)
         if deviation is not None:
             pattern.add(deviation)
+
+
+def _sloped(
+    pattern: Pattern,
+    batch: Integers,
+    way: Floats,
+    worth: float,
+    cost: Floats,
+    offered: Mask,
+    slopes: int,
+    budget: Budget,
+) -> Floats | None:
+    """A deviation that is worth its cost, by slope scaling (Kim & Pardalos, Operations Research Letters 24, 1999).
+
+    A cell costs the same however far it moves, a program charges by the unit. So it is asked again among the cells of
+    its answer, at prices with which each would have cost what it does: short moves become dear, and merge.
+    """
+    instance = pattern.instance
+    level = float(np.median(np.maximum(pattern.rise, pattern.fall)[batch]))
+    price = cost / np.clip(instance.down, 1.0, level)
+    best: Floats | None = None
+    for turn in range(1 + slopes):
+        deviation = _moved(pattern, batch, way, worth, price, offered, budget)
+        if deviation is None:
+            break
+        best = deviation
+        fresh = (deviation != 0) & ~pattern.withheld
+        if turn and fresh.sum() > SETTLED * offered.sum():
+            break
+        offered, price = fresh, cost / np.maximum(np.abs(deviation), FLAT * level)
+    return best
 
 
 def _moved(
@@ -118,24 +165,31 @@ def _moved(
     gain = np.zeros(len(instance))
     gain[batch] = worth * way
     dear = instance.columns[:, paid]
-    matrix = sparse.csr_array(sparse.hstack([instance.columns[:, free], dear, -dear]))
-    matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
     cost = np.concatenate([-gain[free], price[paid], price[paid]])
-    rest = np.zeros(matrix.shape[0])
-    try:
-        answer = vertex(
-            cost / np.median(np.abs(cost[cost != 0])),
-            matrix,
-            rest,
-            rest,
-            np.concatenate([-below[free], np.zeros(2 * len(paid))]),
-            np.concatenate([above[free], above[paid], below[paid]]),
-            budget=budget,
-        )
-    except (OutOfTime, SolverFailure):
+    answer = _least(
+        cost / np.median(np.abs(cost[cost != 0])),
+        [instance.columns[:, free], dear, -dear],
+        np.concatenate([-below[free], np.zeros(2 * len(paid))]),
+        np.concatenate([above[free], above[paid], below[paid]]),
+        budget,
+    )
+    if answer is None:
         return None
     deviation = np.zeros(len(instance))
     deviation[free] = answer[: len(free)]
     deviation[paid] = answer[len(free) : len(free) + len(paid)] - answer[len(free) + len(paid) :]
     deviation[np.abs(deviation) <= USED] = 0.0
     return deviation
+
+
+def _least(
+    cost: Floats, columns: list[sparse.csc_array], lower: Floats, upper: Floats, budget: Budget
+) -> Floats | None:
+    """The cheapest point that changes no sum; None where there is none, or no time."""
+    matrix = sparse.csr_array(sparse.hstack(columns, format="csr"))
+    matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
+    zero = np.zeros(matrix.shape[0])
+    try:
+        return vertex(cost, matrix, zero, zero, lower, upper, budget=budget)
+    except (OutOfTime, SolverFailure):
+        return None

@@ -34,8 +34,8 @@ SECONDS_EACH = 3.0
 """Work, and time, after which the best pattern of a subtable has to do."""
 AGAIN = 2.0
 """How many times its cost a cell is said to cost that an upper subtable published: others have to follow."""
-SHARE = 0.05
-"""Of its value, how far a cell must move that is withheld for others."""
+SHARE = 0.01
+"""Of its room, how far a cell must move at least that is withheld for others."""
 TURNS = 6
 """How often a subtable is looked at at most."""
 
@@ -45,7 +45,7 @@ class Subtables:
 
     def __init__(self, instance: Instance, dimensions: Sequence[Hierarchy], cubes: Hypercubes) -> None:
         axes = [_families(hierarchy) for hierarchy in dimensions]
-        self._instance = instance
+        self._instance, self._cubes = instance, cubes
         self.cells: list[Integers] = []
         self.rows: list[Integers] = []
         depth: list[int] = []
@@ -72,6 +72,29 @@ class Subtables:
     def of(self, cells: Integers) -> Integers:
         """The subtables that hold some of these cells."""
         return np.unique(self._number[spans(self._start, cells)[0]])
+
+    def around(self, cells: Integers) -> Integers:
+        """All cells of the subtables that hold some of these."""
+        return np.unique(np.concatenate([cells, *(self.cells[i] for i in self.of(cells).tolist())]))
+
+    def most_below(self, need: Floats) -> Floats:
+        """For each cell the largest need of the cells that are parts of it, or parts of these."""
+        most, cubes = need.copy(), self._cubes
+        for k in range(cubes.codes.shape[1]):
+            chain, begin = cubes.chain[cubes.leaves[k] : cubes.leaves[k + 1]], cubes.codes[:, k]
+            above = np.full(cubes.first.shape[1], -1, dtype=np.int64)
+            for depth in range(chain.shape[1] - 1):
+                own = chain[:, depth + 1] >= 0
+                above[chain[own, depth]] = chain[own, depth + 1]
+            now = most.copy()
+            code = above[begin]
+            while (code >= 0).any():
+                at = np.flatnonzero(code >= 0)
+                upper = cubes.index[cubes.codes[at] @ cubes.stride + (code[at] - begin[at]) * cubes.stride[k]]
+                np.maximum.at(now, upper[upper >= 0], most[at[upper >= 0]])
+                code = np.where(code >= 0, above[code], -1)
+            most = now
+        return most
 
     def _within(self, cells: Integers, inside: Mask) -> Integers:
         """The equations all of whose cells are among these."""
@@ -104,6 +127,7 @@ def _families(hierarchy: Hierarchy) -> list[tuple[int, Integers]]:
 def from_the_top(instance: Instance, subtables: Subtables, rise: Floats, fall: Floats, budget: Budget) -> Mask:
     """What subtables withhold, each by itself, from the top down; as far as the budget reaches."""
     withheld, decided = instance.forced.copy(), np.zeros(len(instance), dtype=np.bool_)
+    least = subtables.most_below(np.maximum(rise, fall))
     queue = [(int(subtables.depth[i]), i) for i in range(len(subtables))]
     heapq.heapify(queue)
     waiting = np.ones(len(subtables), dtype=np.bool_)
@@ -112,7 +136,7 @@ def from_the_top(instance: Instance, subtables: Subtables, rise: Floats, fall: F
         _, i = heapq.heappop(queue)
         waiting[i] = False
         cells = subtables.cells[i]
-        part = _part(instance, cells, subtables.rows[i], withheld[cells], decided[cells], rise, fall)
+        part = _part(instance, cells, subtables.rows[i], withheld[cells], decided[cells], rise, fall, least)
         new = cells[_cheapest(part, budget) & ~part.forced]
         withheld[new] = True
         decided[cells] = True
@@ -125,11 +149,22 @@ def from_the_top(instance: Instance, subtables: Subtables, rise: Floats, fall: F
 
 
 def _part(
-    instance: Instance, cells: Integers, rows: Integers, forced: Mask, decided: Mask, rise: Floats, fall: Floats
+    instance: Instance,
+    cells: Integers,
+    rows: Integers,
+    forced: Mask,
+    decided: Mask,
+    rise: Floats,
+    fall: Floats,
+    least: Floats,
 ) -> Instance:
-    """A subtable as a problem of its own: its sensitive cells, and what is withheld for others, must move."""
+    """A subtable as a problem of its own: its sensitive cells must move, and what is withheld for others.
+
+    The latter as far as any sensitive cell below it must: else that could not move in the subtables above its own.
+    """
     matrix = sparse.csr_array(instance.rows[rows][:, cells])
-    room = np.where(forced, SHARE * np.minimum(instance.up[cells], instance.down[cells]), 0.0)
+    room = np.minimum(instance.up[cells], instance.down[cells])
+    room = np.where(forced, np.minimum(np.maximum(least[cells], SHARE * room), room), 0.0)
     above, below = (np.where(need[cells] > 0, need[cells], room) for need in (rise, fall))
     above, below = np.minimum(above, instance.up[cells]), np.minimum(below, instance.down[cells])
     level = np.concatenate([above, below])

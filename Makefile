@@ -34,6 +34,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/python .ci/audit
+	$(BIN)/python -m benchmarks fresh
 
 # Known vulnerabilities in the versions of constraints.txt; it says by name when it could not ask.
 audit: $(STAMP)
@@ -56,7 +57,8 @@ peers:
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/peers/requirements.txt
 
 docs: $(STAMP)
-	$(BIN)/python -m tablesafe.cli.reference docs
+	$(BIN)/python docs/reference
+	$(BIN)/python -m benchmarks page
 
 # The pages of the papers, made by running the code: a minute or two.
 papers: $(STAMP)

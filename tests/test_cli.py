@@ -19,7 +19,6 @@ from cyclopts import Parameter
 
 from tablesafe.cli.app import call
 from tablesafe.cli.demo import copy_demo
-from tablesafe.cli.reference import cli_reference, job_reference
 from tablesafe.cli.suppress import Choices
 from tablesafe.job import load_job
 from tablesafe.job.decode import options
@@ -634,9 +633,3 @@ def test_a_bug_is_called_a_bug(tablesafe: Run, folder: Path, monkeypatch: pytest
     outcome = tablesafe("run", folder / "job.toml")
     assert outcome.code == 3
     assert "--debug" in outcome.err
-
-
-@pytest.mark.parametrize(("page", "made"), [("job-file.md", job_reference), ("cli.md", cli_reference)])
-def test_the_reference_pages_are_up_to_date(page: str, made: Callable[[], str]) -> None:
-    written = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
-    assert written == made(), "run: python -m tablesafe.cli.reference docs"

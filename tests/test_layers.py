@@ -14,7 +14,8 @@ LAYERS = [
     "core.errors", "core.display", "files", "core.options", "core.hierarchy", "core.totals", "core.equations", "work",
     "solve", "core.table", "core.cube", "core.linking", "core.sensitivity", "tabulate", "rules", "core.problem",
     "core.mechanism", "core.release", "core.statuses", "core.posterior", "core", "loss", "audit", "verify",
-    "attack", "methods", "io", "report", "job", "pipeline", "web", "cli",
+    "attack", "methods", "experiments", "io", "tauargus", "report", "job", "pipeline",
+    "tauargus.batch", "web", "cli",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}
 

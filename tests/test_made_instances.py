@@ -20,7 +20,7 @@ from tablesafe.audit.system import System
 from tablesafe.core.errors import InvalidProblem
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.io.tauargus_micro import read_microdata
+from tablesafe.tauargus.microdata import read_microdata
 from tablesafe.verify import verify
 
 CASES = [(shape, seed) for shape in SHAPES for seed in fresh(2, f"made instances, {shape}")]

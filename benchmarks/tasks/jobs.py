@@ -19,7 +19,7 @@ from benchmarks.tasks.suppress import pattern_of
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.suppress.method import Suppress
-from tablesafe.pipeline.batch import run_batch
+from tablesafe.tauargus.batch import run_batch
 
 TASK, WARM = "τ-ARGUS job", "job_3d_optimal"
 JUDGES_S = 6.0

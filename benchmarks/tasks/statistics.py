@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 import tablesafe as ts
 from benchmarks.clock import Stopwatch
@@ -19,6 +18,7 @@ from tablesafe.methods.adjust.instance import Instance, Limits
 from tablesafe.methods.adjust.tabu import kernel
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.search import data_of
+from tablesafe.work.compiled import compiled
 
 TASK, STEPS_TASK, WARM, STEPS = "adjust statistics", "tabu steps", "cox_kelly_4x9", 5_000
 
@@ -74,7 +74,7 @@ def printed(case: Case) -> Outcome:
 # -- the same steps judged by running sums, and by adding all cells up anew --------------------------------------------
 
 
-@njit(cache=True)
+@compiled
 def by_running_sums(data: kernel.Data, state: kernel.State, chosen: Integers, lengths: Integers) -> Floats:
     """The measure after each step, from what the step touches."""
     values, now = np.zeros(len(chosen)), kernel.measure(data, state)
@@ -85,7 +85,7 @@ def by_running_sums(data: kernel.Data, state: kernel.State, chosen: Integers, le
     return values
 
 
-@njit(cache=True)
+@compiled
 def anew(data: kernel.Data, state: kernel.State, chosen: Integers, lengths: Integers) -> Floats:
     """The measure after each step, from all cells."""
     values = np.zeros(len(chosen))

@@ -15,9 +15,9 @@ from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.io.jj import write_jj
-from tablesafe.io.tauargus_export import Commands, problem_files
-from tablesafe.io.tauargus_output import read_code_value
 from tablesafe.methods.suppress.method import Algorithm, Suppress
+from tablesafe.tauargus.export import Commands, problem_files
+from tablesafe.tauargus.table import read_code_value
 
 TASK, WARM = "suppress", "firms_2d_100"
 HIDDEN = (3, 4, 5, 6, 7, 8, 9, 11, 12)

@@ -19,6 +19,14 @@ def loaded(name: str) -> Any:
     return json.loads((DATA / name).read_text(encoding="utf-8"))
 
 
+def printed(paper: str, *names: str) -> float:
+    """A single figure of a print, from the transcript."""
+    found = loaded("printed.json")[paper]
+    for name in names:
+        found = found[name]
+    return float(found["figure"])
+
+
 def dandekar() -> ts.Problem:
     """Dandekar & Cox (2002), Table 1: 10 × 6 × 4 with totals, 24 sensitive cells."""
     frame = pl.read_csv(DATA / "dandekar_10x6x4" / "cells.csv").with_columns(

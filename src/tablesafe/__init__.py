@@ -2,7 +2,7 @@
 
 Every public name lives here and is loaded when it is first used, so that `tablesafe --help` does not load a solver.
 `ts.audit`, `ts.tabulate`, `ts.verify`, `ts.attack`, `ts.loss` and `ts.report` are the functions; the modules of the
-same names are reached by `from tablesafe.audit.system import System`. `ts.plots` is a module:
+same names are reached by `from tablesafe.audit.system import System`. `ts.plots` and `ts.experiments` are modules:
 `ts.plots.intervals(findings)`.
 """
 
@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tablesafe import experiments as experiments
     from tablesafe.attack import (
         AdditiveMidpoint,
         AnalyticCentre,
@@ -45,11 +46,10 @@ if TYPE_CHECKING:
     from tablesafe.core.problem import Problem, waive
     from tablesafe.core.release import Release, Status
     from tablesafe.core.table import Contributors, Table
-    from tablesafe.io.apriori import apply_cells, apply_hst
+    from tablesafe.io.apriori import apply_cells
     from tablesafe.io.jj import read_jj, write_jj
     from tablesafe.io.patterns import read_pattern
     from tablesafe.io.ptable import read_perturbation, read_perturbations, write_perturbation
-    from tablesafe.io.tauargus_cellkey import cell_key_from_metadata
     from tablesafe.loss import loss
     from tablesafe.loss.noise import NoiseMeasures, noise_measures
     from tablesafe.loss.quality import Quality, quality
@@ -83,7 +83,6 @@ if TYPE_CHECKING:
     from tablesafe.methods.suppress.stability import stability
     from tablesafe.methods.views import SuppressViews, ViewBounds, view_big_m, view_bounds, views
     from tablesafe.pipeline import run
-    from tablesafe.pipeline.export import export_tauargus
     from tablesafe.report import plots as plots
     from tablesafe.report.frontier import Frontier, frontier
     from tablesafe.report.progress import Trace
@@ -105,6 +104,9 @@ if TYPE_CHECKING:
         ZeroCells,
     )
     from tablesafe.tabulate import tabulate
+    from tablesafe.tauargus.apriori import apply_hst
+    from tablesafe.tauargus.batch.export import export_tauargus
+    from tablesafe.tauargus.batch.methods import cell_key_from_metadata
     from tablesafe.verify import verify
 
 __version__ = "0.1.0"
@@ -125,11 +127,12 @@ _HOMES = {
     "tablesafe.audit.differencing.disclosures": ("Published",),
     "tablesafe.core.errors": ("TablesafeError",),
     "tablesafe.core.hierarchy": ("Hierarchy",),
-    "tablesafe.io.apriori": ("apply_cells", "apply_hst"),
+    "tablesafe.io.apriori": ("apply_cells",),
+    "tablesafe.tauargus.apriori": ("apply_hst",),
     "tablesafe.io.jj": ("read_jj", "write_jj"),
     "tablesafe.io.patterns": ("read_pattern",),
     "tablesafe.io.ptable": ("read_perturbation", "read_perturbations", "write_perturbation"),
-    "tablesafe.io.tauargus_cellkey": ("cell_key_from_metadata",),
+    "tablesafe.tauargus.batch.methods": ("cell_key_from_metadata",),
     "tablesafe.core.linking": ("link",),
     "tablesafe.loss": ("loss",),
     "tablesafe.methods": (
@@ -152,7 +155,7 @@ _HOMES = {
     "tablesafe.loss.noise": ("NoiseMeasures", "noise_measures"),
     "tablesafe.methods.cell_key.table": ("PerturbationTable",),
     "tablesafe.pipeline": ("run",),
-    "tablesafe.pipeline.export": ("export_tauargus",),
+    "tablesafe.tauargus.batch.export": ("export_tauargus",),
     "tablesafe.core.posterior": ("Posterior", "posterior"),
     "tablesafe.core.problem": ("Problem", "waive"),
     "tablesafe.loss.quality": ("Quality", "quality"),
@@ -168,7 +171,7 @@ _HOMES = {
     "tablesafe.tabulate": ("tabulate",),
     "tablesafe.verify": ("verify",),
 }  # fmt: skip
-_MODULES = {"plots": "tablesafe.report.plots"}
+_MODULES = {"experiments": "tablesafe.experiments", "plots": "tablesafe.report.plots"}
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [

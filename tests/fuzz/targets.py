@@ -22,24 +22,23 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
 from tablesafe.files.read import read_source
-from tablesafe.io.apriori import apply_cells, apply_hst
+from tablesafe.io.apriori import apply_cells
 from tablesafe.io.frames import read_frame, write_frame
 from tablesafe.io.jj import jj_text, read_jj
 from tablesafe.io.patterns import read_pattern, read_release, read_values
 from tablesafe.io.ptable import read_perturbations
-from tablesafe.io.tauargus_codes import read_code_list
-from tablesafe.io.tauargus_meta import read_metadata
-from tablesafe.io.tauargus_micro import read_microdata
-from tablesafe.io.tauargus_output import read_code_value
-from tablesafe.io.tauargus_recode import read_recode, recode_codes, recode_tree
-from tablesafe.io.tauargus_table import read_tab
-from tablesafe.job.arb import parse_arb
 from tablesafe.job.load import load_job
 from tablesafe.methods import Suppress
 from tablesafe.methods.views.reading import read_cube
 from tablesafe.pipeline.hierarchies import hierarchy_of_source, read_labels
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
+from tablesafe.tauargus.apriori import apply_hst
+from tablesafe.tauargus.batch import parse_arb
+from tablesafe.tauargus.codes import read_code_list, read_recode, recode_codes, recode_tree
+from tablesafe.tauargus.metadata import read_metadata
+from tablesafe.tauargus.microdata import read_microdata
+from tablesafe.tauargus.table import read_code_value, read_tab
 from tablesafe.verify import verify
 
 RECORDS = """region,size,turnover,firm,group,weight

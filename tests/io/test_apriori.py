@@ -14,7 +14,8 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.statuses import Scheme
 from tablesafe.core.table import Table
-from tablesafe.io.apriori import apply_cells, apply_hst, write_hst
+from tablesafe.io.apriori import apply_cells
+from tablesafe.tauargus.apriori import apply_hst, write_hst
 
 
 def table() -> Table:

@@ -17,8 +17,8 @@ from tablesafe.core.table import Table
 from tablesafe.io.frames import write_release
 from tablesafe.io.jj import read_jj, write_jj
 from tablesafe.io.patterns import read_pattern
-from tablesafe.io.tauargus_micro import read_microdata
-from tablesafe.io.tauargus_write import write_table
+from tablesafe.tauargus.microdata import read_microdata
+from tablesafe.tauargus.write_table import write_table
 
 CODES = ["Total", " 1", " 2", "10"]
 

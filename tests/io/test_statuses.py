@@ -28,9 +28,9 @@ from tablesafe.core.statuses import (
 )
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source
-from tablesafe.io.status import Argus, argus_statuses, sbs_flags
 from tablesafe.rules.counts import Threshold
 from tablesafe.rules.linear import Dominance, PPercent
+from tablesafe.tauargus.statuses import Argus, argus_statuses, sbs_flags
 
 SPELLINGS = [(scheme, known) for scheme, each in VOCABULARIES.items() for known in each]
 

@@ -8,11 +8,11 @@ import pytest
 
 from tablesafe.audit.audit import audit
 from tablesafe.core.problem import Problem
-from tablesafe.io.tauargus_micro import read_microdata
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.rules import PPercent
 from tablesafe.solve.program import SolveStatus
 from tablesafe.tabulate import tabulate
+from tablesafe.tauargus.microdata import read_microdata
 
 SIMPLE_2D_OPTIMUM = 521_926
 """Size × Region of testW, against outsiders; τ-ARGUS modular withholds 2,524,351."""

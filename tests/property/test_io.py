@@ -22,16 +22,16 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.io.apriori import apply_cells, apply_hst, write_hst
+from tablesafe.io.apriori import apply_cells
 from tablesafe.io.frames import read_frame, write_cells, write_release
 from tablesafe.io.jj import read_jj, write_jj
 from tablesafe.io.patterns import read_pattern
-from tablesafe.io.tauargus_codes import read_code_list
-from tablesafe.io.tauargus_meta import CellKey, Metadata, Role, Variable, read_metadata, write_metadata
-from tablesafe.io.tauargus_micro import read_microdata
-from tablesafe.io.tauargus_output import read_code_value
-from tablesafe.io.tauargus_table import read_tab, write_tab
-from tablesafe.io.tauargus_write import write_table
+from tablesafe.tauargus.apriori import apply_hst, write_hst
+from tablesafe.tauargus.codes import read_code_list
+from tablesafe.tauargus.metadata import CellKey, Metadata, Role, Variable, read_metadata, write_metadata
+from tablesafe.tauargus.microdata import read_microdata
+from tablesafe.tauargus.table import read_code_value, read_tab, write_tab
+from tablesafe.tauargus.write_table import write_table
 
 WHOLE = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

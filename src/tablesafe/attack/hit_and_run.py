@@ -15,7 +15,6 @@ from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
@@ -27,6 +26,7 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import InvalidOption
 from tablesafe.solve.exact.nullspace import NullSpace, null_space
 from tablesafe.work.budget import ENDLESS, Budget
+from tablesafe.work.compiled import compiled
 
 ORDERS = 8
 """How many eliminations the circuits come from."""
@@ -128,7 +128,7 @@ def _chord(x: Floats, lower: Floats, upper: Floats, direction: Floats) -> tuple[
     return min(float(ends.min(axis=0).max()), 0.0), max(float(ends.max(axis=0).min()), 0.0)
 
 
-@njit(cache=True)
+@compiled
 def _walk(
     x: Floats, lower: Floats, upper: Floats, start: Integers, cell: Integers, change: Floats, random: Any, steps: int,
     out: Floats,

@@ -66,8 +66,8 @@ def convert(
 
 def _export(source: Path, folder: Path, tolerance: float) -> tuple[list[Path], tuple[str, ...]]:
     """A job, or a table with statuses, as files for τ-ARGUS."""
-    from tablesafe.pipeline.export import export_tauargus
     from tablesafe.report.progress import progress_bar
+    from tablesafe.tauargus.batch.export import export_tauargus
 
     with progress_bar() as listen:
         job = problem_job(source, tolerance)
@@ -101,9 +101,9 @@ def _ending(path: Path) -> str:
 def _problem(source: Path, target: Path, after: str, tolerance: float) -> list[Path]:
     from tablesafe.io.frames import office_view, write_frame
     from tablesafe.io.jj import write_jj
-    from tablesafe.io.tauargus_table import write_tab
     from tablesafe.methods import Withhold
     from tablesafe.report.progress import progress_bar
+    from tablesafe.tauargus.table import write_tab
 
     with progress_bar() as listen:
         problem = read_problem(source, listen, tolerance)
@@ -118,7 +118,7 @@ def _problem(source: Path, target: Path, after: str, tolerance: float) -> list[P
 
 def _frame(source: Path, target: Path, sheet: str | None) -> list[Path]:
     from tablesafe.io.frames import read_frame, write_frame
-    from tablesafe.io.tauargus_micro import read_microdata
+    from tablesafe.tauargus.microdata import read_microdata
 
     frame = read_microdata(source).frame if _ending(source) == ".asc" else read_frame(source, sheet=sheet).frame
     write_frame(frame, target)

@@ -13,7 +13,7 @@ from tablesafe.cli.show import print_json, say, warn
 
 if TYPE_CHECKING:
     from tablesafe.pipeline import Result
-    from tablesafe.pipeline.batch import BatchResult
+    from tablesafe.tauargus.batch import BatchResult
 
 
 def run(
@@ -38,7 +38,7 @@ def run(
         the job file, or a batch file of τ-ARGUS (.arb)
     """
     from tablesafe.pipeline import run as run_job
-    from tablesafe.pipeline.batch import BatchResult
+    from tablesafe.tauargus.batch import BatchResult
 
     try:
         result = run_job(job, force=True if force else None, progress=not (json or quiet), resume=resume)

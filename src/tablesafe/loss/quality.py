@@ -1,8 +1,9 @@
 """What users of a changed table should know before they rely on it: how far cells are from the truth, and which.
 
 Percent changes by class with the unchanged cells, the quantities changed and affected, and the average percent change
-are those of Dandekar & Cox ("Synthetic Tabular Data", 2002, Tables 6 and 7). All of it comes from the true values:
-confidential, except the flags, which an office may choose to publish.
+of the changed cells are the measures of Dandekar & Cox ("Synthetic Tabular Data", 2002, Tables 5 to 7); the limits of
+the classes are ours. All of it comes from the true values: confidential, except the flags, which an office may choose
+to publish.
 """
 
 from __future__ import annotations

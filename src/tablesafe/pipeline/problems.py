@@ -11,14 +11,15 @@ from tablesafe.core.errors import InvalidProblem, InvalidTable
 from tablesafe.core.problem import Problem
 from tablesafe.core.statuses import recognised_scheme
 from tablesafe.core.table import Table
-from tablesafe.io.apriori import apply_cells, apply_hst
+from tablesafe.io.apriori import apply_cells
 from tablesafe.io.jj import read_jj
-from tablesafe.io.tauargus_table import read_tab
 from tablesafe.job.model import Job, Selector
 from tablesafe.pipeline.columns import COSTS
 from tablesafe.pipeline.tables import build_table, cell_source
 from tablesafe.report.progress import Event, Listener, ignore
 from tablesafe.rules.columns import amounts, marked
+from tablesafe.tauargus.apriori import apply_hst
+from tablesafe.tauargus.table import read_tab
 
 
 def build_problem(job: Job, listen: Listener = ignore, *, table: Table | None = None) -> Problem:

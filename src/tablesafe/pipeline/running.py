@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
@@ -69,6 +70,9 @@ from tablesafe.report.writing import Subject
 WITHOUT_RECORDS = (Adjust, Pattern, PublishIntervals, Round, Suppress)
 """Methods that need nothing but the problem."""
 
+FOREIGN = {".arb": "tablesafe.tauargus.batch:run_batch"}
+"""Jobs of other programs, by the ending of their files: who translates them into ours and runs these."""
+
 
 @overload
 def run(
@@ -110,12 +114,12 @@ def run(
     it was stopped; the answer is the same as without the stop.
     """
     if not isinstance(job, Job):
-        if Path(job).suffix.lower() == ".arb":
-            from tablesafe.pipeline.batch import run_batch  # it uses what is below
-
+        foreign = FOREIGN.get(Path(job).suffix.lower())
+        if foreign is not None:
             if resume:
                 raise InvalidOption("A batch file of τ-ARGUS keeps no checkpoint to resume.")
-            return run_batch(job, force=force, progress=progress, on_event=on_event)
+            module, function = foreign.split(":")
+            return getattr(import_module(module), function)(job, force=force, progress=progress, on_event=on_event)
         job = load_job(Path(job))
     if force is not None:
         job = replace(job, output=replace(job.output, force=force))

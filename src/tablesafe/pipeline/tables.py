@@ -18,13 +18,13 @@ from tablesafe.core.totals import Shown, flat_dimension
 from tablesafe.files.limits import refused_as
 from tablesafe.files.read import Source, require_parquet
 from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
-from tablesafe.io.tauargus_micro import Microdata, read_microdata
 from tablesafe.job.model import Job
 from tablesafe.pipeline.columns import extra_columns, require_columns
 from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, with_labels
 from tablesafe.report.progress import Event, Listener, ignore
 from tablesafe.rules.needs import contributors_needed
 from tablesafe.tabulate import tabulate
+from tablesafe.tauargus.microdata import Microdata, read_microdata
 
 ROOM = 1
 """Contributors kept beyond those that the rules look at: an insider is one of them."""

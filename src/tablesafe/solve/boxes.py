@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.work.budget import Budget
+from tablesafe.work.compiled import compiled
 
 DIRECTIONS = 8
 """The most equations of a target; a box has two to the power of that many corners."""
@@ -84,7 +84,7 @@ def cheapest_box(
     return (corner[order], amount[order] * level) if len(corner) else None
 
 
-@njit(cache=True)
+@compiled
 def _partners(s: System, cell: int, price: Floats, lines: int) -> tuple[Integers, Integers, int]:
     """For each equation of a cell the others that may move, the cheapest first; how many; how long all of them are."""
     longest, first, every = 0, s.cell_start[cell], 0
@@ -103,7 +103,7 @@ def _partners(s: System, cell: int, price: Floats, lines: int) -> tuple[Integers
     return partner, count, every
 
 
-@njit(cache=True)
+@compiled
 def _search(
     s: System, w: Space, cell: int, sign: float, level: float, price: Floats, partner: Integers, count: Integers,
     most: int,
@@ -139,14 +139,14 @@ def _search(
     return best_corner, best_amount, corners
 
 
-@njit(cache=True)
+@compiled
 def _fits(s: System, c: int, amount: float, level: float, lines: int) -> bool:
     """Whether a cell has the room, and as many equations as a corner has neighbours."""
     has_room = (s.up[c] if amount > 0 else s.down[c]) >= abs(amount) * level
     return bool(has_room and s.cell_start[c + 1] - s.cell_start[c] == lines)
 
 
-@njit(cache=True)
+@compiled
 def _extended(
     s: System, w: Space, corner: Integers, amount: Floats, depth: int, p: int, level: float, price: Floats, most: float
 ) -> float:
@@ -170,7 +170,7 @@ def _extended(
     return cost
 
 
-@njit(cache=True)
+@compiled
 def _meets(
     s: System, w: Space, a: int, move: float, b: int, base: int, corner: Integers, amount: Floats, k: int
 ) -> bool:
@@ -201,7 +201,7 @@ def _meets(
     return False
 
 
-@njit(cache=True)
+@compiled
 def _balanced(s: System, w: Space, corner: Integers, amount: Floats) -> bool:
     """Whether the corners are different cells that add up to nothing in every equation."""
     w.stamp[0] += 1

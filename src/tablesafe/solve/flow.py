@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from tablesafe.core.equations import Floats
 from tablesafe.solve.incidence import Network
+from tablesafe.work.compiled import compiled
 
 TINY = 1e-12
 """Less than this part of a flow is nothing."""
@@ -38,7 +38,7 @@ def cheapest_circulation(
     return np.asarray(flow)
 
 
-@njit(cache=True)
+@compiled
 def _cheapest_flow(
     tail: Any, head: Any, start: Any, arcs: Any, source: int, sink: int, amount: float, skipped: int,
     up: Any, down: Any, price_up: Any, price_down: Any,
@@ -70,7 +70,7 @@ def _cheapest_flow(
     return flow, max(left, 0.0)
 
 
-@njit(cache=True)
+@compiled
 def _shortest_paths(
     tail: Any, head: Any, start: Any, arcs: Any, source: int, sink: int, skipped: int,
     up: Any, down: Any, price_up: Any, price_down: Any, flow: Any, potential: Any, tiny: float,
@@ -115,7 +115,7 @@ def _shortest_paths(
     return distance, by
 
 
-@njit(cache=True)
+@compiled
 def _push(keys: Any, heap: Any, size: int, key: float, node: int) -> Any:
     """Put a node into the heap; the new size."""
     at = size
@@ -126,7 +126,7 @@ def _push(keys: Any, heap: Any, size: int, key: float, node: int) -> Any:
     return size + 1
 
 
-@njit(cache=True)
+@compiled
 def _pop(keys: Any, heap: Any, size: int) -> Any:
     """Take the first node out of the heap; the new size."""
     size -= 1

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.work.compiled import compiled
 
 LARGEST = 100_000_000
 """Combinations of codes up to which a cell is found by an array over all of them."""
@@ -127,7 +127,7 @@ def _tree(hierarchy: Hierarchy) -> Integers | None:
     return codes[leaf[order]]
 
 
-@njit(cache=True)
+@compiled
 def _moved(chain: Integers, i: int, j: int, codes: Integers, signs: Integers) -> int:
     """The codes that move when leaf i rises and leaf j, if any, falls; returns how many."""
     n, depth = 0, chain.shape[1]
@@ -158,7 +158,7 @@ def _moved(chain: Integers, i: int, j: int, codes: Integers, signs: Integers) ->
     return n
 
 
-@njit(cache=True)
+@compiled
 def _up_to(
     chain: Integers, leaf: int, end: int, index: Integers, base: int, stride: int, price: Floats, room: Floats,
     need: float,
@@ -176,7 +176,7 @@ def _up_to(
     return cost
 
 
-@njit(cache=True)
+@compiled
 def _options(
     codes: Integers, k: int, index: Integers, stride: Integers, chain: Integers, leaves: Integers, first: Integers,
     last: Integers, price: Floats, room: Floats, need: float, most: float, one: Integers, two: Integers, cost: Floats,
@@ -225,7 +225,7 @@ def _options(
     return n
 
 
-@njit(cache=True)
+@compiled
 def _cheapest(
     codes: Integers, index: Integers, stride: Integers, chain: Integers, leaves: Integers, first: Integers,
     last: Integers, price: Floats, room: Floats, need: float, most: float, looks: int, pair: Integers,
@@ -302,7 +302,7 @@ def _cheapest(
     return found
 
 
-@njit(cache=True)
+@compiled
 def _expand(
     index: Integers, stride: Integers, chain: Integers, leaves: Integers, pair: Integers, cells: Integers,
     signs: Integers,
@@ -323,7 +323,7 @@ def _expand(
     return size
 
 
-@njit(cache=True)
+@compiled
 def adds_up(start: Integers, row: Integers, value: Integers, cells: Integers, moved: Integers, sums: Integers) -> bool:
     """Whether moves of some cells change no sum, in whole numbers; `sums` has a zero for each row, before and after."""
     fine = True

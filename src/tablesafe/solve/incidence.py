@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
 from tablesafe.core.equations import Integers, Mask
+from tablesafe.work.compiled import compiled
 
 TRIALS = 3
 """Random combinations of the equations left out that must follow from the others."""
@@ -58,7 +58,7 @@ def network_of(matrix: Any) -> Network | None:
     return None
 
 
-@njit(cache=True)
+@compiled
 def _two_per_column(start: Any, index: Any, order: Any, columns: int) -> Any:
     """Which rows are taken when each is, unless one of its columns has two already."""
     count = np.zeros(columns, dtype=np.int8)
@@ -128,7 +128,7 @@ def _implied(network: Network, rows: sparse.csr_array, taken: Mask) -> bool:
     return True
 
 
-@njit(cache=True)
+@compiled
 def _is_difference(tail: Any, head: Any, start: Any, arcs: Any, given: Any) -> bool:
     """Whether numbers on the arcs are differences of numbers on the nodes."""
     nodes = len(start) - 1

@@ -7,10 +7,10 @@ Where the equations form a tree, the bounds that settle are exact.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
+from tablesafe.work.compiled import compiled
 
 VISITS = 40
 """Visits to an equation, on average, before propagation stops: bounds may creep towards each other for ever."""
@@ -41,7 +41,7 @@ def are_points(matrix: sparse.csr_array, lower: Floats, upper: Floats) -> bool:
     return not bool((matrix @ lower).any() or (matrix @ upper).any())
 
 
-@njit(cache=True)
+@compiled
 def _settle(
     row_start: Integers, row_column: Integers, row_value: Floats, column_start: Integers, column_row: Integers,
     lower: Floats, upper: Floats, visits: int,
@@ -66,7 +66,7 @@ def _settle(
                         length += 1
 
 
-@njit(cache=True)
+@compiled
 def _activity(
     row_start: Integers, row_column: Integers, row_value: Floats, lower: Floats, upper: Floats, r: int
 ) -> tuple[float, float, int, int, float]:
@@ -90,7 +90,7 @@ def _activity(
     return least, most, free_below, free_above, size
 
 
-@njit(cache=True)
+@compiled
 def _tighten(
     c: int, a: float, least: float, most: float, free_below: int, free_above: int, lower: Floats, upper: Floats
 ) -> bool:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Integers
 from tablesafe.tabulate.lattice import Lattice, Steps
+from tablesafe.work.compiled import compiled
 
 RESPONDENTS, HOLDERS, MEASURES = 0, 1, 2
 """Columns of sums: respondents, contributors, and then the measures."""
@@ -171,7 +171,7 @@ def _descend(steps: Sequence[Steps], node: NDArray[np.int32]) -> Iterator[NDArra
             yield from _descend(steps[1:], above)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _place(
     amount: Any, who: Any, carried: Any, node: int, r: int, new_amount: int, new: int,
     source: Any, row: int, added: int, request: int,
@@ -206,7 +206,7 @@ def _place(
         carried[node, r, at, carried.shape[3] - 1] = source[row, request]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _settle(
     leaf: Any, contributor: Any, respondent: Any, many: Any, measures: Any, request: Any,
     ranked: Any, requested: bool, told_apart: bool, sums: Any, amount: Any, names: Any, carried: Any,
@@ -249,7 +249,7 @@ def _settle(
     return apart
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _spread(
     cells: Any, starts: Any, who: Any, run: Any, values: Any, tick: int, rankings: int, weighted: bool,
     requested: bool, told_apart: bool, state: Any, amount: Any, names: Any, carried: Any,
@@ -293,7 +293,7 @@ def _spread(
                         state[cell, floor + r] = abs(amount[cell, r, -1])
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _count(cells: Any, run: Any, state: Any) -> None:
     """Count each respondent once in each cell."""
     for i in range(len(cells)):
@@ -302,7 +302,7 @@ def _count(cells: Any, run: Any, state: Any) -> None:
             state[cells[i], RESPONDENTS] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _carry_sums(step: Any, sums: Any, above: Any) -> None:
     """Add every node to its totals in the next stage."""
     for layer in range(step.shape[0]):
@@ -313,7 +313,7 @@ def _carry_sums(step: Any, sums: Any, above: Any) -> None:
                     above[target, c] += sums[node, c]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _carry_best(step: Any, amount: Any, who: Any, carried: Any, up_amount: Any, up_who: Any, up_carried: Any) -> None:
     """Bring the largest contributors of every node to its totals in the next stage."""
     nodes, rankings, depth, width = carried.shape

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -18,7 +17,8 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.adjust.blocks import Regions
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.tabu.cycles import Cycles, basis_of
-from tablesafe.solve.adjustment import whole_moves
+from tablesafe.solve.least_change import whole_moves
+from tablesafe.work.compiled import compiled
 
 TIMES = 3
 """Steps beside each member of the basis: sums and differences of two."""
@@ -141,7 +141,7 @@ def bounds(instance: Instance, way: Way) -> tuple[Floats, Floats]:
     return box.rise_least - box.fall_most, box.rise_most - box.fall_least
 
 
-@njit(cache=True)
+@compiled
 def _round(
     start: Integers, cell: Integers, entry: Floats, order: Integers, share: Floats, moves: Floats, lower: Floats,
     upper: Floats, weight: Floats,
@@ -166,7 +166,7 @@ def _round(
         share[c] = best
 
 
-@njit(cache=True)
+@compiled
 def _descend(
     start: Integers, cell: Integers, entry: Floats, moves: Floats, lower: Floats, upper: Floats, weight: Floats
 ) -> tuple[float, float]:
@@ -198,7 +198,7 @@ def _descend(
     return saved, nearer
 
 
-@njit(cache=True)
+@compiled
 def _within(
     first: int, last: int, cell: Integers, entry: Floats, moves: Floats, lower: Floats, upper: Floats, far: float
 ) -> float:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
@@ -21,7 +20,8 @@ from tablesafe.core.errors import OutOfTime
 from tablesafe.methods.adjust.descent import bounds
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.tabu.cycles import Cycles, basis_of
-from tablesafe.solve.adjustment import Box, LeastChange
+from tablesafe.solve.least_change import Box, LeastChange
+from tablesafe.work.compiled import compiled
 
 TIMES = 8
 """Steps beside each member of the basis: sums and differences of two."""
@@ -106,14 +106,14 @@ def _box(lower: Floats, upper: Floats) -> Box:
     return Box(np.maximum(lower, 0.0), np.maximum(upper, 0.0), np.maximum(-upper, 0.0), np.maximum(-lower, 0.0))
 
 
-@njit(cache=True)
+@compiled
 def _worse(before: float, after: float, lower: float, upper: float, cost: float, stiff: float) -> float:
     """What a cell's new move costs beyond its old one, penalties included."""
     out, was = max(lower - after, after - upper, 0.0), max(lower - before, before - upper, 0.0)
     return cost * (abs(after) - abs(before)) + stiff * (out * out - was * was)
 
 
-@njit(cache=True)
+@compiled
 def _round(
     start: Integers, cell: Integers, entry: Floats, order: Integers, share: Floats, moves: Floats, lower: Floats,
     upper: Floats, cost: Floats, stiff: float,
@@ -136,7 +136,7 @@ def _round(
         share[c] = best
 
 
-@njit(cache=True)
+@compiled
 def _descend(
     start: Integers, cell: Integers, entry: Floats, moves: Floats, lower: Floats, upper: Floats, cost: Floats,
     stiff: float,

@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.work.budget import ENDLESS, Budget
+from tablesafe.work.compiled import compiled
 
 FEW_ROWS = 2_000
 """Equations up to which the matrix is factorised."""
@@ -70,7 +70,7 @@ class Normal:
         return sparse.csr_array(self.a)
 
 
-@njit(cache=True)
+@compiled
 def _diagonal(start: Integers, column: Integers, entry: Floats, diagonal: Floats) -> Floats:
     """The diagonal of `A D Aᵀ`."""
     found = np.zeros(len(start) - 1)
@@ -80,7 +80,7 @@ def _diagonal(start: Integers, column: Integers, entry: Floats, diagonal: Floats
     return found
 
 
-@njit(cache=True)
+@compiled
 def _times(start: Integers, other: Integers, entry: Floats, x: Floats, out: Floats) -> None:
     """A sparse matrix by lines times a vector, one thread: the lines are short."""
     for i in range(len(out)):
@@ -90,7 +90,7 @@ def _times(start: Integers, other: Integers, entry: Floats, x: Floats, out: Floa
         out[i] = total
 
 
-@njit(cache=True)
+@compiled
 def _gradients(
     row_start: Integers, row_column: Integers, row_entry: Floats, column_start: Integers, column_row: Integers,
     column_entry: Floats, diagonal: Floats, inverse: Floats, right: Floats, tolerance: float, most: int,

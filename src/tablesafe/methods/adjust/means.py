@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
@@ -17,7 +16,8 @@ from tablesafe.methods.adjust.lattice import Lattice
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.kernel import FAR
 from tablesafe.methods.adjust.whole import rounded
-from tablesafe.solve.adjustment import LeastChange
+from tablesafe.solve.least_change import LeastChange
+from tablesafe.work.compiled import compiled
 
 LARGE = 1_000
 """Cells from which on a basis of all changes finds whole moves sooner than programs over many whole numbers."""
@@ -102,7 +102,7 @@ class Means:
         return None if residual.any() else found
 
 
-@njit(cache=True)
+@compiled
 def _even(
     moves: Integers, residual: Integers, effect: Integers, start: Integers, cell: Integers, coefficient: Integers,
     up: Integers, down: Integers, above: Integers, below: Integers, cost: Floats,
@@ -132,7 +132,7 @@ def _even(
             residual[h] += length * effect[best, h]
 
 
-@njit(cache=True)
+@compiled
 def _price(
     moves: Integers, t: int, first: int, last: int, cell: Integers, coefficient: Integers, up: Integers,
     down: Integers, above: Integers, below: Integers, cost: Floats,

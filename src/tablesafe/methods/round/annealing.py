@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.round.grid import Grid
 from tablesafe.solve.exact.nullspace import null_space
 from tablesafe.work.budget import Budget
+from tablesafe.work.compiled import compiled
 
 PARTNERS = 4
 """How many cells of a sum are tried as the other end of a move."""
@@ -146,7 +146,7 @@ def annealed(
     return x
 
 
-@njit(cache=True)
+@compiled
 def _sweep(
     start: Any, index: Any, times: Any, row_start: Any, row_cell: Any, cell_start: Any, cell_row: Any,
     coordinate: Any, cell: Any, x: Any, low: Any, high: Any, target: Any, weight: Any, squared: bool, beyond: Any,
@@ -189,7 +189,7 @@ def _sweep(
     return moved
 
 
-@njit(cache=True)
+@compiled
 def _taken(change: float, heat: float, random: Any) -> bool:
     return (
         change < 0.0
@@ -198,7 +198,7 @@ def _taken(change: float, heat: float, random: Any) -> bool:
     )
 
 
-@njit(cache=True)
+@compiled
 def _price(v: Any, i: Any, low: Any, high: Any, target: Any, weight: Any, squared: bool, beyond: Any) -> float:
     off = abs(v - target[i])
     price = weight[i] * (off * off if squared else off)
@@ -206,7 +206,7 @@ def _price(v: Any, i: Any, low: Any, high: Any, target: Any, weight: Any, square
     return float(price + beyond[i] * outside * outside)
 
 
-@njit(cache=True)
+@compiled
 def _change(
     start: Any, index: Any, times: Any, x: Any, low: Any, high: Any, target: Any, weight: Any, squared: bool,
     beyond: Any, j: Any, s: Any,
@@ -223,7 +223,7 @@ def _change(
     return change
 
 
-@njit(cache=True)
+@compiled
 def _changes(
     start: Any, index: Any, times: Any, x: Any, low: Any, high: Any, target: Any, weight: Any, squared: bool,
     beyond: Any, order: Any,
@@ -240,7 +240,7 @@ def _changes(
     return worse[:n]
 
 
-@njit(cache=True)
+@compiled
 def _pair(
     start: Any, index: Any, times: Any, x: Any, low: Any, high: Any, target: Any, weight: Any, squared: bool,
     beyond: Any, j: Any, s: Any, other: Any,
@@ -268,7 +268,7 @@ def _pair(
     return change if allowed else NEVER
 
 
-@njit(cache=True)
+@compiled
 def _move(start: Any, index: Any, times: Any, x: Any, j: Any, s: Any) -> None:
     for e in range(start[j], start[j + 1]):
         x[index[e]] += s * times[e]

@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -23,6 +22,7 @@ from tablesafe.methods.round.grid import Grid
 from tablesafe.solve.exact.nullspace import null_space
 from tablesafe.solve.incidence import network_of
 from tablesafe.work.budget import Budget
+from tablesafe.work.compiled import compiled
 
 THERE = 1e-9
 """An unknown this near to a bound has arrived."""
@@ -71,7 +71,7 @@ def _around_cycles(
     at[open_] = place
 
 
-@njit(cache=True)
+@compiled
 def _cycles(tail: Any, head: Any, start: Any, arcs: Any, at: Any, low: Any, high: Any, random: Any) -> None:
     """Extend a path until it meets itself; send a random amount around the cycle; drop the arcs that arrived.
 
@@ -123,7 +123,7 @@ def _cycles(tail: Any, head: Any, start: Any, arcs: Any, at: Any, low: Any, high
             size = begin
 
 
-@njit(cache=True)
+@compiled
 def _send(
     tail: Any,
     path_node: Any,
@@ -176,7 +176,7 @@ def _along_solutions(
     return bool(moved)
 
 
-@njit(cache=True)
+@compiled
 def _moved(start: Any, index: Any, times: Any, at: Any, low: Any, high: Any, order: Any, chance: Any) -> int:
     """Make every move all of whose unknowns are still in between; moves that share unknowns follow each other."""
     moved = 0

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import InvalidProblem
 from tablesafe.methods.small_counts.units import Units
+from tablesafe.work.compiled import compiled
 
 Places = NDArray[np.int32]
 
@@ -96,7 +96,7 @@ class Choice:
         return begin, unit
 
 
-@njit(cache=True)
+@compiled
 def _fill(start: Integers, cell: Places, begin: Integers, place: Integers, unit: Places) -> None:
     for i in range(len(start) - 1):
         for at in range(start[i], start[i + 1]):
@@ -106,7 +106,7 @@ def _fill(start: Integers, cell: Places, begin: Integers, place: Integers, unit:
                 place[c] += 1
 
 
-@njit(cache=True)
+@compiled
 def _settle(
     order: Integers, up: Mask, error: Integers, value: Integers, start: Integers, cell: Places, weight: Integers,
     limit: int, choose: bool,
@@ -123,7 +123,7 @@ def _settle(
             error[cell[at]] += change
 
 
-@njit(cache=True)
+@compiled
 def _flip(
     order: Integers, up: Mask, error: Integers, start: Integers, cell: Places, weight: Integers, limit: int
 ) -> None:
@@ -134,7 +134,7 @@ def _flip(
             _move(i, step, up, error, start, cell)
 
 
-@njit(cache=True)
+@compiled
 def _exchange(
     order: Integers, up: Mask, error: Integers, start: Integers, cell: Places, weight: Integers, limit: int,
     begin: Integers, unit: Places, lot: int,
@@ -161,7 +161,7 @@ def _exchange(
                 break
 
 
-@njit(cache=True)
+@compiled
 def _partner(i: int, up: Mask, gains: Integers, begin: int, end: int, unit: Places, lot: int) -> int:
     """Of some units of a cell that went the other way, the one that would lose least as far as is known; −1 if none."""
     best, size = -1, end - begin
@@ -172,7 +172,7 @@ def _partner(i: int, up: Mask, gains: Integers, begin: int, end: int, unit: Plac
     return best
 
 
-@njit(cache=True)
+@compiled
 def _gain(i: int, step: int, error: Integers, start: Integers, cell: Places, weight: Integers) -> int:
     """What the squared errors grow by when unit i changes by a step."""
     gain = 0
@@ -181,7 +181,7 @@ def _gain(i: int, step: int, error: Integers, start: Integers, cell: Places, wei
     return gain * step
 
 
-@njit(cache=True)
+@compiled
 def _common(i: int, j: int, start: Integers, cell: Places, weight: Integers) -> int:
     """The weight of the cells that two units share."""
     total, a, b = 0, start[i], start[j]
@@ -197,7 +197,7 @@ def _common(i: int, j: int, start: Integers, cell: Places, weight: Integers) -> 
     return total
 
 
-@njit(cache=True)
+@compiled
 def _move(i: int, step: int, up: Mask, error: Integers, start: Integers, cell: Places) -> None:
     up[i] = step > 0
     for at in range(start[i], start[i + 1]):

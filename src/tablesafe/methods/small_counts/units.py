@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
@@ -20,6 +19,7 @@ from tablesafe.core.errors import InvalidProblem, InvalidTable
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Table
+from tablesafe.work.compiled import compiled
 
 HASH = 20260229
 """Seed of the numbers by which sets of cells are told apart; it has no part in the result."""
@@ -171,7 +171,7 @@ class Units:
         return units, begin, cells
 
 
-@njit(cache=True)
+@compiled
 def _visit(
     start: Integers, part: Integers, published: Mask, number: Integers, place: Integers, cells: Integers, fill: bool
 ) -> None:

@@ -9,10 +9,10 @@ does, and so on: in a product these are all combinations of the codes taken.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Integers
+from tablesafe.work.compiled import compiled
 
 CORNERS = 2
 """Equations in which a cell must stand together with cells that were taken."""
@@ -33,7 +33,7 @@ def blocks(parts: sparse.csr_array, group: Integers, most: int) -> Integers:
     return number
 
 
-@njit(cache=True)
+@compiled
 def _cut(
     row_start: Integers, row_cell: Integers, cell_start: Integers, cell_row: Integers, cells: Integers, most: int,
     first: int, number: Integers,

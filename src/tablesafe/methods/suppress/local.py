@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.work.compiled import compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Localities:
         return Local(some, rows, start, index, value)
 
 
-@njit(cache=True)
+@compiled
 def _peel(
     start: Integers,
     row: Integers,

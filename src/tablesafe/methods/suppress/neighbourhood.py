@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.local import Localities
+from tablesafe.work.compiled import compiled
 
 REACH = 3
 """Steps from cell to equation to cell: a cycle of a hierarchical table, and the next level up."""
@@ -73,7 +73,7 @@ class Neighbourhoods:
         )  # fmt: skip
 
 
-@njit(cache=True)
+@compiled
 def _spread(
     column_start: Integers, column_row: Integers, row_start: Integers, row_column: Integers, live: Mask, cell: int,
     steps: int, crowd: int, seen_cell: Integers, seen_row: Integers, turn: int,

@@ -15,7 +15,8 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.solve.vertex import vertex
+from tablesafe.solve.highs import Model
+from tablesafe.solve.program import Program, SolveStatus
 from tablesafe.work.budget import Budget
 
 USED = 1e-6
@@ -188,8 +189,9 @@ def _least(
     """The cheapest point that changes no sum; None where there is none, or no time."""
     matrix = sparse.csr_array(sparse.hstack(columns, format="csr"))
     matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
-    zero = np.zeros(matrix.shape[0])
+    program = Program.equations(matrix, np.zeros(matrix.shape[0]), lower, upper, cost=cost)
     try:
-        return vertex(cost, matrix, zero, zero, lower, upper, budget=budget)
+        answer = Model(program, work=budget, solver="simplex").solve(budget)
     except (OutOfTime, SolverFailure):
         return None
+    return answer.point if answer.status is SolveStatus.OPTIMAL else None

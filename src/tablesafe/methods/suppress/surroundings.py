@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.boxes import System
+from tablesafe.work.compiled import compiled
 
 FAR = 1e4
 """No cell needs to move further than this many times the protection level."""
@@ -90,7 +90,7 @@ def around(
     return program
 
 
-@njit(cache=True)
+@compiled
 def gather(s: System, w: Scratch, target: int, level: float, price: Floats, steps: int, most: int) -> tuple[int, int]:
     """Collect the cells around a target, nearest first, and their rows; returns how many."""
     cells, rows, first = 1, 0, 0
@@ -124,7 +124,7 @@ def gather(s: System, w: Scratch, target: int, level: float, price: Floats, step
     return _close(s, w, cells, rows, level, price), rows
 
 
-@njit(cache=True)
+@compiled
 def _take(s: System, w: Scratch, cells: int, c: int, level: float, price: Floats) -> int:
     """Add a cell; one with little room is dear, because others must move besides."""
     room = max(s.up[c], s.down[c])
@@ -133,7 +133,7 @@ def _take(s: System, w: Scratch, cells: int, c: int, level: float, price: Floats
     return cells + 1
 
 
-@njit(cache=True)
+@compiled
 def _close(s: System, w: Scratch, cells: int, rows: int, level: float, price: Floats) -> int:
     """Add the cells of which every equation was met: the far corners of boxes whose other corners are there."""
     for i in range(rows):
@@ -149,7 +149,7 @@ def _close(s: System, w: Scratch, cells: int, rows: int, level: float, price: Fl
     return cells
 
 
-@njit(cache=True)
+@compiled
 def prune(s: System, w: Scratch, cells: int, rows: int, dearest: float) -> int:
     """Keep alive what costs at most `dearest` and is alone in no equation; returns how many, 0 if not the target."""
     left = 0
@@ -189,7 +189,7 @@ def prune(s: System, w: Scratch, cells: int, rows: int, dearest: float) -> int:
     return left
 
 
-@njit(cache=True)
+@compiled
 def choose(s: System, w: Scratch, cells: int, rows: int, size: int) -> int:
     """Keep alive as many cells as fit, the dearest left out; where too few fit, the fewest that let the target move."""
     left = prune(s, w, cells, rows, np.inf)
@@ -209,7 +209,7 @@ def choose(s: System, w: Scratch, cells: int, rows: int, size: int) -> int:
     return prune(s, w, cells, rows, prices[fits if fits >= 0 else moves])
 
 
-@njit(cache=True)
+@compiled
 def assemble(s: System, w: Scratch, cells: int, rows: int, left: int, level: float, sign: int, price: Floats) -> Any:
     """Write the program over the cells alive, in units of the level: one column per cell and direction."""
     chosen, entries, k = np.empty(left, np.int64), 0, 0
@@ -246,7 +246,7 @@ def assemble(s: System, w: Scratch, cells: int, rows: int, left: int, level: flo
     return chosen, start[: k + 1], index[:e], value[:e], cost[:k], lower[:k], upper[:k], member[:k], way[:k], used
 
 
-@njit(cache=True)
+@compiled
 def clear(w: Scratch, cells: int, rows: int) -> None:
     """Leave the space as it was."""
     for i in range(cells):

@@ -6,11 +6,11 @@ One entry alone in its slice hides nothing, so pairs are weighed as well: two of
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.views.state import COUNT_A, COUNT_B, OPEN, Data, State, draw, entry, flip, reach
+from tablesafe.work.compiled import compiled
 
 NOTHING = -1
 FEW = 12
@@ -19,7 +19,7 @@ LEAST = 1e-9
 """A gain or a cost below this counts as none."""
 
 
-@njit(cache=True)
+@compiled
 def open_targets(data: Data, state: State) -> tuple[Integers, Integers]:
     """The targets whose bounds do not reach far enough."""
     low, up = np.empty(len(state.low), np.int64), np.empty(len(state.up), np.int64)
@@ -35,7 +35,7 @@ def open_targets(data: Data, state: State) -> tuple[Integers, Integers]:
     return low[:lows], up[:ups]
 
 
-@njit(cache=True)
+@compiled
 def in_group(data: Data, j: int, group: int) -> bool:
     found = False
     for g in data.groups[j]:
@@ -43,7 +43,7 @@ def in_group(data: Data, j: int, group: int) -> bool:
     return found
 
 
-@njit(cache=True)
+@compiled
 def _weigh_low(
     data: Data, state: State, j: int, targets: Integers, single_a: Floats, single_b: Floats, pair_a: Floats,
     pair_b: Floats, twin_a: Floats, twin_b: Floats, cross: Floats, common: Floats,
@@ -82,7 +82,7 @@ def _weigh_low(
             twin_b[k] += gain
 
 
-@njit(cache=True)
+@compiled
 def _weigh_up(
     data: Data, state: State, j: int, targets: Integers, single_a: Floats, single_b: Floats, pair_a: Floats,
     pair_b: Floats, twin_a: Floats, twin_b: Floats, cross: Floats, common: Floats,
@@ -129,7 +129,7 @@ def _weigh_up(
             cross[i, k] += lacking / scale - with_a - with_b
 
 
-@njit(cache=True)
+@compiled
 def _matters(data: Data, state: State, j: int, low: Integers, up: Integers) -> bool:
     """Whether a slice has a part in what is open. Any slice can raise an upper bound, if it may be opened at all."""
     for q in up:
@@ -142,7 +142,7 @@ def _matters(data: Data, state: State, j: int, low: Integers, up: Integers) -> b
     return False
 
 
-@njit(cache=True)
+@compiled
 def best_of_slice(
     data: Data, state: State, j: int, low: Integers, up: Integers, tabu_a: Integers, tabu_b: Integers, now: int,
     cross: Floats,
@@ -205,7 +205,7 @@ def best_of_slice(
     return best, side, one, other, two
 
 
-@njit(cache=True)
+@compiled
 def _promising(single: Floats, pair: Floats, cost: Floats) -> Integers:
     """The entries worth pairing with any other: all of a few, else the two best by gain per cost, gain, and cost."""
     n = len(single)
@@ -227,7 +227,7 @@ def _promising(single: Floats, pair: Floats, cost: Floats) -> Integers:
     return found
 
 
-@njit(cache=True)
+@compiled
 def _best_twins(single: Floats, twin: Floats, cost: Floats, more: float) -> tuple[float, int, int]:
     """Two entries of one view, of which each hides the other: the two with the largest gain per cost."""
     one, two, first, second = NOTHING, NOTHING, 0.0, 0.0
@@ -255,7 +255,7 @@ FOREVER = 1 << 60
 """A time at which nothing is tabu any more."""
 
 
-@njit(cache=True)
+@compiled
 def close_all(
     data: Data, state: State, tabu_a: Integers, tabu_b: Integers, now: int, seed: NDArray[np.uint64], noise: float
 ) -> bool:
@@ -299,7 +299,7 @@ def close_all(
     return True
 
 
-@njit(cache=True)
+@compiled
 def _largest(weight: Floats) -> int:
     best = 0
     for j in range(len(weight)):
@@ -308,7 +308,7 @@ def _largest(weight: Floats) -> int:
     return best
 
 
-@njit(cache=True)
+@compiled
 def _lacking(data: Data, state: State, low: Integers, up: Integers) -> float:
     lacking = 0.0
     for q in low:
@@ -318,7 +318,7 @@ def _lacking(data: Data, state: State, low: Integers, up: Integers) -> float:
     return lacking
 
 
-@njit(cache=True)
+@compiled
 def _force(data: Data, state: State, low: Integers, up: Integers) -> bool:
     """Withhold all that may be withheld in the slices of the first open target."""
     group = data.low_group[low[0]] if len(low) else data.up_group[up[0]]
@@ -331,7 +331,7 @@ def _force(data: Data, state: State, low: Integers, up: Integers) -> bool:
     return moved
 
 
-@njit(cache=True)
+@compiled
 def drop_redundant(data: Data, state: State, order: Integers) -> None:
     """Publish every entry that is not needed, in the given order of entries.
 
@@ -345,7 +345,7 @@ def drop_redundant(data: Data, state: State, order: Integers) -> None:
             again += 1
 
 
-@njit(cache=True)
+@compiled
 def withhold_in_order(data: Data, state: State, order: Integers) -> bool:
     """Withhold entries in the given order until every target is closed; False when that never happens."""
     for number in order:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.views.instance import TwoViews
+from tablesafe.work.compiled import compiled
 
 OWN, COUNT_A, COUNT_B, OPEN = 0, 1, 2, 3
 """Places in `State.sums`: cost without balance, entries withheld from either view, targets that are open."""
@@ -98,7 +98,7 @@ def _blank(data: Data) -> State:
     return state
 
 
-@njit(cache=True)
+@compiled
 def _publish_all(data: Data, state: State) -> None:
     for j in range(data.a.shape[0]):
         for g in data.groups[j]:
@@ -113,7 +113,7 @@ def _publish_all(data: Data, state: State) -> None:
         state.sums[OPEN] += state.up[q] < data.up_need[q]
 
 
-@njit(cache=True)
+@compiled
 def _withhold(data: Data, state: State, a: Mask, b: Mask) -> None:
     rows, columns = a.shape[1], b.shape[1]
     for j in range(a.shape[0]):
@@ -124,19 +124,19 @@ def _withhold(data: Data, state: State, a: Mask, b: Mask) -> None:
                 flip(data, state, j, side, x)
 
 
-@njit(cache=True)
+@compiled
 def cost(data: Data, state: State) -> float:
     """What the pattern costs."""
     return float(state.sums[OWN] + data.balance * max(state.sums[COUNT_A], state.sums[COUNT_B]))
 
 
-@njit(cache=True)
+@compiled
 def vanishes(own: bool, other_rows: bool, across: bool, other_columns: bool) -> bool:
     """Whether a slice's part in a lower bound is gone: two sums that make up for each other are free."""
     return (own or other_columns) and (across or other_rows)
 
 
-@njit(cache=True)
+@compiled
 def reach(shown: float, held: bool, worth: float, across: int) -> float:
     """The most that a row can be: as published, as the withheld ones together, or anything."""
     if not held:
@@ -144,7 +144,7 @@ def reach(shown: float, held: bool, worth: float, across: int) -> float:
     return np.inf if across > 0 else worth
 
 
-@njit(cache=True)
+@compiled
 def flip(data: Data, state: State, j: int, side: int, x: int) -> None:
     """Withhold or publish entry x of slice j of a view (0 or 1)."""
     held_a, held_b = state.held_a[j], state.held_b[j]
@@ -203,7 +203,7 @@ def flip(data: Data, state: State, j: int, side: int, x: int) -> None:
         state.count_b[j], state.worth_b[j] = new_b, new_wb
 
 
-@njit(cache=True)
+@compiled
 def entry(data: Data, state: State, number: int) -> tuple[int, int, int, bool, bool]:
     """Slice, view and place of an entry, whether it is withheld, and whether it may be; views are numbered through."""
     if number < data.a.size:
@@ -214,7 +214,7 @@ def entry(data: Data, state: State, number: int) -> tuple[int, int, int, bool, b
     return j, 1, x, state.held_b[j, x], data.live_b[j, x]
 
 
-@njit(cache=True)
+@compiled
 def copy_state(source: State, target: State) -> None:
     """Make one state like another, in place."""
     for j in range(source.held_a.shape[0]):
@@ -235,7 +235,7 @@ def copy_state(source: State, target: State) -> None:
         target.sums[at] = source.sums[at]
 
 
-@njit(cache=True)
+@compiled
 def draw(seed: NDArray[np.uint64], below: int) -> int:
     """A whole number from 0 to `below` − 1; the same sequence for the same seed on every machine (xorshift)."""
     x = seed[0]

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from time import monotonic
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.views.greedy import FOREVER, close_all, drop_redundant
 from tablesafe.methods.views.state import Data, State, copy_state, cost, draw, entry, flip
+from tablesafe.work.compiled import compiled
 
 SMALL = 400
 """Entries up to which every step looks for redundancies in the whole pattern, not only where it changed."""
@@ -60,7 +60,7 @@ def _copy(state: State) -> State:
     return State._make(part.copy() for part in state)
 
 
-@njit(cache=True)
+@compiled
 def _steps(
     data: Data, best: State, current: State, spare: State, tabu_a: Integers, tabu_b: Integers, clock: Integers,
     seed: NDArray[np.uint64], count: int, restarts: bool,
@@ -99,7 +99,7 @@ def _steps(
             _shake(data, current, tabu_a, tabu_b, now, seed)
 
 
-@njit(cache=True)
+@compiled
 def _shake(data: Data, state: State, tabu_a: Integers, tabu_b: Integers, now: int, seed: NDArray[np.uint64]) -> None:
     """Publish some slices of the pattern, and close it in another way."""
     touched = np.zeros(data.a.shape[0], np.bool_)
@@ -113,7 +113,7 @@ def _shake(data: Data, state: State, tabu_a: Integers, tabu_b: Integers, now: in
     drop_redundant(data, state, _order(data, state, touched, seed))
 
 
-@njit(cache=True)
+@compiled
 def _held(data: Data, state: State) -> Integers:
     """The numbers of the withheld entries that may be published."""
     rows, columns = data.a.shape[1], data.b.shape[1]
@@ -133,7 +133,7 @@ def _held(data: Data, state: State) -> Integers:
     return found[:count]
 
 
-@njit(cache=True)
+@compiled
 def _publish(
     data: Data, state: State, number: int, tabu_a: Integers, tabu_b: Integers, until: int, touched: NDArray[np.bool_]
 ) -> None:
@@ -148,7 +148,7 @@ def _publish(
     touched[j] = True
 
 
-@njit(cache=True)
+@compiled
 def _publish_slice(
     data: Data, state: State, number: int, tabu_a: Integers, tabu_b: Integers, until: int, touched: NDArray[np.bool_]
 ) -> None:
@@ -162,14 +162,14 @@ def _publish_slice(
             _publish(data, state, other, tabu_a, tabu_b, until, touched)
 
 
-@njit(cache=True)
+@compiled
 def _mark_changed(state: State, before: State, touched: NDArray[np.bool_]) -> None:
     for j in range(len(touched)):
         if state.count_a[j] != before.count_a[j] or state.count_b[j] != before.count_b[j]:
             touched[j] = True
 
 
-@njit(cache=True)
+@compiled
 def _order(data: Data, state: State, touched: NDArray[np.bool_], seed: NDArray[np.uint64]) -> Integers:
     """The withheld entries to look at for redundancies: those of changed slices, and some others; dear ones first."""
     held = _held(data, state)
@@ -186,7 +186,7 @@ def _order(data: Data, state: State, touched: NDArray[np.bool_], seed: NDArray[n
     return chosen[:count]
 
 
-@njit(cache=True)
+@compiled
 def _sort_down(chosen: Integers, price: Floats, count: int) -> None:
     """Sort entries by falling price, in place (Shell's sort: short to compile)."""
     gap = count // 2

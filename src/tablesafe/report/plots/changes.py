@@ -33,8 +33,8 @@ def percent_changes(
 ) -> Plot:
     """Draw how many cells changed by how many percent: a group of bars per class, a bar per release.
 
-    The classes are those of `ts.quality`, by default the ten of Dandekar & Cox (2002). A mapping compares several
-    releases of one table, of different costs for example. It compares with the truth: internal only.
+    The classes are those of `ts.quality` (`classes=` sets others). A mapping compares several releases of one table, of
+    different costs for example, as Dandekar & Cox (2002) do. It compares with the truth: internal only.
     """
     named = _named(qualities)
     spread = {name: quality.distribution() for name, quality in named.items()}

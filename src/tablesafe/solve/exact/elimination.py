@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Integers, Mask
+from tablesafe.work.compiled import compiled
 
 PRIME = 2**31 - 1
 
 
-@njit(cache=True)
+@compiled
 def inverse(a: int) -> int:
     """The inverse modulo the prime, by Fermat's little theorem."""
     result, power, base = 1, PRIME - 2, a % PRIME
@@ -50,7 +50,7 @@ def echelon(matrix: sparse.csr_array, most: int) -> Echelon:
     return Echelon(pivots >= 0, pivot_row[:pivots], pivot_column[:pivots], first, length, column, number)
 
 
-@njit(cache=True)
+@compiled
 def _eliminate(
     start: Integers, entry: Integers, number: Integers, first: Integers, length: Integers, rarity: Integers,
     pivot_row: Integers, pivot_column: Integers, most: int,
@@ -101,7 +101,7 @@ def _eliminate(
     return pivots, entry, number
 
 
-@njit(cache=True)
+@compiled
 def _column_lists(start: Integers, column: Integers, n: int) -> tuple[Integers, Integers, Integers, int]:
     """For each column a linked list of the rows that hold it; entries that cancel stay in and are skipped."""
     head, following, holder = np.full(n, -1), np.empty(len(column), np.int64), np.empty(len(column), np.int64)
@@ -112,7 +112,7 @@ def _column_lists(start: Integers, column: Integers, n: int) -> tuple[Integers, 
     return head, following, holder, len(column)
 
 
-@njit(cache=True)
+@compiled
 def _queue(length: Integers, n: int) -> tuple[Integers, Integers, Integers, int]:
     """Rows by their length, as linked lists; outdated entries stay in and are skipped."""
     bucket, row, following = np.full(n + 1, -1), np.empty(len(length), np.int64), np.empty(len(length), np.int64)
@@ -122,7 +122,7 @@ def _queue(length: Integers, n: int) -> tuple[Integers, Integers, Integers, int]
     return bucket, row, following, len(length)
 
 
-@njit(cache=True)
+@compiled
 def _shortest(
     bucket: Integers, row: Integers, following: Integers, length: Integers, active: Mask, at: int
 ) -> tuple[int, int]:
@@ -137,7 +137,7 @@ def _shortest(
     return -1, at
 
 
-@njit(cache=True)
+@compiled
 def _rarest(entry: Integers, first: int, length: int, rarity: Integers) -> int:
     best = entry[first]
     for z in range(first + 1, first + length):
@@ -146,7 +146,7 @@ def _rarest(entry: Integers, first: int, length: int, rarity: Integers) -> int:
     return int(best)
 
 
-@njit(cache=True)
+@compiled
 def _normalise(entry: Integers, number: Integers, first: int, length: int, column: int, rarity: Integers) -> None:
     """Make the pivot 1, and take the row out of the count of its columns."""
     scale = inverse(_coefficient(entry, number, first, length, column))
@@ -155,7 +155,7 @@ def _normalise(entry: Integers, number: Integers, first: int, length: int, colum
         rarity[entry[z]] -= 1
 
 
-@njit(cache=True)
+@compiled
 def _coefficient(entry: Integers, number: Integers, first: int, length: int, column: int) -> int:
     for z in range(first, first + length):
         if entry[z] == column:
@@ -163,7 +163,7 @@ def _coefficient(entry: Integers, number: Integers, first: int, length: int, col
     return 0
 
 
-@njit(cache=True)
+@compiled
 def _compact(
     entry: Integers, number: Integers, first: Integers, length: Integers, room: int
 ) -> tuple[Integers, Integers, int]:
@@ -181,7 +181,7 @@ def _compact(
     return new_entry, new_number, used
 
 
-@njit(cache=True)
+@compiled
 def _longer(array: Integers, least: int) -> Integers:
     new = np.empty(2 * least, np.int64)
     for i in range(len(array)):
@@ -189,7 +189,7 @@ def _longer(array: Integers, least: int) -> Integers:
     return new
 
 
-@njit(cache=True)
+@compiled
 def _subtract(
     entry: Integers, number: Integers, first: Integers, length: Integers, target: int, source: int, factor: int,
     used: int, place: Integers, rarity: Integers, head: Integers, following: Integers, holder: Integers, links: int,
@@ -240,7 +240,7 @@ def substitute(echelon: Echelon, n: int, most: int) -> sparse.csr_array | None:
     return rows
 
 
-@njit(cache=True)
+@compiled
 def _back(
     pivot_row: Integers, pivot_column: Integers, first: Integers, length: Integers, entry: Integers, number: Integers,
     is_pivot: Mask, begin: Integers, count: Integers, most: int,

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from tablesafe.core.equations import Integers
 from tablesafe.solve.exact.elimination import PRIME, echelon, substitute
+from tablesafe.work.compiled import compiled
 
 LARGEST = 32_000
 """Fractions with numerator and denominator up to this are recognised: twice its square is less than the prime."""
@@ -156,7 +156,7 @@ def _numbered(
     return NullSpace(sparse.csr_array(forms), shared, divisor)
 
 
-@njit(cache=True)
+@compiled
 def _coprime(start: Integers, numerator: Integers, denominator: Integers) -> tuple[Integers, Integers, Integers]:
     """Each row as `top / bottom` times a row of coprime whole numbers whose first is positive."""
     n = len(start) - 1
@@ -178,14 +178,14 @@ def _coprime(start: Integers, numerator: Integers, denominator: Integers) -> tup
     return out, top, bottom
 
 
-@njit(cache=True)
+@compiled
 def _gcd(a: int, b: int) -> int:
     while b:
         a, b = b, a % b
     return a
 
 
-@njit(cache=True)
+@compiled
 def _equal_rows(start: Integers, column: Integers, coefficient: Integers, rows: Integers, others: Integers) -> bool:
     """Whether each row equals the other one, entry by entry: hashes only suggest it."""
     for i in range(len(rows)):

@@ -18,10 +18,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.exact.polytope import Polytope
+from tablesafe.work.compiled import compiled
 
 ROOM = 2.0**62
 LARGEST_DENOMINATOR = 1 << 20
@@ -60,7 +60,7 @@ class Proof(NamedTuple):
         )  # fmt: skip
 
 
-@njit(cache=True)
+@compiled
 def common_denominator(values: Floats, count: int) -> int:
     """A number that makes all the values whole, as far as floats can tell; 0 when there is no small one."""
     common = 1
@@ -80,13 +80,13 @@ def common_denominator(values: Floats, count: int) -> int:
     return common
 
 
-@njit(cache=True)
+@compiled
 def grid(p: Polytope, size: float) -> int:
     """A power of two by which numbers up to `size` can be multiplied and added up along a row."""
     return int(2.0 ** np.floor(np.log2(min(FINEST, ROOM / 4.0 / max(1.0, size * p.reach)))))
 
 
-@njit(cache=True)
+@compiled
 def locate(p: Polytope, w: Proof, count: int, exact: bool) -> int:
     """Put the point given by `w.columns` and `w.values` on a grid, and list every form that is not zero there.
 
@@ -112,7 +112,7 @@ def locate(p: Polytope, w: Proof, count: int, exact: bool) -> int:
     return common
 
 
-@njit(cache=True)
+@compiled
 def put(p: Polytope, w: Proof, numbers: Integers, count: int) -> bool:
     """List every form that is not zero at the point with these numbers in `w.columns`; false when they are too large.
 
@@ -134,7 +134,7 @@ def put(p: Polytope, w: Proof, numbers: Integers, count: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@compiled
 def _collect(numbers: Integers, listed: Integers, is_listed: Mask, n: int, at: int, by: int) -> int:
     """Add to one number; returns how many are listed. Takes arrays, not the scratch space: it must be inlined."""
     if not is_listed[at]:
@@ -145,7 +145,7 @@ def _collect(numbers: Integers, listed: Integers, is_listed: Mask, n: int, at: i
     return n
 
 
-@njit(cache=True)
+@compiled
 def forget(w: Proof) -> None:
     """Clear the last point."""
     for i in range(w.sizes[_LISTED]):
@@ -154,7 +154,7 @@ def forget(w: Proof) -> None:
     w.sizes[_LISTED] = 0
 
 
-@njit(cache=True)
+@compiled
 def inside(p: Polytope, w: Proof, denominator: int) -> bool:
     """Whether the located point satisfies every bound, exactly. What is not listed is zero, and the truth is inside."""
     for i in range(w.sizes[_LISTED]):
@@ -167,12 +167,12 @@ def inside(p: Polytope, w: Proof, denominator: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@compiled
 def _beyond(numerator: int, bound: float, denominator: int) -> bool:
     return abs(bound) * denominator >= ROOM or numerator > int(bound) * denominator
 
 
-@njit(cache=True)
+@compiled
 def endless(p: Polytope, w: Proof, form: int, sign: int) -> bool:
     """Whether the located point is a direction without end that takes `sign * form` along."""
     for i in range(w.sizes[_LISTED]):
@@ -182,7 +182,7 @@ def endless(p: Polytope, w: Proof, form: int, sign: int) -> bool:
     return bool(sign * w.numerator[form] > 0)
 
 
-@njit(cache=True)
+@compiled
 def limit(
     p: Polytope, w: Proof, rows: Integers, prices: Floats, count: int, form: int, sign: int, exact: bool
 ) -> tuple[int, int]:
@@ -215,7 +215,7 @@ def limit(
     return (total, common) if size < ROOM else (0, 0)
 
 
-@njit(cache=True)
+@compiled
 def _add(lower: Floats, upper: Floats, form: int, r: int, total: int, size: float) -> tuple[int, float]:
     """Add the most that `r * form` can be; an unbounded form makes the size infinite."""
     bound = upper[form] if r > 0 else lower[form]
@@ -225,7 +225,7 @@ def _add(lower: Floats, upper: Floats, form: int, r: int, total: int, size: floa
     return total, size
 
 
-@njit(cache=True)
+@compiled
 def equal(a: int, b: int, c: int, d: int) -> bool:
     """Whether `a / b == c / d`, for positive denominators, without overflow."""
     return abs(float(a)) * d < ROOM and abs(float(c)) * b < ROOM and a * d == c * b

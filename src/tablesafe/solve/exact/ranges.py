@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.exact import simplex as local
 from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.exact.proof import Proof, endless, equal, forget, inside, limit, locate
 from tablesafe.solve.exact.simplex import OPTIMAL, UNBOUNDED, Search
+from tablesafe.work.compiled import compiled
 
 AGREE = 1e-8
 """How well a point and a limit must agree, relative to their size, where exact fractions are out of reach."""
@@ -56,14 +56,14 @@ class Ranges(NamedTuple):
             whole[at] = own[sides]
 
 
-@njit(cache=True)
+@compiled
 def close(ranges: Ranges, side: int, numerator: int, denominator: int) -> None:
     """The end is known."""
     ranges.closed[side] = True
     ranges.numerator[side], ranges.denominator[side] = numerator, denominator
 
 
-@njit(cache=True)
+@compiled
 def note(p: Polytope, w: Proof, ranges: Ranges, denominator: int) -> None:
     """A point was proved to lie inside: every form can go at least so far; what it takes to its bound, it closes."""
     closed, top, bottom, lower, upper = ranges.closed, ranges.numerator, ranges.denominator, p.lower, p.upper
@@ -81,7 +81,7 @@ def note(p: Polytope, w: Proof, ranges: Ranges, denominator: int) -> None:
             top[side], bottom[side] = x, denominator
 
 
-@njit(cache=True)
+@compiled
 def judge(
     p: Polytope, w: Proof, ranges: Ranges, count: int, rows: Integers, prices: Floats, priced: int, side: int
 ) -> None:
@@ -97,7 +97,7 @@ def judge(
     forget(w)
 
 
-@njit(cache=True)
+@compiled
 def prove_point(p: Polytope, w: Proof, count: int) -> tuple[int, bool]:
     """Locate a point that is inside, exactly or nearly; returns its denominator (0 when both fail) and which it was."""
     exact = True
@@ -110,7 +110,7 @@ def prove_point(p: Polytope, w: Proof, count: int) -> tuple[int, bool]:
     return 0, False
 
 
-@njit(cache=True)
+@compiled
 def settle(
     p: Polytope, w: Proof, ranges: Ranges, denominator: int, exact: bool,
     rows: Integers, prices: Floats, priced: int, side: int, strict: bool = False,
@@ -133,13 +133,13 @@ def settle(
             close(ranges, side, top, bottom)
 
 
-@njit(cache=True)
+@compiled
 def _agree(a: int, b: int, c: int, d: int) -> bool:
     """Whether `a / b`, which is reached, and `c / d`, which nothing exceeds, are as good as equal."""
     return d > 0 and c / d - a / b <= min(AGREE * max(1.0, abs(c / d)), UNIT)
 
 
-@njit(cache=True)
+@compiled
 def run_away(p: Polytope, w: Proof, ranges: Ranges, count: int, side: int) -> None:
     """Try to prove that the direction in `w.columns`, `w.values` has no end; whatever it takes along is unbounded."""
     if locate(p, w, count, True) > 0 and endless(p, w, side // 2, 1 - 2 * (side % 2)):
@@ -150,7 +150,7 @@ def run_away(p: Polytope, w: Proof, ranges: Ranges, count: int, side: int) -> No
     forget(w)
 
 
-@njit(cache=True)
+@compiled
 def sweep(
     p: Polytope,
     s: Search,

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.exact.polytope import Polytope
+from tablesafe.work.compiled import compiled
 
 OPTIMAL, UNBOUNDED, GAVE_UP, REACHED = 0, 1, 2, 3
 """How a search ended: at the optimum, on a ray, out of budget, or as far as was asked."""
@@ -78,7 +78,7 @@ class Search(NamedTuple):
         )  # fmt: skip
 
 
-@njit(cache=True)
+@compiled
 def maximise(p: Polytope, s: Search, form: int, sign: float, enough: float, budget: float) -> int:
     """Push `sign * form` up from the truth until it can go no further, or is at least `enough`.
 
@@ -114,7 +114,7 @@ def maximise(p: Polytope, s: Search, form: int, sign: float, enough: float, budg
             return GAVE_UP
 
 
-@njit(cache=True)
+@compiled
 def here(p: Polytope, s: Search, columns: Integers, values: Floats) -> int:
     """The columns that are not at the truth, and their values; returns how many there are."""
     k, n = len(p.column_start) - 1, 0
@@ -125,7 +125,7 @@ def here(p: Polytope, s: Search, columns: Integers, values: Floats) -> int:
     return n
 
 
-@njit(cache=True)
+@compiled
 def ray(s: Search, columns: Integers, values: Floats) -> int:
     """The columns that move without end after a search that found no limit, and their speeds; returns how many."""
     n = 0
@@ -139,7 +139,7 @@ def ray(s: Search, columns: Integers, values: Floats) -> int:
     return n
 
 
-@njit(cache=True)
+@compiled
 def _price(p: Polytope, s: Search, form: int, sign: float) -> None:
     """Prices of the active rows, and the gradient along every column that has one."""
     k, size, n = len(p.column_start) - 1, s.sizes[_ACTIVE], 0
@@ -165,7 +165,7 @@ def _price(p: Polytope, s: Search, form: int, sign: float) -> None:
     s.sizes[_PRICED] = n
 
 
-@njit(cache=True)
+@compiled
 def _add_slope(slope: Floats, listed: Integers, is_listed: Mask, n: int, form: int, by: float) -> int:
     """Add to the slope of one form; returns how many are listed. Takes arrays, not the search: it must be inlined."""
     if not is_listed[form]:
@@ -177,7 +177,7 @@ def _add_slope(slope: Floats, listed: Integers, is_listed: Mask, n: int, form: i
     return n
 
 
-@njit(cache=True)
+@compiled
 def _choose(p: Polytope, s: Search) -> tuple[int, int]:
     """What shall move: a column, or the place of an active row that leaves its bound; −1 and −1 at the optimum."""
     least_index = s.sizes[_STALL] > STALLED
@@ -200,7 +200,7 @@ def _choose(p: Polytope, s: Search) -> tuple[int, int]:
     return column, row
 
 
-@njit(cache=True)
+@compiled
 def _norm(s: Search, row: int) -> float:
     """How far everything moves when an active row moves by 1: makes rows comparable with columns."""
     total = 1.0
@@ -209,7 +209,7 @@ def _norm(s: Search, row: int) -> float:
     return float(np.sqrt(total))
 
 
-@njit(cache=True)
+@compiled
 def _direct(p: Polytope, s: Search, column: int, row: int) -> float:
     """How the basic columns must move along; returns the sense in which the column or the row moves."""
     size = s.sizes[_ACTIVE]
@@ -232,7 +232,7 @@ def _direct(p: Polytope, s: Search, column: int, row: int) -> float:
     return sense
 
 
-@njit(cache=True)
+@compiled
 def _spread(p: Polytope, s: Search, column: int, sense: float) -> None:
     """How fast every row moves."""
     k, n = len(p.column_start) - 1, 0
@@ -250,7 +250,7 @@ def _spread(p: Polytope, s: Search, column: int, sense: float) -> None:
     s.sizes[_WORK] += size * size + s.sizes[_PRICED] + 2 * n + 20
 
 
-@njit(cache=True)
+@compiled
 def _ratio(p: Polytope, s: Search, column: int, row: int, sense: float) -> tuple[float, int, bool]:
     """How far the move can go, what stops it (a form, the mover itself, nothing), and at which bound.
 
@@ -280,7 +280,7 @@ def _ratio(p: Polytope, s: Search, column: int, row: int, sense: float) -> tuple
     return max(length, 0.0), leaving, upward
 
 
-@njit(cache=True)
+@compiled
 def _move(p: Polytope, s: Search, column: int, row: int, sense: float, length: float) -> None:
     """Go there."""
     k, size, n = len(p.column_start) - 1, s.sizes[_ACTIVE], s.sizes[_TOUCHED]
@@ -302,7 +302,7 @@ def _move(p: Polytope, s: Search, column: int, row: int, sense: float, length: f
     s.sizes[_TOUCHED] = n
 
 
-@njit(cache=True)
+@compiled
 def _speed(p: Polytope, s: Search, form: int, column: int, sense: float) -> float:
     """How fast a form moves, in absolute value."""
     k = len(p.column_start) - 1
@@ -313,7 +313,7 @@ def _speed(p: Polytope, s: Search, form: int, column: int, sense: float) -> floa
     return float(abs(s.slope[form])) if s.place[form] < 0 else 1.0
 
 
-@njit(cache=True)
+@compiled
 def _flip(p: Polytope, s: Search, column: int, row: int, sense: float) -> None:
     """What moved went all the way to its own other bound: nothing else changes."""
     form = column if column >= 0 else len(p.column_start) - 1 + s.active[row]
@@ -322,7 +322,7 @@ def _flip(p: Polytope, s: Search, column: int, row: int, sense: float) -> None:
         s.at_upper[s.active[row]] = sense > 0.0
 
 
-@njit(cache=True)
+@compiled
 def _exchange(p: Polytope, s: Search, column: int, row: int, leaving: int, upward: bool) -> bool:
     """Bring the small inverse up to date; false when there is no room for it."""
     k = len(p.column_start) - 1
@@ -340,7 +340,7 @@ def _exchange(p: Polytope, s: Search, column: int, row: int, leaving: int, upwar
     return True
 
 
-@njit(cache=True)
+@compiled
 def _read_row(p: Polytope, s: Search, row: int, column: int) -> float:
     """A row times the inverse, into `s.leaving`; returns its coefficient at the entering column."""
     size = s.sizes[_ACTIVE]
@@ -360,7 +360,7 @@ def _read_row(p: Polytope, s: Search, row: int, column: int) -> float:
     return pivot
 
 
-@njit(cache=True)
+@compiled
 def _grow(s: Search, column: int, form: int, pivot: float, k: int) -> bool:
     """A column becomes basic and a row active: border the inverse."""
     size = s.sizes[_ACTIVE]
@@ -381,7 +381,7 @@ def _grow(s: Search, column: int, form: int, pivot: float, k: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@compiled
 def _replace_row(s: Search, row: int, form: int, k: int) -> None:
     """One row becomes active instead of another."""
     size, pivot = s.sizes[_ACTIVE], s.leaving[row]
@@ -396,7 +396,7 @@ def _replace_row(s: Search, row: int, form: int, k: int) -> None:
     s.active[row], s.place[form] = form - k, row
 
 
-@njit(cache=True)
+@compiled
 def _replace_column(s: Search, at: int, column: int) -> None:
     """One column becomes basic instead of another."""
     size, pivot = s.sizes[_ACTIVE], s.entering[at]
@@ -410,7 +410,7 @@ def _replace_column(s: Search, at: int, column: int) -> None:
     s.basic[at], s.place[column] = column, at
 
 
-@njit(cache=True)
+@compiled
 def _shrink(s: Search, at: int, row: int, k: int) -> None:
     """A basic column stops at its bound and an active row is let go: both leave the inverse."""
     size, pivot = s.sizes[_ACTIVE], s.inverse[row, at]
@@ -435,7 +435,7 @@ def _shrink(s: Search, at: int, row: int, k: int) -> None:
     s.sizes[_ACTIVE] = last
 
 
-@njit(cache=True)
+@compiled
 def clear(p: Polytope, s: Search) -> None:
     """Back to the truth."""
     k = len(p.column_start) - 1

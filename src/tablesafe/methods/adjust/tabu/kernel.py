@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers
+from tablesafe.work.compiled import compiled
 
 FAR = 2**52
 POWERS = 50
@@ -62,7 +62,7 @@ class State(NamedTuple):
     touched: Integers
 
 
-@njit(cache=True)
+@compiled
 def worth(data: Data, group: int, total: float, along: float, squared: float) -> float:
     """What a group's deviations count, from its three sums."""
     ratio = 1.0 + 2.0 * along + squared - total * total / data.size[group]
@@ -73,7 +73,7 @@ def worth(data: Data, group: int, total: float, along: float, squared: float) ->
     return float(found / len(data.size) + OUTSIDE * over)
 
 
-@njit(cache=True)
+@compiled
 def refresh(data: Data, state: State) -> float:
     """Add all cells up anew, and return the measure: the naive evaluation."""
     state.sums[:] = 0.0
@@ -93,7 +93,7 @@ def refresh(data: Data, state: State) -> float:
     return measure(data, state)
 
 
-@njit(cache=True)
+@compiled
 def measure(data: Data, state: State) -> float:
     """The measure from the running sums."""
     found = data.weight[0] * state.totals[0] + data.weight[1] * state.totals[1]
@@ -102,7 +102,7 @@ def measure(data: Data, state: State) -> float:
     return float(found)
 
 
-@njit(cache=True)
+@compiled
 def fits(data: Data, state: State, cells: Integers, steps: Integers, count: int, t: int) -> bool:
     """Whether a step stays within all bounds, and leaves every target far enough from its true value."""
     for k in range(count):
@@ -115,7 +115,7 @@ def fits(data: Data, state: State, cells: Integers, steps: Integers, count: int,
     return True
 
 
-@njit(cache=True)
+@compiled
 def gain(data: Data, state: State, cells: Integers, steps: Integers, count: int, t: int) -> float:
     """By how much a step changes the measure: only what it touches is looked at."""
     distance, squares, touched = 0.0, 0.0, 0
@@ -145,7 +145,7 @@ def gain(data: Data, state: State, cells: Integers, steps: Integers, count: int,
     return float(found)
 
 
-@njit(cache=True)
+@compiled
 def take(data: Data, state: State, cells: Integers, steps: Integers, count: int, t: int) -> None:
     """Make a step: the moves and the running sums."""
     for k in range(count):
@@ -163,7 +163,7 @@ def take(data: Data, state: State, cells: Integers, steps: Integers, count: int,
             state.sums[g, 2] += (new * new - old * old) * unit * unit
 
 
-@njit(cache=True)
+@compiled
 def lengths(data: Data, state: State, cells: Integers, steps: Integers, count: int, out: Integers) -> int:
     """Step lengths worth trying: powers of two, and where a cell reaches its true value, a level or a bound."""
     found, most = 0, FAR
@@ -187,7 +187,7 @@ def lengths(data: Data, state: State, cells: Integers, steps: Integers, count: i
     return found
 
 
-@njit(cache=True)
+@compiled
 def best_length(
     data: Data, state: State, cells: Integers, steps: Integers, count: int, out: Integers
 ) -> tuple[int, float]:
@@ -202,7 +202,7 @@ def best_length(
     return best, found
 
 
-@njit(cache=True)
+@compiled
 def descend(data: Data, state: State, order: Integers, out: Integers) -> float:
     """Go through cycles in an order; take the best step along each that improves. Returns what was gained."""
     gained = 0.0
@@ -216,7 +216,7 @@ def descend(data: Data, state: State, order: Integers, out: Integers) -> float:
     return gained
 
 
-@njit(cache=True)
+@compiled
 def mix(data: Data, chosen: Integers, factor: Integers, place: Integers, cells: Integers, steps: Integers) -> int:
     """The sum of cycles times whole factors, as cells and coefficients; `place` is −1 everywhere before and after."""
     count = 0
@@ -237,7 +237,7 @@ def mix(data: Data, chosen: Integers, factor: Integers, place: Integers, cells: 
     return kept
 
 
-@njit(cache=True)
+@compiled
 def descend_mixed(
     data: Data, state: State, chosen: Integers, factor: Integers, place: Integers, cells: Integers, steps: Integers,
     out: Integers,

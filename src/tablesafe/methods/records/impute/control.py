@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.records.impute.models import Variable
+from tablesafe.work.compiled import compiled
 
 SWEEPS = 40
 """How often everyone may draw again before blanked values are passed on."""
@@ -203,13 +203,13 @@ def _step(margins: Margins, values: Floats, other: Floats, may: Mask, random: np
     return taken
 
 
-@njit(cache=True)
+@compiled
 def _over(gap: float, limit: float) -> float:
     beyond = abs(gap) - limit
     return beyond if beyond > 0.0 else 0.0
 
 
-@njit(cache=True)
+@compiled
 def _improve(
     turn: Any, now: Any, then: Any, gap: Any, limit: Any, amount: Any, other: Any, drift: Any, group: Any, taken: Any
 ) -> None:

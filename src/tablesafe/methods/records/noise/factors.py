@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from numba import njit
 from scipy.special import ndtr, ndtri
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.records.behind import Microdata
+from tablesafe.work.compiled import compiled
 
 BYTES = 8
 """Bytes of a hash; a number takes the 53 bits of them that a float can hold."""
@@ -146,7 +146,7 @@ def balanced(company: Integers, cell: Integers, amount: Floats, first: Floats) -
     return np.asarray(_offset(largest, start, cell[order], amount[order], first, np.zeros(cells)))
 
 
-@njit(cache=True)
+@compiled
 def _offset(turn: Any, start: Any, cell: Any, amount: Any, first: Any, so_far: Any) -> Any:
     """One company after the other takes the way that makes the sum of squares smaller."""
     direction = first.copy()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -15,6 +14,7 @@ from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.table import Table
 from tablesafe.methods.records.behind import Microdata, in_order, paired
+from tablesafe.work.compiled import compiled
 
 NOBODY, OUT = -1, -2
 """A unit without a partner, and one that must not have one."""
@@ -87,7 +87,7 @@ def _corners(
     return corner, np.bincount(number[len(asking) :], minlength=int(number.max(initial=0)) + 1)
 
 
-@njit(cache=True)
+@compiled
 def _match(
     asking: Any, group: Any, corner: Any, place: Any, area: Any, partner: Any, left: Any, offered: Any, member: Any,
     start: Any, end: Any, by_area: Any, of_area: Any, in_group: Any, in_corner: Any, chance: Any,

@@ -22,6 +22,7 @@ from tablesafe.methods.suppress.lower_bound import lower_bound
 from tablesafe.methods.suppress.simultaneous import Pattern, levels, protect_together
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
 from tablesafe.solve.hypercubes import Hypercubes
+from tablesafe.work.budget import Budget
 
 SUGGESTING = 0.5
 """Share of the time for suggestions."""
@@ -31,10 +32,12 @@ GAINS = 0.99
 """Share of its cost below which a pattern made anew must be, for another to be worth while."""
 
 
-def first_pattern(instance: Instance, cubes: Hypercubes) -> tuple[Mask, Integers]:
-    """What hypercubes withhold, and the targets that none of them protects."""
+def first_pattern(instance: Instance, cubes: Hypercubes, cleaned: Budget | None = None) -> tuple[Mask, Integers]:
+    """What hypercubes withhold, and the targets that none of them protects; cleaned up as far as a budget reaches."""
     held = CubePattern(instance, cubes)
     held.protect_all(lambda: False)
+    if cleaned is not None:
+        held.clean_up(lambda: cleaned.over, lambda cost: None)
     return held.pattern, np.flatnonzero(np.isin(instance.cell, held.failed))
 
 

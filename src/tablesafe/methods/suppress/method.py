@@ -47,6 +47,8 @@ SEARCHING = 0.65
 QUICKEST = "The search was given up: the pattern is the first that was found in the quickest way."
 STOPPED = "The search was stopped by the user."
 IMPROVING = "The search for a better pattern ended with the time limit."
+CLEANING = 0.1
+"""Share of the search for second thoughts about a first pattern of hypercubes."""
 LARGE = 12_000
 """Cells beyond which `auto` does not try to prove an optimum."""
 VERY_LARGE = 100_000
@@ -293,7 +295,7 @@ class Suppress:
     def _by_cubes(self, problem: Problem, search: Search, cubes: Hypercubes) -> Mask:
         """A safe pattern at once by hypercubes, and cheaper ones while there is time; an interrupt keeps the best."""
         instance = search.instance
-        pattern, left = first_pattern(instance, cubes)
+        pattern, left = first_pattern(instance, cubes, search.budget.child(CLEANING * search.budget.seconds_left))
         if left.size:
             pattern = self._with_programs(search, pattern, left)
         search.keep(pattern, instance.pattern_cost(pattern))

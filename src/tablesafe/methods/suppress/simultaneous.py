@@ -20,6 +20,8 @@ from tablesafe.solve.program import Program, SolveStatus
 from tablesafe.work.budget import Budget
 
 USED = 1e-6
+PRESOLVED = 3
+"""By which factor presolve makes such programs smaller, about."""
 REACHED = 1 - 1e-9
 ALIKE = 6.0
 """Targets of one batch differ by this factor at most: prices are for moves of one size."""
@@ -33,9 +35,12 @@ SEVERAL = 1_000
 """Targets of a batch."""
 WITHIN = 2
 """Tries within what was suggested."""
-WORTH = (3.0, 30.0, 8.0, 30.0, 100.0, 1000.0)
+WORTH = (3.0, 30.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 1e3, 1e3, 1e3, 1e3)
 """What it is worth to move a target, in units of its level, at each try."""
-DEAREST = (10.0, 20.0, 60.0, np.inf)
+IN_TIME = 0.6
+LAST = 4
+"""Share of the budget after which every price is right, and the tries that are left for that."""
+DEAREST = (10.0, 15.0, 20.0, 30.0, 60.0, 100.0, np.inf, np.inf, np.inf, np.inf)
 """The cost, in the same units, beyond which a cell that was not suggested is not offered, at each try after those."""
 SLOPES = 3
 """How often a deviation is looked for again among the cells it uses, at prices by how far each moves."""
@@ -95,7 +100,7 @@ def protect_together(
 
     First within what is withheld or suggested, then with whatever is not too dear; `sparing` also of what is suggested.
     """
-    instance = pattern.instance
+    instance, whole = pattern.instance, budget.left
     need = np.maximum(pattern.rise, pattern.fall)
     tries = np.zeros(len(instance), dtype=np.int64)
     while not budget.over:
@@ -103,6 +108,8 @@ def protect_together(
         cells = cells[tries[cells] < len(WORTH)]
         if not cells.size:
             return
+        hurry = 0 if np.isinf(whole) else int(len(WORTH) * (1 - budget.left / whole) / IN_TIME)
+        tries[cells] = np.maximum(tries[cells], min(hurry, len(WORTH) - LAST))
         turn = int(tries[cells].min())
         cells = cells[tries[cells] == turn]
         near = cells[need[cells] >= need[cells].max() / ALIKE]
@@ -190,8 +197,11 @@ def _least(
     matrix = sparse.csr_array(sparse.hstack(columns, format="csr"))
     matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
     program = Program.equations(matrix, np.zeros(matrix.shape[0]), lower, upper, cost=cost)
+    model = Model(program, solver="simplex")
     try:
-        answer = Model(program, work=budget, solver="simplex").solve(budget)
+        answer = model.solve(budget)
     except (OutOfTime, SolverFailure):
         return None
+    finally:
+        budget.hot(matrix.shape[0] // PRESOLVED, model.info("simplex_iteration_count"))
     return answer.point if answer.status is SolveStatus.OPTIMAL else None

@@ -104,7 +104,7 @@ class Subtables:
         inside[cells] = True
         whole = np.add.reduceat(inside[rows.indices[entries]], np.cumsum(length) - length, dtype=np.int64) == length
         inside[cells] = False
-        return met[whole].astype(np.int64)
+        return np.asarray(met[whole], dtype=np.int64)
 
 
 def _families(hierarchy: Hierarchy) -> list[tuple[int, Integers]]:

@@ -71,7 +71,7 @@ def test_what_is_kept_is_safe_and_no_dearer_than_the_first(seed: int) -> None:
         pytest.skip("a cell that no hypercube protects")
     incumbent = Incumbent(instance, budget=Budget(work=5.0), report=lambda cost, bound: None)
     incumbent.keep(first, instance.pattern_cost(first))
-    improved(incumbent, list(problem.table.dimensions.values()), cubes, np.random.default_rng(0))
+    improved(incumbent, list(problem.table.dimensions.values()), cubes, np.random.default_rng(0), incumbent.budget)
     assert incumbent.best is not None
     assert incumbent.best_cost <= instance.pattern_cost(first)
     assert incumbent.bound <= incumbent.best_cost * (1 + 1e-9)
@@ -98,7 +98,7 @@ def test_a_pattern_is_safe_whenever_it_is_stopped(looks: int) -> None:
         pytest.skip("a cell that no hypercube protects")
     incumbent = Incumbent(instance, budget=Budget(1.0, clock=Rings(looks)), report=lambda cost, bound: None)
     incumbent.keep(first, instance.pattern_cost(first))
-    improved(incumbent, list(problem.table.dimensions.values()), cubes, np.random.default_rng(0))
+    improved(incumbent, list(problem.table.dimensions.values()), cubes, np.random.default_rng(0), incumbent.budget)
     assert incumbent.best is not None
     assert not unprotected(instance, incumbent.best)
 

@@ -24,6 +24,8 @@ from tablesafe.methods.suppress.top_down import Subtables, from_the_top
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
 
+LEAST_S = 1e-3
+"""Seconds for each target without which programs do not get far enough to be better than hypercubes."""
 SUGGESTING = 0.5
 """Share of the time for suggestions."""
 BOUNDING = 0.4
@@ -42,17 +44,23 @@ def first_pattern(instance: Instance, cubes: Hypercubes, cleaned: Budget | None 
 
 
 def improved(
-    incumbent: Incumbent, dimensions: Sequence[Hierarchy], cubes: Hypercubes, random: np.random.Generator
+    incumbent: Incumbent,
+    dimensions: Sequence[Hierarchy],
+    cubes: Hypercubes,
+    random: np.random.Generator,
+    budget: Budget,
 ) -> None:
-    """Look for cheaper patterns than the incumbent's until its budget is over; each is safe."""
-    instance, budget = incumbent.instance, incumbent.budget
+    """Look for cheaper patterns than the incumbent's until a budget is over; each is safe."""
+    instance = incumbent.instance
+    if budget.left < LEAST_S * len(instance.level):
+        return
     rise, fall = levels(instance)
     subtables = Subtables(instance, dimensions, cubes)
     some = budget.child(SUGGESTING * budget.seconds_left, work=SUGGESTING * budget.work_left)
     suggested = from_the_top(instance, subtables, rise, fall, some)
     targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
     turn = 0
-    while not incumbent.late():
+    while not budget.over:
         before = incumbent.best_cost
         pattern = Pattern(instance)
         protect_together(pattern, suggested, budget, random, sparing=turn > 0)

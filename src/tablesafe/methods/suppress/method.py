@@ -47,6 +47,8 @@ SEARCHING = 0.65
 QUICKEST = "The search was given up: the pattern is the first that was found in the quickest way."
 STOPPED = "The search was stopped by the user."
 IMPROVING = "The search for a better pattern ended with the time limit."
+AUDITED_S, RESPONDENTS_S = 2.5e-3, 4e-3
+"""Seconds that are kept for the audit of each of many sensitive cells, and for what respondents learn of it."""
 CLEANING = 0.1
 """Share of the search for second thoughts about a first pattern of hypercubes."""
 LARGE = 12_000
@@ -299,8 +301,10 @@ class Suppress:
         if left.size:
             pattern = self._with_programs(search, pattern, left)
         search.keep(pattern, instance.pattern_cost(pattern))
+        audited = (AUDITED_S + RESPONDENTS_S * self.insiders) * len(problem.sensitive)
+        budget = search.budget.child(max(search.budget.seconds_left - audited, 0.0))
         try:
-            improved(search, list(problem.table.dimensions.values()), cubes, search.random)
+            improved(search, list(problem.table.dimensions.values()), cubes, search.random, budget)
         except KeyboardInterrupt:
             warnings.warn(
                 "Interrupted: the best pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2

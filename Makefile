@@ -34,6 +34,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/python .ci/audit
+	$(BIN)/python -m benchmarks fresh
 
 # Known vulnerabilities in the versions of constraints.txt; it says by name when it could not ask.
 audit: $(STAMP)
@@ -57,6 +58,7 @@ peers:
 
 docs: $(STAMP)
 	$(BIN)/python docs/reference
+	$(BIN)/python -m benchmarks page
 
 # The pages of the papers, made by running the code: a minute or two.
 papers: $(STAMP)

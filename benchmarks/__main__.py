@@ -23,6 +23,8 @@ def main() -> None:
     commands.add_parser("list", help="show the instances, the programs of each task, and the suites")
     showing = commands.add_parser("page", help="write the page of the documentation from the results")
     showing.add_argument("--into", type=Path, default=None, help="folder of the page; by default docs/")
+    asking = commands.add_parser("fresh", help="say whether the results are of the engine that is here")
+    asking.add_argument("--strict", action="store_true", help="end with 1 when some are not: before a release")
     given = parser.parse_args()
     if given.command == "run":
         run(given)
@@ -30,6 +32,8 @@ def main() -> None:
         from benchmarks.page import write
 
         print("\n".join(path.name for path in write(given.into)))
+    elif given.command == "fresh":
+        fresh(strict=given.strict)
     else:
         registry.load()
         print(listing())
@@ -45,6 +49,17 @@ def run(given: argparse.Namespace) -> None:
     path = given.into / f"{given.suite}.json"
     run_suite(registry.SUITES[given.suite], path, fresh=given.fresh, only=given.only, minutes=given.minutes)
     print(f"written: {path.name}, {path.with_suffix('.md').name}")
+
+
+def fresh(*, strict: bool) -> None:
+    """Say of each kept suite whether it is of this engine."""
+    from benchmarks.fresh import stale, told
+    from benchmarks.page import suites
+
+    kept = suites()
+    print("\n".join(told(results) for results in kept))
+    if strict and any(stale(results) for results in kept):
+        raise SystemExit(1)
 
 
 def listing() -> str:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from benchmarks import machine
+from benchmarks.fresh import stale
 from benchmarks.registry import Row
 from benchmarks.results import FOLDER, Results, number
 
@@ -93,7 +94,8 @@ def snippet(path: Path = FOLDER / "headline.json") -> str | None:
     registry.load()
     results = Results.read(path)
     shown = table(results, registry.SUITES["headline"].headline)
-    return f"{shown}\n\n{LEGEND} {machine.sentence(results.machine)} {MORE}"
+    said = stale(results)
+    return f"{shown}\n\n{LEGEND} {machine.sentence(results.machine)}{f' {said}' if said else ''} {MORE}"
 
 
 def between_markers(text: str) -> str | None:

@@ -26,7 +26,7 @@ def described() -> dict[str, Any]:
         "python": platform.python_version(),
         "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
         "peers": peers.versions(),
-        "commit": _commit(),
+        "commit": commit(),
     }
 
 
@@ -61,7 +61,8 @@ def _version(name: str) -> str:
         return ""
 
 
-def _commit() -> str:
+def commit() -> str:
+    """The commit that is checked out; nothing where there is no history."""
     command = ["git", "-C", str(REPOSITORY), "rev-parse", "--short", "HEAD"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from benchmarks import headline, machine, plots, registry
+from benchmarks.fresh import stale
 from benchmarks.growth import Curve, curves
 from benchmarks.results import FOLDER, Results, number, size, table
 
@@ -72,7 +73,8 @@ def _about(results: Results) -> str:
     cores = results.machine["cores"] or 1
     busy = f" The machine was busy with other work: load up to {busiest:g}." if busiest > cores else ""
     unfinished = "" if results.finished else " This run was not finished."
-    return f"{words}{machine.sentence(results.machine)}{busy}{unfinished}"
+    said = stale(results)
+    return f"{words}{machine.sentence(results.machine)}{f' {said}' if said else ''}{busy}{unfinished}"
 
 
 def _comparisons(results: Results) -> list[str]:

@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks import machine, peers
+from benchmarks.fresh import engine
 from benchmarks.registry import INSTANCES, PROGRAMS, Entry, Row, Suite
 from benchmarks.results import Results, compared
 
@@ -72,7 +73,9 @@ def compare(suite: Suite, entry: Entry, folder: Path, tell: Callable[[str], None
         program = PROGRAMS[entry.task][name]
         found = _found(suite, entry, name, folder)
         head = {"task": entry.task, "instance": entry.instance, "program": name, "role": program.role}
-        rows += [head | {"seconds_allowed": entry.seconds, "begun": begin, "load": load} | row for row in found]
+        head |= {"seconds_allowed": entry.seconds, "begun": begin, "load": load}
+        head |= {"commit": machine.commit(), "engine": engine()}
+        rows += [head | row for row in found]
         for row in rows[-len(found) :]:
             tell("    " + told(row))
     return compared(rows)

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from tablesafe.work.compiled import compiled
 
 import tablesafe as ts
 from benchmarks.clock import Stopwatch
@@ -19,6 +18,7 @@ from tablesafe.methods.adjust.instance import Instance, Limits
 from tablesafe.methods.adjust.tabu import kernel
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.search import data_of
+from tablesafe.work.compiled import compiled
 
 TASK, STEPS_TASK, WARM, STEPS = "adjust statistics", "tabu steps", "cox_kelly_4x9", 5_000
 

@@ -31,6 +31,7 @@ from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, 
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed, groups_of, thinned_groups, together
 from tablesafe.methods.suppress.search import Search, Unfinished
+from tablesafe.methods.suppress.slices import by_slices
 from tablesafe.methods.suppress.strategy import find
 from tablesafe.methods.suppress.unseen import looked_after
 from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
@@ -40,7 +41,7 @@ from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.work.budget import Budget
 
-Algorithm = Literal["auto", "optimal", "sequential", "modular", "network"]
+Algorithm = Literal["auto", "optimal", "sequential", "modular", "network", "slices"]
 SEARCHING = 0.9
 """Share of the time for the search; the rest is for the audit."""
 LARGE = 12_000
@@ -57,13 +58,16 @@ class Suppress:
     that is published. `sequential` protects one cell after another and then improves the pattern; `optimal` also
     proves how far it is from the best; `network` is `sequential` for tables of two dimensions with at most one
     hierarchy, where flows take the place of linear programs; `modular` works subtable by subtable from the top, in
-    parallel, for tables of a hundred thousand cells and more; `auto` picks by size. Either way the pattern is audited
-    over the whole system of linked tables and repaired until nothing is open.
+    parallel, for tables of a hundred thousand cells and more; `slices` is how three dimensions were protected before
+    linear programs (Working Paper 22), and warns of what that left open; `auto` picks by size. Either way the pattern
+    is audited over the whole system of linked tables and repaired until nothing is open.
     """
 
     name: ClassVar[str] = "suppress"
 
-    algorithm: Algorithm = field(default="auto", metadata={"help": "auto, optimal, sequential, modular or network"})
+    algorithm: Algorithm = field(
+        default="auto", metadata={"help": "auto, optimal, sequential, modular, network or slices"}
+    )
     cost: str | Floats = field(
         default="problem",
         metadata={
@@ -88,6 +92,13 @@ class Suppress:
             "help": "file with a pattern somebody made: it is audited and repaired, what it withholds stays withheld",
             "example": "pattern.csv",
             "file": True,
+        },
+    )
+    clean_up: bool = field(
+        default=False,
+        metadata={
+            "help": "publish again what the pattern `keep` withholds needlessly, the dearest first; the office's own "
+            "choices (cells suppressed in the problem) stay"
         },
     )
     previous: str | Mask | None = field(
@@ -165,6 +176,8 @@ class Suppress:
         require_number(self, "randomise", at_least=0, at_most=1)
         require_whole(self, "seed", at_least=0)
         require_whole(self, "coalition", at_least=1)
+        if self.clean_up and self.keep is None:
+            raise InvalidOption("Suppress.clean_up needs a pattern to clean up.\n\nHint: give one with keep.")
         if self.randomise > 0 and self.seed == 0:
             raise InvalidOption(
                 "Suppress.randomise needs a seed that nobody can guess, and the default 0 is known to all.\n\n"
@@ -174,9 +187,14 @@ class Suppress:
     def protect(self, problem: Problem) -> Release:
         """Find a pattern, and prove that it is safe before it is returned."""
         begin, budget = monotonic(), Budget(self.time_limit_s)
-        problem = keeping(problem, mask_of(problem, self.keep, "keep"))
+        kept = mask_of(problem, self.keep, "keep")
+        keeping_it = keeping(problem, kept)  # also says which of its cells must be published
         refuse_levels_beyond_bounds(problem)
-        pattern, objective, bound = self._protected(problem, budget)
+        if self.clean_up:
+            pattern, objective, bound = self._cleaned(problem, kept, budget)
+        else:
+            problem = keeping_it
+            pattern, objective, bound = self._protected(problem, budget)
         closed = objective <= bound * (1 + 1e-9)
         solution = Solution(
             status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
@@ -185,6 +203,14 @@ class Suppress:
             seconds=monotonic() - begin,
         )
         return Release.from_suppression(problem, pattern, method=self.name, solution=solution)
+
+    def _cleaned(self, problem: Problem, kept: Mask, budget: Budget) -> tuple[Mask, float, float]:
+        """The given pattern, made safe where it is not, without what is not needed; no bound is looked for."""
+        cost = self._costs(problem)
+        instance = Instance.of(looked_after(problem), never_free(cost, ~problem.frozen)[0], zeros=True)
+        safe = self._safe(problem, instance, kept | instance.forced, None, budget)
+        pattern = thinned(instance, instance.forced, safe, self._judge(problem), budget, audits=4 * len(safe))
+        return pattern, float(cost[pattern & ~instance.forced].sum()), 0.0
 
     def _protected(self, problem: Problem, budget: Budget) -> tuple[Mask, float, float]:
         """A safe pattern, its cost and the proven bound.
@@ -249,6 +275,8 @@ class Suppress:
         cubes = self._cubes(problem, search.instance)
         if cubes is not None:
             found = self._by_cubes(search, cubes)
+        elif self.algorithm == "slices":
+            found = self._by_slices(problem, search)
         elif self._in_parts(len(problem.table)):
             guard = Guard.of(problem) if self.insiders else None
             found = modular(
@@ -267,6 +295,19 @@ class Suppress:
             if (closed(safe, group) == pattern).all():
                 return pattern
             pattern = closed(safe, group)
+
+    def _by_slices(self, problem: Problem, search: Search) -> Mask:
+        """A pattern by slices, and a warning of what the audit has against it: the repair comes next."""
+        found = by_slices(problem.table, search.instance, search.budget)
+        opened = judge_of(problem, coalition=1, integers=None, insiders=False, unions=False)(found).open
+        if opened:
+            cells = len({opening.cell for opening in opened})
+            warnings.warn(
+                f"The slices protect each part of the table, but the audit of the whole finds {cells:,} sensitive "
+                f"{'cell' if cells == 1 else 'cells'} open. More is withheld until nothing is.",
+                stacklevel=2,
+            )
+        return found
 
     def _cubes(self, problem: Problem, instance: Instance) -> Hypercubes | None:
         """The hypercubes of a table with too many targets for a program each; None where there are few, or none."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -135,14 +136,14 @@ def _cut(table: Table) -> tuple[list[Slice], list[tuple[Integers, Floats]]]:
             f"Suppress.algorithm is 'slices', which takes a single table of three dimensions; this one has {count}"
             f"{' and sums across dimensions' if count == 3 else ''}.\n\nHint: algorithm='auto' takes any table."
         )
-    for vertical in np.argsort([-len(h.codes) for h in table.dimensions.values()], kind="stable")[::-1].tolist():
+    for vertical in np.argsort([len(h.codes) for h in table.dimensions.values()], kind="stable").tolist():
         slices = _networks(table, rows, along, vertical)
         if slices is not None:
             upright = rows[np.flatnonzero(along == vertical)]
             ends = upright.indptr
             sums = [
                 (upright.indices[a:b].astype(np.int64), upright.data[a:b].astype(np.float64))
-                for a, b in zip(ends[:-1], ends[1:], strict=True)
+                for a, b in pairwise(ends.tolist())
             ]
             return slices, sums
     raise InvalidOption(

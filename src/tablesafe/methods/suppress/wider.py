@@ -90,7 +90,16 @@ def _open_cells(findings: Findings) -> Integers:
     return np.unique([*(opening.cell for opening in findings.open), *parts]).astype(np.int64)
 
 
-def thinned(instance: Instance, given: Mask, pattern: Mask, judge: Judge, budget: Budget, *, enough: int = 0) -> Mask:
+def thinned(
+    instance: Instance,
+    given: Mask,
+    pattern: Mask,
+    judge: Judge,
+    budget: Budget,
+    *,
+    enough: int = 0,
+    audits: int = AUDITS,
+) -> Mask:
     """The pattern without what can be published again, the most costly first, many at a time while that works.
 
     Nothing of `given` is touched, and nothing more becomes possibly open. So many audits are `enough` that they are
@@ -101,8 +110,8 @@ def thinned(instance: Instance, given: Mask, pattern: Mask, judge: Judge, budget
     added = np.flatnonzero(pattern & ~given)
     before: frozenset[tuple[int, str, str]] | None = None
     waiting = [added[np.argsort(-cost[added], kind="stable")]]
-    for audits in range(AUDITS):
-        if not waiting or (budget.over and audits >= enough):
+    for number in range(audits):
+        if not waiting or (budget.over and number >= enough):
             break
         chunk = waiting.pop()
         fewer = pattern.copy()

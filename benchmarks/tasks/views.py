@@ -17,10 +17,10 @@ from benchmarks.clock import Stopwatch
 from benchmarks.registry import Case, NotHere, Outcome, Row, program
 from tablesafe.methods.views.greedy import close_all, drop_redundant, withhold_in_order
 from tablesafe.methods.views.instance import Hidden, TwoViews, targets_of
-from tablesafe.methods.views.program import suppression_program
+from tablesafe.methods.views.program import cheapest, suppression_program
 from tablesafe.methods.views.state import Data, State, data_of, seed_of, state_of
 from tablesafe.methods.views.tabu import tabu_search
-from tablesafe.solve.views import solve_mixed
+from tablesafe.work.budget import Budget
 
 TASK, WARM = "views", "views_4_few"
 CHECKED = 10
@@ -78,10 +78,10 @@ def at_random(views: TwoViews, number: int, seconds: float) -> Pattern:
 def exact(views: TwoViews, number: int, seconds: float, big_m: float | None = None) -> Pattern:
     """The integer program, with bounds that are proven or with one large constant."""
     pattern = suppression_program(views, big_m)
-    answer = solve_mixed(pattern.program, time_limit_s=seconds)
-    if answer.status != "optimal" or answer.x is None:
+    answer = cheapest(pattern.program, budget=Budget(seconds))
+    if answer.status != "optimal":
         raise TimeoutError(f"no proven optimum in {seconds:.0f} s")
-    return pattern.read(answer.x)
+    return pattern.read(answer.point)
 
 
 def protected(case: Case, by: Callable[[TwoViews, int, float], Pattern]) -> Outcome:

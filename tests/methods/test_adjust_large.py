@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
-import highspy
 import numpy as np
 import polars as pl
 import pytest
@@ -24,8 +20,7 @@ from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.direction_search import Search, settled
 from tablesafe.methods.adjust.directions import alternating
 from tablesafe.methods.adjust.instance import Instance, Limits
-from tablesafe.solve.adjustment import LeastChange
-from tablesafe.solve.stopping import Stoppable
+from tablesafe.solve.least_change import LeastChange
 
 
 def tree(name: str, groups: int, leaves: int) -> Hierarchy:
@@ -143,52 +138,3 @@ def test_an_interrupt_keeps_the_best_change_so_far(monkeypatch: pytest.MonkeyPat
 
 def _interrupted(*arguments: Any, **options: Any) -> None:
     raise KeyboardInterrupt
-
-
-class Patient:
-    """A stand-in for a solver that asks whether to stop until it is told to."""
-
-    def __init__(self, while_running: Callable[[], None]) -> None:
-        self.cbMipInterrupt: Any = Event()
-        self.cbSimplexInterrupt: Any = Event()
-        self.cbIpmInterrupt: Any = Event()
-        self._while_running, self.told = while_running, False
-
-    def interrupt(self) -> None:
-        self.told = True
-
-    def setOptionValue(self, name: str, value: float) -> Any:
-        return highspy.HighsStatus.kOk
-
-    def getRunTime(self) -> float:
-        return 0.0
-
-    def run(self) -> None:
-        while not self.told:
-            self._while_running()
-            self.cbSimplexInterrupt.judge(self)
-
-
-class Event:
-    """What the solver calls now and then."""
-
-    def __iadd__(self, judge: Any) -> Event:
-        self.judge = judge
-        return self
-
-
-@pytest.fixture
-def usual_interrupt() -> Iterator[None]:
-    """Ctrl-C as Python has it; other tests in the same process may have changed that."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("usual_interrupt")
-def test_a_solver_stops_when_its_time_is_up_and_when_the_user_interrupts() -> None:
-    assert not Stoppable(Patient(lambda: None)).run(0.05)
-    assert Stoppable(Patient(lambda: os.kill(os.getpid(), signal.SIGINT))).run(60.0)
-    with pytest.raises(KeyboardInterrupt):
-        Stoppable(Patient(lambda: os.kill(os.getpid(), signal.SIGINT))).run_or_stop(60.0)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -21,7 +21,7 @@ from tablesafe.methods.adjust.direction_search import Search
 from tablesafe.methods.adjust.directions import alternating, uniform
 from tablesafe.methods.adjust.instance import Instance, Limits
 from tablesafe.methods.adjust.means import Means
-from tablesafe.solve.adjustment import LeastChange
+from tablesafe.solve.least_change import LeastChange
 from tablesafe.solve.program import Solution, SolveStatus
 
 

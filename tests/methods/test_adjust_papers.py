@@ -15,7 +15,7 @@ from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust.costs import MEASURES, cost_of
 from tablesafe.methods.adjust.directions import uniform
 from tablesafe.methods.adjust.instance import Instance, Limits, finer
-from tablesafe.solve.adjustment import LeastChange
+from tablesafe.solve.least_change import LeastChange
 
 PRINTED_QUANTITY = 4364
 """Quantity changed in Dandekar & Cox (2002), Table 4."""

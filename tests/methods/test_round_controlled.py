@@ -22,8 +22,8 @@ from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
 from tablesafe.methods.round import Round, controlled
+from tablesafe.methods.round.partition import RoundingProgram
 from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.rounding import Answer, StepProgram
 
 
 def check(problem: Problem, release: Release, base: int) -> np.ndarray[Any, Any]:
@@ -265,10 +265,10 @@ def test_where_empty_cells_are_left_out_a_published_zero_is_no_true_zero() -> No
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The user presses Ctrl-C during the first integer program."""
 
-    def solve(self: StepProgram, clock: object, start: object = None, **options: object) -> Answer:
-        return Answer(SolveStatus.FAILED, None, -np.inf, interrupted=True)
+    def solve(self: RoundingProgram, budget: object, start: object = None, **options: object) -> None:
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(StepProgram, "solve", solve)
+    monkeypatch.setattr(RoundingProgram, "solve", solve)
 
 
 @pytest.mark.usefixtures("interrupted")

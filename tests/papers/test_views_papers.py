@@ -20,9 +20,9 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.views import SuppressViews, view_bounds, views
 from tablesafe.methods.views.fitting import fitted, view_costs
-from tablesafe.methods.views.program import refined_big_m, suppression_program, view_big_m
-from tablesafe.solve.views import solve_mixed
+from tablesafe.methods.views.program import cheapest, refined_big_m, suppression_program, view_big_m
 from tablesafe.verify import verify
+from tablesafe.work.budget import Budget
 
 BANKS, LOANS = ("National", "Anytown", "Iron City", "1st Cyber"), ("RE", "IN", "CC", "CM")
 MISPRINTED = {("Anytown", "Non-accrual", "upper_after_ip"): 29.0}
@@ -130,7 +130,7 @@ def test_the_refined_big_m_is_the_printed_one(banking: Problem, expected: dict[s
 def test_the_optimum_does_not_depend_on_big_m(banking: Problem, big_m: float | None) -> None:
     fit = fitted(banking, view_costs(banking, "unit", ()), balance=0.0)
     assert fit is not None
-    answer = solve_mixed(suppression_program(fit.views, big_m).program, time_limit_s=60)
+    answer = cheapest(suppression_program(fit.views, big_m).program, budget=Budget(60))
     assert answer.status == "optimal"
     assert answer.bound == pytest.approx(4)
 

@@ -8,10 +8,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from seeds import fresh
+from tablesafe.attack.optima import NearestPoint, Vertices
 from tablesafe.core.errors import OutOfTime
-from tablesafe.solve.corners import Corners
 from tablesafe.solve.interior import Predictor
-from tablesafe.solve.nearest import NearestPoint
 from tablesafe.work.budget import Budget
 
 
@@ -44,14 +43,14 @@ def test_the_least_is_the_least(seed: int) -> None:
 def test_corners_and_nearest_points(seed: int) -> None:
     matrix, rhs, lower, upper = polytope(seed)
     n = matrix.shape[1]
-    corners = Corners(matrix, rhs, lower, upper)
+    vertices = Vertices(matrix, rhs, lower, upper)
     bounds = np.column_stack([lower, upper])
     for column in range(n):
         for sign in (1.0, -1.0):
             cost = np.zeros(n)
             cost[column] = sign
             expected = linprog(cost, A_eq=matrix.toarray(), b_eq=rhs, bounds=bounds)
-            found = corners.least(np.array([column]), sign)
+            found = vertices.least(np.array([column]), sign)
             if found is None:
                 assert expected.status in {2, 3}
             else:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.attack.estimate import Estimate, Guess
+from tablesafe.attack.optima import vertex
 from tablesafe.attack.view import View
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
@@ -26,10 +27,9 @@ from tablesafe.core.errors import InvalidOption, InvalidRelease, SolverFailure
 from tablesafe.core.options import require_choice, require_number
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.solve.adjustment import Box, Directions, LeastChange, Scale, Switches
-from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.least_change import Box, Directions, LeastChange, Switches
+from tablesafe.solve.program import Program, Scale, SolveStatus
 from tablesafe.solve.propagate import propagate
-from tablesafe.solve.vertex import vertex
 from tablesafe.work.budget import ENDLESS, Budget
 
 Levels = Literal["exact", "percent", "none"]
@@ -203,7 +203,7 @@ class _Back:
     def solve(self, known: ReverseAdjustment, time_limit_s: float) -> tuple[Floats | None, bool]:
         """The nearest table as moves, and whether it is the nearest."""
         matrix = sparse.csc_array(self.system.matrix)
-        scale = Scale.of(self.cost, np.concatenate([self.above, self.below, np.ones(1)]))
+        scale = Scale.middle(self.cost, np.concatenate([self.above, self.below, np.ones(1)]))
         program = LeastChange(matrix, self.cost, self.cost, scale)
         if known.directions == "known" or not self.targets.size:
             found = program.solve(self._box(self.rose))
@@ -253,10 +253,10 @@ def _completed(system: System, shown: Floats) -> tuple[Floats, Mask]:
     matrix = sparse.csr_array(system.matrix).astype(np.float64)
     missing = system.rhs - np.asarray(matrix @ np.where(hidden, 0.0, shown))
     if hidden.any():
-        columns, none = matrix.tocsc()[:, np.flatnonzero(hidden)].tocsr(), np.zeros(int(hidden.sum()))
+        columns = matrix.tocsc()[:, np.flatnonzero(hidden)].tocsr()
         try:
             shown = shown.copy()
-            shown[hidden] = vertex(none, columns, missing, missing, system.lower[hidden], system.upper[hidden])
+            shown[hidden] = vertex(Program.equations(columns, missing, system.lower[hidden], system.upper[hidden]))
         except SolverFailure:
             shown[hidden] = system.truth[hidden]
         missing = system.rhs - np.asarray(matrix @ shown)

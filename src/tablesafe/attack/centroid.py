@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from tablesafe.attack.estimate import Guess, Summary, Tally
+from tablesafe.attack.optima import NearestPoint
 from tablesafe.attack.view import View
 from tablesafe.core.errors import InvalidOption, OutOfTime
-from tablesafe.solve.nearest import NearestPoint
 from tablesafe.work.budget import ENDLESS, Budget
 
 

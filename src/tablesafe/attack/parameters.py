@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.attack.estimate import Guess
+from tablesafe.attack.optima import vertex
 from tablesafe.attack.reconstruction import Derived
 from tablesafe.attack.view import View
+from tablesafe.audit.furthest import FurthestMove
 from tablesafe.audit.intervals import Intervals, exact_intervals
 from tablesafe.audit.system import System, snapped
 from tablesafe.core.equations import Floats, Mask
@@ -19,8 +21,7 @@ from tablesafe.core.errors import InvalidOption, SolverFailure
 from tablesafe.core.options import require_number
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
-from tablesafe.solve.repeated import RepeatedProgram
-from tablesafe.solve.vertex import vertex
+from tablesafe.solve.program import Program
 from tablesafe.work.budget import ENDLESS, Budget
 
 NOISE = 1e-9
@@ -51,19 +52,18 @@ def _by_programs(system: System, lower: Floats, upper: Floats) -> Intervals:
     """From one table within the bounds, as far as each cell can go."""
     matrix, rhs = sparse.csr_array(system.matrix), system.rhs.astype(np.float64)
     try:
-        start = vertex(np.zeros(len(system)), matrix, rhs, rhs, lower, upper)
+        start = vertex(Program.equations(matrix, rhs, lower, upper))
     except SolverFailure:
         raise Empty from None
     below, above = np.minimum(lower - start, 0.0), np.maximum(upper - start, 0.0)
     finite = np.abs(np.concatenate([below, above]))
     scale = max(float(np.max(finite[np.isfinite(finite)], initial=1.0)) / 2.0**20, 1.0)
-    program = RepeatedProgram(matrix, below, above, scale=scale)
-    none, no_bounds = np.zeros(0, np.intp), np.zeros(0)
+    program = FurthestMove(matrix, below, above, scale=scale)
     ends = np.empty((2, len(system)))
     for cell in range(len(system)):
-        for side, up in enumerate((False, True)):
-            found = program.furthest(cell, up, none, no_bounds, no_bounds)
-            ends[side, cell] = (np.inf if up else -np.inf) if found is None else start[cell] + found[cell]
+        for side, sign in enumerate((-1, 1)):
+            found = program.of(cell, sign)
+            ends[side, cell] = sign * np.inf if found is None else start[cell] + found[cell]
     return Intervals(ends[0], ends[1])
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.attack.estimate import Estimate
+from tablesafe.attack.optima import vertex
 from tablesafe.attack.reconstruction import seen
 from tablesafe.attack.trial import whole_tables
 from tablesafe.audit.system import System
@@ -25,7 +26,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.solve.vertex import vertex
+from tablesafe.solve.program import Program
 
 CORNERS = 200
 """Tables at the ends of some cell that are looked for at most."""
@@ -56,7 +57,7 @@ def _corners(system: System, random: np.random.Generator) -> Integers:
         cost[np.isinf(system.upper) & (cost < 0)] *= -1.0  # a sum that falls for ever has no least
         cost[np.isinf(system.lower)] = 0.0
         try:
-            point = vertex(cost, matrix, rhs, rhs, system.lower, system.upper)
+            point = vertex(Program.equations(matrix, rhs, system.lower, system.upper, cost=cost))
         except SolverFailure:
             continue
         whole = np.rint(point).astype(np.int64)

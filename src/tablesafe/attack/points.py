@@ -9,10 +9,10 @@ import numpy as np
 
 from tablesafe.attack.centres import deep_point, steepness
 from tablesafe.attack.estimate import Guess
+from tablesafe.attack.optima import NearestPoint, vertex
 from tablesafe.attack.view import View
 from tablesafe.solve.interior import Predictor
-from tablesafe.solve.nearest import NearestPoint
-from tablesafe.solve.vertex import vertex
+from tablesafe.solve.program import Program
 from tablesafe.work.budget import ENDLESS, Budget
 
 
@@ -115,10 +115,8 @@ class SimplexVertex:
         room = view.room
         if not len(room):
             return Guess(view.filled(np.zeros(0)))
-        found = vertex(
-            np.zeros(len(room)), room.matrix, room.rhs, room.rhs, room.prior_lower, room.prior_upper, budget=budget
-        )
-        return Guess(view.filled(found))
+        program = Program.equations(room.matrix, room.rhs, room.prior_lower, room.prior_upper)
+        return Guess(view.filled(vertex(program, budget=budget)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

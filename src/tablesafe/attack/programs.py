@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from tablesafe.attack.centres import face_centre
 from tablesafe.attack.estimate import Guess, Summary, Tally
+from tablesafe.attack.optima import Vertices
 from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
-from tablesafe.solve.corners import Corners
 from tablesafe.solve.interior import Predictor
 from tablesafe.work.budget import ENDLESS, Budget
 
@@ -81,8 +81,8 @@ class InteriorMean:
 
 
 def _vertices(room: Room, centre: Floats, budget: Budget) -> Least:
-    corners = Corners(room.matrix, room.rhs, room.prior_lower, room.prior_upper)
-    return lambda cells, sign: corners.least(cells, sign) if len(cells) else corners.first
+    vertices = Vertices(room.matrix, room.rhs, room.prior_lower, room.prior_upper, budget=budget)
+    return lambda cells, sign: vertices.least(cells, sign) if len(cells) else vertices.first
 
 
 def _interior(room: Room, centre: Floats, budget: Budget) -> Least:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.audit.exact import NEAR, denominators, row_sums
+from tablesafe.audit.furthest import FurthestMove
 from tablesafe.audit.hypercubes import LOOKS, hypercubes_of
 from tablesafe.audit.nearby import SIZES, WIDE, Nearby, Surroundings
 from tablesafe.audit.sums import components
@@ -26,7 +27,6 @@ from tablesafe.solve.exact import simplex as local
 from tablesafe.solve.exact.nullspace import NullSpace, every_unknown, null_space
 from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.hypercubes import adds_up
-from tablesafe.solve.repeated import RepeatedProgram
 
 _BUDGET = 200_000.0
 """Elementary steps before a search from the truth is given up."""
@@ -52,7 +52,7 @@ class Room:
     up: Floats = field(repr=False)
     build: Callable[[Floats, Floats], Polytope] = field(repr=False)
     """Makes the polytope of such a room: where hypercubes are enough, nobody asks for it."""
-    programs: dict[int, RepeatedProgram] = field(default_factory=dict, repr=False)
+    programs: dict[int, FurthestMove] = field(default_factory=dict, repr=False)
     """A program per component, made when it is needed."""
 
     @cached_property
@@ -336,13 +336,13 @@ class Moves:
         cells, matrix = self._whole_component(number)
         if number not in room.programs:
             scale = 2.0 ** np.ceil(np.log2(max(float(self.system.truth[cells].max()) / 2.0**20, 1.0)))
-            room.programs[number] = RepeatedProgram(matrix, -room.down[cells], room.up[cells], scale=scale)
+            room.programs[number] = FurthestMove(matrix, -room.down[cells], room.up[cells], scale=scale)
         own = other.cells == cell
         here = np.isin(other.cells, cells)
         down = np.where(own, other.down, np.minimum(other.down, room.down[other.cells]))[here]
         high = np.where(own, other.up, np.minimum(other.up, room.up[other.cells]))[here]
         changed = np.searchsorted(cells, other.cells[here])
-        values = room.programs[number].furthest(int(np.searchsorted(cells, cell)), up, changed, -down, high)
+        values = room.programs[number].of(int(np.searchsorted(cells, cell)), 1 if up else -1, changed, -down, high)
         if values is None:
             return None
         low, top = -room.down[cells], room.up[cells]

@@ -22,7 +22,9 @@ from tablesafe.audit.exact import Limits
 from tablesafe.audit.system import System
 from tablesafe.core.errors import SolverFailure
 from tablesafe.core.table import Table
-from tablesafe.solve.least import least
+from tablesafe.solve.highs import Model
+from tablesafe.solve.program import Program
+from tablesafe.work.budget import Budget
 
 Side = Literal["lower", "upper"]
 
@@ -30,6 +32,8 @@ MOST_TERMS = 12
 """Terms spelled out before the rest is only counted."""
 NEIGHBOURHOODS = (1, 2, 3, 5)
 """Equations within so many steps of the cell are tried before all."""
+PATIENCE_S = 60.0
+"""Seconds for one program: an explanation is a service."""
 LARGEST_DENOMINATOR = 720
 
 
@@ -261,12 +265,17 @@ def _lightest(
     constraints = sparse.vstack([balance, sparse.csr_array(price[None])], format="csr")
     budget = target / scale + 1e-7
     try:
-        answer = least(weight, constraints, np.append(goal, -np.inf), np.append(goal, budget))
-    except SolverFailure:  # an explanation is a service: better none than no findings
+        answer = Model(
+            Program(
+                weight, constraints, np.append(goal, -np.inf), np.append(goal, budget), np.zeros(len(weight)),
+                np.full(len(weight), np.inf),
+            )
+        ).solve(Budget(PATIENCE_S))  # fmt: skip
+    except SolverFailure:  # better none than no findings
         return None
-    if answer is None:
+    if not answer.found:
         return None
-    multipliers = answer[: len(rows)] - answer[len(rows) : 2 * len(rows)]
+    multipliers = answer.point[: len(rows)] - answer.point[len(rows) : 2 * len(rows)]
     return {
         int(row): Fraction(float(value)).limit_denominator(LARGEST_DENOMINATOR)
         for row, value in zip(rows, multipliers, strict=True)

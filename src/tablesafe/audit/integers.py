@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from tablesafe.audit.furthest import FurthestWholeMove
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.sums import SumSearch, combined_equations, components
 from tablesafe.audit.system import System
@@ -32,7 +33,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidInput
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.solve.propagate import are_points, propagate
-from tablesafe.solve.whole import WholeProgram
+from tablesafe.work.budget import Budget
 
 _LARGEST_CUBE = 16
 """Places of the cube per cell of the table, beyond which a sparse table is not spread out into a cube."""
@@ -255,18 +256,18 @@ class _Component:
             return
         if self._next() is None:
             return
-        program = WholeProgram(self.matrix, self.lower, self.upper)
+        program = FurthestWholeMove(self.matrix, self.lower, self.upper)
         self._see_many(program, deadline)
         while (side := self._next()) is not None and perf_counter() < deadline:
             cell, sign = side
             self.left[sign][cell] = False
-            found = program.furthest(cell, sign, deadline - perf_counter())
+            found = program.of(cell, sign, Budget(deadline - perf_counter()))
             self._see(found.point)
             if self._learn(cell, sign, found.bound):
                 everything = np.arange(len(self.lower))
                 program.narrow(everything, self.lower, self.upper)
 
-    def _see_many(self, program: WholeProgram, deadline: float) -> None:
+    def _see_many(self, program: FurthestWholeMove, deadline: float) -> None:
         """Look for tables that take many open ends at once: where values were changed, often all of them."""
         for sign in (+1, -1):
             for _ in range(TOGETHER):
@@ -274,7 +275,7 @@ class _Component:
                 left = deadline - perf_counter()
                 if len(open_ends) < FEW or left <= 0:
                     break
-                self._see(program.together(open_ends, sign, min(left, LOOK_S)))
+                self._see(program.together(open_ends, sign, Budget(min(left, LOOK_S))))
 
     def _see(self, table: Integers | None) -> None:
         """Take note of how far a whole table reaches."""

@@ -30,10 +30,12 @@ from tablesafe.audit.exact import (
     times,
     whole_multiples,
 )
+from tablesafe.audit.furthest import FurthestWholeMove
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.solve.exact.nullspace import NullSpace, null_space
-from tablesafe.solve.least import least
-from tablesafe.solve.whole import WholeProgram
+from tablesafe.solve.highs import Model
+from tablesafe.solve.program import Program
+from tablesafe.work.budget import ENDLESS, Budget
 
 TIE = 1e-6
 """Two numbers nearer than this, relative to their size, are compared exactly."""
@@ -146,7 +148,7 @@ def prove(
     return search.group()
 
 
-def furthest_moves(place: Place, cells: NDArray[np.intp], needs: Needs) -> Floats:
+def furthest_moves(place: Place, cells: NDArray[np.intp], needs: Needs, budget: Budget = ENDLESS) -> Floats:
     """Moves over `cells` that take each wanted cell as far down and up as it must get, or can: one program each."""
     matrix, (low, high) = equations_over(place.columns, cells), _room(place, cells)
     both = sparse.hstack([matrix, -matrix], format="csr").astype(np.float64)
@@ -158,16 +160,20 @@ def furthest_moves(place: Place, cells: NDArray[np.intp], needs: Needs) -> Float
             cost, most = np.zeros(2 * n), np.concatenate([high, -low]) / scale
             cost[cell], cost[cell + n] = -sign, sign
             most[[cell, cell + n]] = np.minimum(most[[cell, cell + n]], far / scale)
-            answer = least(cost, both, zero, zero, most)
-            if answer is not None:
-                found.append((answer[:n] - answer[n:]) * scale)
+            if budget.over:
+                break
+            model = Model(Program.equations(both, zero, np.zeros(2 * n), most, cost=cost))
+            model.run(budget)
+            answer = model.solution()
+            if answer.found:
+                found.append((answer.point[:n] - answer.point[n:]) * scale)
     return np.array(found).reshape(len(found), n)
 
 
 def whole_moves(place: Place, cells: NDArray[np.intp], needs: Needs, time_limit_s: float | None) -> Floats:
     """The same in whole numbers: one integer program each, as long as there is time."""
     low, high = (end(side) for end, side in zip((np.ceil, np.floor), _room(place, cells), strict=True))
-    program = WholeProgram(equations_over(place.columns, cells), low, high)
+    program = FurthestWholeMove(equations_over(place.columns, cells), low, high)
     deadline = perf_counter() + (np.inf if time_limit_s is None else time_limit_s)
     found = []
     for cell, far in zip(np.searchsorted(cells, needs.at).tolist(), _far(needs).tolist(), strict=True):
@@ -175,7 +181,7 @@ def whole_moves(place: Place, cells: NDArray[np.intp], needs: Needs, time_limit_
         program.narrow(own, np.maximum(low[own], -far), np.minimum(high[own], far))
         for sign in (-1, 1):
             if perf_counter() < deadline:
-                point = program.furthest(cell, sign, min(deadline - perf_counter(), 1e6)).point
+                point = program.of(cell, sign, Budget(deadline - perf_counter())).point
                 if point is not None:
                     found.append(point.astype(np.float64))
         program.narrow(own, low[own], high[own])

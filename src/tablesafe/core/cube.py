@@ -31,6 +31,7 @@ from tablesafe.core.errors import InvalidOption, InvalidTable
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.table import Apart, Contributors, Table
 from tablesafe.solve.program import SolveStatus
+from tablesafe.work.budget import Budget
 
 MOST_UNSEEN = 2_000_000
 """Unseen cells of all groups of tables together; with more, the tables are not examined together, and nothing is
@@ -537,9 +538,10 @@ def _fitted(table: Table, rows: sparse.csr_array, totals: Integers, extra: int) 
         )
     if extra > MOST_FITTED:
         raise _TooLarge
-    from tablesafe.solve.views import whole_point  # only where no records are at hand: a solver is slow to load
+    from tablesafe.solve.highs import whole_point  # only where no records are at hand: a solver is slow to load
 
-    status, found = whole_point(inner[~bare].astype(np.float64), right[~bare], time_limit_s=FIT_S)
+    most = np.full(inner.shape[1], np.inf)
+    status, found = whole_point(inner[~bare], right[~bare], most, budget=Budget(FIT_S))
     if found is not None:
         return found
     if status is SolveStatus.INFEASIBLE:

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any
 
 from tablesafe.solve.solver import set_options
+from tablesafe.work.stopping import asked, heeding
 
 LEAST_S = 0.05
 WATCH_S = 0.5
@@ -31,7 +32,7 @@ class Stoppable:
         solver.cbIpmInterrupt += self._judge
 
     def _judge(self, event: Any) -> None:
-        if self._caught or monotonic() > self._end:
+        if self._caught or asked() or monotonic() > self._end:
             event.interrupt()
 
     def run(self, seconds: float = float("inf")) -> bool:
@@ -41,7 +42,7 @@ class Stoppable:
         self.set(time_limit=self.solver.getRunTime() + seconds)
         with interrupts() as self._caught:
             self.solver.run()
-            return bool(self._caught)
+            return bool(self._caught) or asked()
 
     def run_or_stop(self, seconds: float = float("inf")) -> None:
         """The same for answers that are of no use before their end: an interrupt goes on as one."""
@@ -70,15 +71,15 @@ def watch(solver: Any, tell: Callable[[float, float], None]) -> None:
 def interrupts() -> Iterator[list[int]]:
     """Interrupts that arrive meanwhile; other threads than the first hear of none.
 
-    A wish to end the process stops the solver too, and goes on to whoever deals with it afterwards.
+    A wish to end the process stops the solver too, and goes on to whoever deals with it afterwards. Where a budget is
+    heeded (see `tablesafe.work.stopping`), an interrupt stops that.
     """
     caught: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield caught
         return
-    before = {
-        number: signal.signal(number, lambda got, _: caught.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    numbers = (signal.SIGTERM,) if heeding() else (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda got, _: caught.append(got)) for number in numbers}
     try:
         yield caught
     finally:

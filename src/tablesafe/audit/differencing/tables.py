@@ -23,13 +23,15 @@ from tablesafe.audit.integers import integer_intervals
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System, snapped
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidOption, InvalidTable, OutOfTime
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.solve.agreeing import whole_answer
+from tablesafe.solve.highs import whole_point
+from tablesafe.solve.program import SolveStatus
 from tablesafe.tabulate.origin import Origin
+from tablesafe.work.budget import Budget
 
 SECONDS = 60.0
 """Time for a first table of parts that agrees with all that is published."""
@@ -85,12 +87,14 @@ def _some_parts(members: sparse.csr_array, lower: Floats, upper: Floats) -> Inte
     floor = np.maximum(np.where(np.isfinite(lower), np.ceil(lower), 0.0), 0.0)
     most = np.concatenate([np.full(parts, np.inf), np.floor(upper[open_cells]) - floor[open_cells]])
     matrix = sparse.csr_array(sparse.hstack([members, slack]))
-    answer = whole_answer(matrix, floor.astype(np.int64), most, SECONDS)
-    if answer is None:
+    status, answer = whole_point(matrix, floor.astype(np.int64), most, budget=Budget(SECONDS))
+    if status is SolveStatus.INFEASIBLE:
         raise InvalidTable(
             "The tables contradict each other: no units can be counted as all of them say.\n\n"
             "Hint: were they made from the same records, and does the correspondence hold?"
         )
+    if answer is None:
+        raise OutOfTime(f"No units that all tables count as they do were found in {SECONDS:g} s.")
     return answer[:parts]
 
 

@@ -21,7 +21,7 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.whole import rounded
-from tablesafe.solve.adjustment import Box, Directions
+from tablesafe.solve.least_change import Box, Directions
 
 NEAR_ENOUGH = 2e-3
 """A region is left when its answer is proved to be within this share of the best."""

@@ -17,7 +17,8 @@ from tablesafe.methods.adjust.directions import DirectionsName, first
 from tablesafe.methods.adjust.instance import Instance, Limits, Way, capacity, levels, room, whole_up
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.repair import NoChange
-from tablesafe.solve.adjustment import Box, LeastChange, Scale
+from tablesafe.solve.least_change import Box, LeastChange
+from tablesafe.solve.program import Scale
 
 NAMED = 6
 """Cells named in a message."""
@@ -115,7 +116,7 @@ def _beyond(problem: Problem, limits: Limits, cells: NDArray[np.intp], sign: int
         back[cells[side]] = back[n + cells[side]] = 0.0
     cost = np.concatenate([np.full(n, 1e-6), np.ones(n)])
     columns = sparse.csc_array(sparse.hstack([problem.table.equations, problem.table.equations], dtype=np.float64))
-    change = LeastChange(columns, cost, cost, Scale.of(cost, far)).solve(box)
+    change = LeastChange(columns, cost, cost, Scale.middle(cost, far)).solve(box)
     if change is None:
         return None
     return sorted({*np.flatnonzero(np.abs(change.moves[n:]) > 0.5).tolist(), *cells[far > own].tolist()})
@@ -222,7 +223,7 @@ def _least_excess(instance: Instance, way: Way, rise: Floats, fall: Floats) -> F
     )  # fmt: skip
     cost = np.concatenate([np.full(n, LITTLE * float(dear.min(initial=1.0))), dear])
     columns = sparse.csc_array(sparse.hstack([i.rows, i.rows]))
-    change = LeastChange(columns, cost, cost, Scale.of(dear, np.concatenate([i.above, i.below]))).solve(pair)
+    change = LeastChange(columns, cost, cost, Scale.middle(dear, np.concatenate([i.above, i.below]))).solve(pair)
     if change is None:
         raise NoChange(np.arange(len(i.targets)), proved=False)
     return np.asarray(change.moves[:n] + change.moves[n:])

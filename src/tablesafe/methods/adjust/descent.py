@@ -17,7 +17,7 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.adjust.blocks import Regions
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.tabu.cycles import Cycles, basis_of
-from tablesafe.solve.adjustment import whole_moves
+from tablesafe.solve.least_change import whole_moves
 from tablesafe.work.compiled import compiled
 
 TIMES = 3

@@ -22,7 +22,8 @@ from tablesafe.methods.adjust.blocks import Pace, Regions
 from tablesafe.methods.adjust.instance import LARGE, Instance, Way
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.repair import NoChange, elastic, repaired
-from tablesafe.solve.adjustment import LONG, Box, Change, Directions, LeastChange, Scale
+from tablesafe.solve.least_change import LONG, Box, Change, Directions, LeastChange
+from tablesafe.solve.program import Scale
 
 BOX = 600
 """Inner cells of a box, at first."""
@@ -63,7 +64,7 @@ def _programs(instance: Instance, way: Way) -> Iterator[tuple[LeastChange, Box]]
     i = instance
     yield LeastChange(i.rows, i.cost, i.cost, i.scale()), i.box(way)
     box, rise, fall = elastic(i, way)
-    yield LeastChange(i.rows, rise, fall, Scale.of(np.ones(1), np.concatenate([i.above, i.below]))), box
+    yield LeastChange(i.rows, rise, fall, Scale.middle(np.ones(1), np.concatenate([i.above, i.below]))), box
 
 
 def settled(regions: Regions, way: Way, random: np.random.Generator, *, left: Callable[[], float]) -> Floats | None:

@@ -17,7 +17,7 @@ from tablesafe.methods.adjust.instance import LARGE, Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.least_squares import Squares, least_squares
 from tablesafe.methods.adjust.whole import rounded
-from tablesafe.solve.adjustment import Directions, LeastChange
+from tablesafe.solve.least_change import Directions, LeastChange
 from tablesafe.solve.program import SolveStatus
 from tablesafe.work.budget import Budget
 

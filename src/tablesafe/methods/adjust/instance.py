@@ -14,7 +14,8 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.files.read import LARGEST_EXACT
-from tablesafe.solve.adjustment import Box, Scale, Switches, independent_rows
+from tablesafe.solve.least_change import Box, Switches, independent_rows
+from tablesafe.solve.program import Scale
 from tablesafe.solve.propagate import propagate
 
 Way = NDArray[np.int8]
@@ -151,7 +152,7 @@ class Instance:
 
     def scale(self, objective: float | None = None) -> Scale:
         """How to show these numbers to a solver."""
-        return Scale.of(self.cost, np.concatenate([self.above, self.below]), objective=objective)
+        return Scale.middle(self.cost, np.concatenate([self.above, self.below]), objective=objective)
 
     def price(self, moves: Floats | Integers) -> float:
         """What a change costs."""

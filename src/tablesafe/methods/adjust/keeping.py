@@ -17,12 +17,12 @@ from tablesafe.core.problem import Problem
 from tablesafe.methods.adjust.forms import FREE, Between, Curved, Linear, Row, Statistic
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted
+from tablesafe.methods.adjust.keeping_program import Excess, Forms, Kept, KeptChange
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.statistics import Keep, missed
 from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.methods.adjust.tabu.search import TabuSearch
-from tablesafe.solve.adjustment import Box
-from tablesafe.solve.statistics import Excess, Forms, Kept, KeptChange
+from tablesafe.solve.least_change import Box
 
 ROUNDS = 80
 PATIENCE = 8

@@ -20,7 +20,7 @@ from tablesafe.core.errors import OutOfTime
 from tablesafe.methods.adjust.descent import bounds
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.tabu.cycles import Cycles, basis_of
-from tablesafe.solve.adjustment import Box, LeastChange
+from tablesafe.solve.least_change import Box, LeastChange
 from tablesafe.work.compiled import compiled
 
 TIMES = 8

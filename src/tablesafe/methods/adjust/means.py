@@ -16,7 +16,7 @@ from tablesafe.methods.adjust.lattice import Lattice
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.kernel import FAR
 from tablesafe.methods.adjust.whole import rounded
-from tablesafe.solve.adjustment import LeastChange
+from tablesafe.solve.least_change import LeastChange
 from tablesafe.work.compiled import compiled
 
 LARGE = 1_000

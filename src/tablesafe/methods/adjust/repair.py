@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.methods.adjust.instance import Instance, Way
-from tablesafe.solve.adjustment import Box, Directions, LeastChange, Scale
-from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.least_change import Box, Directions, LeastChange
+from tablesafe.solve.program import Scale, SolveStatus
 
 ROUNDS = 25
 """Rounds of a repair before a mixed-integer program decides."""
@@ -64,7 +64,7 @@ def _behind(instance: Instance, way: Way) -> tuple[Mask, Mask]:
     """Which targets stay behind when that is allowed, and which of them are nearer to the other side."""
     i = instance
     box, rise, fall = elastic(i, way)
-    scale = Scale.of(np.ones(1), np.concatenate([i.above, i.below]))
+    scale = Scale.middle(np.ones(1), np.concatenate([i.above, i.below]))
     change = LeastChange(i.rows, rise, fall, scale).solve(box)
     if change is None:
         return np.ones(len(way), np.bool_), np.zeros(len(way), np.bool_)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.adjust.instance import Instance, Way
-from tablesafe.solve.adjustment import whole_moves
+from tablesafe.solve.least_change import whole_moves
 
 FRACTIONAL = 1e-5
 WINDOWS = (1.0, 2.0, 8.0, 64.0)

@@ -18,9 +18,8 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.round.annealing import added_up
 from tablesafe.methods.round.grid import Grid
-from tablesafe.methods.round.partition import Model, improved, whole_cells
-from tablesafe.solve.program import Solution, SolveStatus
-from tablesafe.solve.rounding import Answer, StepProgram
+from tablesafe.methods.round.partition import RoundingProgram, improved, whole_cells
+from tablesafe.solve.program import Program, Solution, SolveStatus
 from tablesafe.work.budget import Budget
 
 STAGES = 7
@@ -29,16 +28,17 @@ STEPS = 120
 FINER = 2.5
 
 
-def raised_prices(program: StepProgram, budget: Budget) -> Floats:
+def raised_prices(model: RoundingProgram, budget: Budget) -> Floats:
     """Prices of the rows whose bound comes within about a thousandth of the linear program's."""
+    program = model.program
     matrix = sparse.csr_array(program.matrix).astype(np.float64)
     across, size = sparse.csr_array(matrix.T), abs(matrix)
     width = np.maximum(np.asarray(size @ np.asarray(size.sum(axis=0))), 1.0)
     smooth = max(float(np.abs(program.cost).max(initial=0.0)), 1e-9)
-    best, prices = np.zeros(len(program.rhs)), np.zeros(len(program.rhs))
+    best, prices = np.zeros(len(program.row_lower)), np.zeros(len(program.row_lower))
     for _ in range(STAGES):
         prices = _risen(program, matrix, across, width, smooth, prices, budget)
-        if program.bound(prices) > program.bound(best):
+        if model.bound(prices) > model.bound(best):
             best = prices
         if budget.over:
             break
@@ -47,7 +47,7 @@ def raised_prices(program: StepProgram, budget: Budget) -> Floats:
 
 
 def _risen(
-    program: StepProgram, matrix: sparse.csr_array, across: sparse.csr_array, width: Floats, smooth: float,
+    program: Program, matrix: sparse.csr_array, across: sparse.csr_array, width: Floats, smooth: float,
     prices: Floats, budget: Budget,
 ) -> Floats:  # fmt: skip
     """Accelerated steps at one smoothing; begins anew whenever it overshoots."""
@@ -56,7 +56,7 @@ def _risen(
         if budget.over:
             break
         point = 1.0 / (1.0 + np.exp(np.clip((program.cost - across @ ahead) / smooth, -50.0, 50.0)))
-        missing = program.rhs - matrix @ point
+        missing = program.row_lower - matrix @ point
         new = ahead + 4.0 * smooth * missing / width
         after = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
         if (new - before) @ missing < 0:
@@ -209,27 +209,28 @@ class _Search:
 
     def _by_program(self) -> None:
         """Solve the linear program; open the cells around what is fractional until that is whole."""
-        model = Model.of(self.grid, self.whole)
-        relaxed = self._heard(model.program.relax(self.budget))
+        model = RoundingProgram.of(self.grid, self.whole)
+        relaxed = model.relax(self.budget)
         self.bound = max(self.bound, relaxed.bound)
         if relaxed.status == SolveStatus.INFEASIBLE:  # hidden cells cannot make up for what is frozen
             self._widened()
             return
-        if relaxed.point is None:
+        if not relaxed.found:
             self._fall_back()
             return
-        steps = model.steps(relaxed.point)
+        steps = model.steps(relaxed)
         if steps is not None:
             self.best, self.optimal = steps, True
             return
         self._around(model, relaxed.point)
         if self._open() or (not self.optimal and self._small() and not self.budget.over):
             self._exactly()
+        self._fall_back()
 
     def _small(self) -> bool:
         return int((self.grid.high > self.grid.low).sum()) <= LARGE
 
-    def _around(self, model: Model, point: Floats) -> None:
+    def _around(self, model: RoundingProgram, point: Floats) -> None:
         """Whole columns stay, those around fractional ones are free: ring by ring, until there is an answer."""
         if self._small():
             return
@@ -243,22 +244,22 @@ class _Search:
         pattern = abs(self.grid.matrix)
         for _ in range(RINGS):
             loose = np.asarray(pattern.T @ (np.asarray(pattern @ loose.astype(np.int64)) > 0).astype(np.int64)) > 0
-            part = Model.of(self.grid, self.whole, cells=loose, stay=stay)
-            found = self._heard(part.program.solve(self.budget.share(0.1), gap=NEAR / 10))
-            if self.offer(part.steps(found.point)) or self.budget.over:
+            part = RoundingProgram.of(self.grid, self.whole, cells=loose, stay=stay)
+            found = part.solve(self.budget.share(0.1), gap=NEAR / 10)
+            if self.offer(part.steps(found)) or self.budget.over:
                 return
 
     def _exactly(self) -> None:
         """The integer program of the whole table; if it has no answer, there is none, and the windows widen."""
-        model = Model.of(self.grid, self.whole)
+        model = RoundingProgram.of(self.grid, self.whole)
         start = None if self.best is None or self.grid.beyond(self.best).any() else model.taken(self.best)
         part = WHOLE_TABLE if self._small() else WHOLE_TABLE / 2
-        found = self._heard(model.program.solve(self.budget.child(part * self.budget.left), start, tell=self.tell))
+        found = model.solve(self.budget.child(part * self.budget.left), start, report=self.tell)
         if found.status == SolveStatus.INFEASIBLE:
             self._widened()
             return
         self.bound = max(self.bound, found.bound)
-        self.offer(model.steps(found.point))
+        self.offer(model.steps(found))
         self.optimal = found.status == SolveStatus.OPTIMAL and self.best is not None
         if self.best is None:
             self._fall_back()
@@ -277,15 +278,15 @@ class _Search:
         for furthest in range(1, FURTHEST + 1):
             if self.budget.over:
                 return
-            model = Model.of(self.grid, self.whole, furthest=furthest, fewest=True)
+            model = RoundingProgram.of(self.grid, self.whole, furthest=furthest, fewest=True)
             begin = None
             if self.best is not None and self.grid.beyond(self.best).max(initial=0) <= furthest:
                 begin = model.taken(self.best)
-            found = self._heard(model.program.solve(self.budget.child(0.6 * self.budget.left), begin))
+            found = model.solve(self.budget.child(0.6 * self.budget.left), begin)
             if found.status == SolveStatus.INFEASIBLE:
                 continue
-            self.offer(model.steps(found.point))
-            if found.point is None:
+            self.offer(model.steps(found))
+            if not found.found:
                 return
             proven &= found.status == SolveStatus.OPTIMAL
             self._nearest_beyond(furthest, proven)
@@ -295,22 +296,22 @@ class _Search:
         """The least distance with no more steps beyond the neighbours than the best rounding has."""
         assert self.best is not None
         spent = int(self.grid.beyond(self.best).sum())
-        model = Model.of(self.grid, self.whole, furthest=furthest, most_beyond=spent)
-        found = self._heard(model.program.solve(self.budget, model.taken(self.best), tell=self.tell))
-        self.offer(model.steps(found.point))
+        model = RoundingProgram.of(self.grid, self.whole, furthest=furthest, most_beyond=spent)
+        found = model.solve(self.budget, model.taken(self.best), report=self.tell)
+        self.offer(model.steps(found))
         self.bound = max(self.bound, found.bound)
         self.optimal = proven and found.status == SolveStatus.OPTIMAL
 
     def _by_prices(self) -> None:
         """Too much for one program: a bound by prices, and a rounding that is improved part by part."""
-        model = Model.of(self.grid, self.whole)
+        model = RoundingProgram.of(self.grid, self.whole)
         prices = np.zeros(self.grid.matrix.shape[0])
-        prices[model.rows] = raised_prices(model.program, self.budget.share(0.05))
+        prices[model.rows] = raised_prices(model, self.budget.share(0.05))
         self._fall_back()
         if self.best is not None:  # any prices bound any program: that of the windows as wide as they had to be
             furthest = int(self.grid.beyond(self.best).max(initial=0))
-            wide = Model.of(self.grid, self.whole, furthest=furthest)
-            self.bound = max(self.bound, wide.program.bound(prices[wide.rows]))
+            wide = RoundingProgram.of(self.grid, self.whole, furthest=furthest)
+            self.bound = max(self.bound, wide.bound(prices[wide.rows]))
 
     def _fall_back(self) -> None:
         """Any rounding that adds up."""
@@ -320,10 +321,4 @@ class _Search:
     def _improve(self) -> None:
         """Part by part, until the time is up."""
         if self.best is not None:
-            improved(self.grid, self.whole, self.best, self.offer, self.budget, self._heard)
-
-    def _heard(self, answer: Answer) -> Answer:
-        """An answer, unless the user interrupted; the best rounding is kept then."""
-        if answer.interrupted:
-            raise KeyboardInterrupt
-        return answer
+            improved(self.grid, self.whole, self.best, self.offer, self.budget)

@@ -1,11 +1,15 @@
-"""Which steps some cells may take while all others stay: the program of a rounding, or of a part of one."""
+"""Which steps some cells may take while all others stay: the program of a rounding, or of a part of one.
+
+A linear program, and where that is fractional an integer one. For two-dimensional tables, also with one hierarchy,
+every vertex of the linear program is whole (it is a network flow).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import process_time
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +18,15 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.round.grid import Grid
-from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.rounding import WHOLE, Answer, StepProgram, deciding
+from tablesafe.solve.highs import Model, Report
+from tablesafe.solve.program import Program, Scale, Solution, SolveStatus
 from tablesafe.work.budget import Budget
 
+WHOLE = 1e-6
+"""How near to a whole number the solver's answer must be; the sums are then checked in whole numbers."""
+EXACT = 1e-6
+CLOSE = 1e-9
+"""Prices this far beyond what bounds allow are taken for rounding errors of the solver."""
 SIMPLE = 1500
 SLACK = 1000
 """Hidden cells may fall by this many steps, and by a few for every cell: large numbers are no food for solvers."""
@@ -33,6 +42,27 @@ def whole_cells(grid: Grid) -> Mask:
     if rows <= cells or cells < SIMPLE or not bool((grid.step == grid.step[:1]).all()):
         return np.ones(cells, dtype=np.bool_)
     return deciding(grid.matrix, grid.counts.table.totals) | grid.hidden
+
+
+def deciding(matrix: sparse.csr_array, totals: Integers) -> Mask:
+    """The cells that, once whole, make all others whole: those that no sum of decided cells gives.
+
+    Asking the solver for fewer whole columns spares it hours of modular arithmetic on structures that are no trees.
+    """
+    given = np.ones(matrix.shape[1], dtype=np.bool_)
+    given[totals] = False
+    chosen = given.copy()
+    present = sparse.csr_array(matrix).astype(bool).astype(np.int32)
+    own = np.abs(matrix.data) == 1
+    while not given.all():
+        open_rows = np.asarray(present @ (~given).astype(np.int32)) == 1
+        row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        new = np.unique(matrix.indices[open_rows[row] & own & ~given[matrix.indices]])
+        if not new.size:
+            chosen |= ~given
+            break
+        given[new] = True
+    return chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +97,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class RoundingProgram:
     """The program over some cells, and how its columns stand for them."""
 
     grid: Grid = field(repr=False)
@@ -77,7 +107,7 @@ class Model:
     hidden: NDArray[np.intp] = field(repr=False)
     rows: NDArray[np.intp] = field(repr=False)
     """The equations that the program has a row for."""
-    program: StepProgram = field(repr=False)
+    program: Program = field(repr=False)
 
     @classmethod
     def of(
@@ -122,12 +152,42 @@ class Model:
             matrix = sparse.csr_array(sparse.block_array([[matrix, None], [row, unused]], format="csr"))
             rhs, kinds = np.append(rhs, most_beyond), np.append(kinds, False)
             cost, most = np.append(cost, 0.0), np.append(most, float(most_beyond))
-        return cls(grid, columns, start, hidden, rows, StepProgram(matrix, rhs, cost, most, kinds, offset))
+        right = rhs.astype(np.float64)
+        program = Program(cost, matrix, right, right, np.zeros(len(cost)), most, kinds, offset)
+        return cls(grid, columns, start, hidden, rows, program)
 
-    def steps(self, point: Floats | None) -> Integers | None:
+    def relax(self, budget: Budget) -> Solution:
+        """The linear program: its vertex, and a bound from the prices of its rows."""
+        return self._solved(replace(self.program, integer=None), budget)
+
+    def solve(
+        self, budget: Budget, start: Floats | None = None, *, gap: float = EXACT, report: Report | None = None
+    ) -> Solution:
+        """The integer program: the best point within the time, or one within `gap` of the best, or none."""
+        return self._solved(self.program, budget, start, report, mip_rel_gap=gap, mip_feasibility_tolerance=WHOLE)
+
+    def _solved(
+        self, program: Program, budget: Budget, start: Floats | None = None, report: Report | None = None,
+        **options: Any,
+    ) -> Solution:  # fmt: skip
+        if not len(program.cost):  # nothing can move: all sums hold already, or never will
+            status = SolveStatus.INFEASIBLE if program.row_lower.any() else SolveStatus.OPTIMAL
+            return Solution(status=status, objective=program.offset, bound=program.offset, seconds=0.0)
+        model = Model(program, scale=Scale.of(self.program), solver="simplex", **options)
+        if start is not None:
+            model.start(start)
+        model.run(budget, report=report)
+        return model.solution()
+
+    def bound(self, prices: Floats) -> float:
+        """What no rounding costs less than, by prices of the rows: right for any prices."""
+        return self.program.bound(prices, noise=CLOSE / Scale.costs(self.program.cost, whole=True))
+
+    def steps(self, solution: Solution) -> Integers | None:
         """The solver's point as steps of every cell, if they are whole, add up exactly, and stay in their windows."""
-        if point is None:
+        if not solution.found:
             return None
+        point = solution.point
         n, k = len(self.columns.cell), len(self.grid.step)
         moved = np.zeros(k)
         np.add.at(moved, self.columns.cell, point[:n] * self.columns.direction)
@@ -154,7 +214,7 @@ class Model:
         point = np.where(step == 0, near, far).astype(np.float64)
         point = np.concatenate([point, (steps - self.start)[self.hidden].astype(np.float64)])
         spare = len(self.program.cost) - len(point)
-        return np.append(point, self.program.rhs[-1] - (step > 0) @ point[: len(step)]) if spare else point
+        return np.append(point, self.program.row_lower[-1] - (step > 0) @ point[: len(step)]) if spare else point
 
 
 # Large tables part by part: one part is rounded anew, exactly, while all around it stays, so every total still holds.
@@ -177,7 +237,6 @@ def improved(
     best: Integers,
     offer: Callable[[Integers | None], bool],
     budget: Budget,
-    heard: Callable[[Answer], Answer],
 ) -> None:
     """Round parts anew until the time is up, around what lies beyond its neighbours first."""
     random, size = np.random.default_rng(0), float(CELLS)
@@ -189,12 +248,12 @@ def improved(
             return
         cells = part(seed, size)
         furthest = int(grid.beyond(best).max(initial=0))
-        model = Model.of(grid, whole, cells=cells, stay=best, furthest=furthest, dear=_dear(grid, cells))
+        model = RoundingProgram.of(grid, whole, cells=cells, stay=best, furthest=furthest, dear=_dear(grid, cells))
         begin = process_time()
-        found = heard(model.program.solve(budget.child(min(PART_S, budget.left)), model.taken(best)))
+        found = model.solve(budget.child(min(PART_S, budget.left)), model.taken(best))
         quick = found.status == SolveStatus.OPTIMAL and process_time() - begin < QUICK_S
         size = float(np.clip(size * (GROWTH if quick else 1.0 / GROWTH), FEWEST, MOST))
-        steps = model.steps(found.point)
+        steps = model.steps(found)
         if steps is not None and offer(steps):
             best = steps
 

@@ -25,11 +25,15 @@ from scipy import sparse
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.small_counts.rounding import Places, Rounded
 from tablesafe.methods.small_counts.units import Units
+from tablesafe.solve.highs import Model
+from tablesafe.solve.program import Program
 from tablesafe.solve.propagate import propagate
-from tablesafe.solve.whole_forms import WholeForms
 
+NODES = 2_000
+"""Branching stops here; the bound is then valid, but perhaps not reached. A count is the same on every machine."""
 ROUNDS = 3
 """Rounds of changes that are told apart; the last stands for all later ones, loosely."""
 
@@ -61,7 +65,7 @@ class Histories:
             for cell, form in enumerate(forms):
                 reached = (found @ form * sign).max(initial=-np.inf)
                 if reached < sign * end[cell]:
-                    most, table = program.most(sign * self._form(form))
+                    most, table = _most(program, sign * self._form(form))
                     end[cell] = sign * min(most, sign * end[cell])
                     if table is not None:
                         found = np.vstack([found, self._true(table)])
@@ -91,7 +95,7 @@ class Histories:
         columns = sparse.csc_array(self.parts)
         return np.minimum.reduceat(self.shown[columns.indices], columns.indptr[:-1])
 
-    def _program(self) -> WholeForms:
+    def _program(self) -> Model:
         """Columns: unchanged part x, up p; per round what changed w, whether c, and for which count s; not small z."""
         n, m, b = self._units, len(self.shown), self.limit
         size, parts = np.asarray(self.parts.sum(axis=1), dtype=np.float64).ravel(), self.parts
@@ -141,7 +145,11 @@ class Histories:
         upper = np.concatenate(
             [self._most, np.ones(n), np.full(ROUNDS * n, b - 1), np.ones(ROUNDS * n + (ROUNDS + 1) * m)]
         )
-        return WholeForms(matrix, np.concatenate(low), np.concatenate(high), np.zeros(len(upper)), upper * 1.0)
+        zero, whole = np.zeros(len(upper)), np.ones(len(upper), np.bool_)
+        program = Program(
+            zero, sparse.csr_array(matrix), np.concatenate(low), np.concatenate(high), zero, upper * 1.0, whole
+        )
+        return Model(program, mip_rel_gap=0.0, mip_abs_gap=0.999, mip_max_nodes=NODES)
 
     @property
     def _columns(self) -> list[str]:
@@ -168,6 +176,17 @@ class Histories:
 # - a unit that shows 0 is at most b − 1, one that shows b is at least 1, and any other is what it shows; - a unit was
 # changed only if some published count with it consists of changed units and zeros, hence is a multiple of b; - the
 # rounded counts themselves add up exactly: that bounds those which are not shown.
+
+
+def _most(model: Model, form: Floats) -> tuple[float, Integers | None]:
+    """A number that `form @ x` cannot exceed (form in whole numbers), and the best point found, if any."""
+    model.set_costs(np.arange(len(form)), -form)
+    solution = model.solve(anytime=True)
+    if solution.interrupted:
+        raise KeyboardInterrupt
+    if not np.isfinite(solution.bound):
+        raise SolverFailure("An integer program that must have an answer was given none.")
+    return float(np.floor(NOISE - solution.bound)), model.program.whole(solution.point)
 
 
 FEW = 150

@@ -26,11 +26,11 @@ from tablesafe.methods.views.fitting import (
 )
 from tablesafe.methods.views.greedy import close_all, drop_redundant, withhold_in_order
 from tablesafe.methods.views.instance import TwoViews
-from tablesafe.methods.views.program import refined_big_m, suppression_program, upper_terms
+from tablesafe.methods.views.program import cheapest, refined_big_m, suppression_program, upper_terms
 from tablesafe.methods.views.state import OPEN, Data, State, cost, data_of, seed_of, state_of
 from tablesafe.methods.views.tabu import tabu_search
 from tablesafe.solve.program import Solution, SolveStatus
-from tablesafe.solve.views import solve_mixed
+from tablesafe.work.budget import Budget
 
 ALGORITHMS = ("auto", "optimal", "greedy", "tabu", "random")
 PROVABLE = 20_000
@@ -159,16 +159,16 @@ class SuppressViews:
         pattern = suppression_program(views, self.big_m or None)
         start = pattern.start(state.held_a, state.held_b)
         now = cost(data, state)
-        answer = solve_mixed(
+        answer = cheapest(
             pattern.program,
-            time_limit_s=seconds,
+            budget=Budget(seconds),
             start=start,
-            tell=lambda found, bound: self._tell(min(found, now), bound),
+            report=lambda found, bound: self._tell(min(found, now), bound),
         )
         if answer.interrupted:
             warnings.warn(INTERRUPTED, stacklevel=4)
         bound = answer.bound if np.isfinite(answer.bound) else 0.0
-        return _better(views, data, state, None if answer.x is None else pattern.read(answer.x)), bound
+        return _better(views, data, state, pattern.read(answer.point) if answer.found else None), bound
 
     def _tell(self, cost: float, bound: float = 0.0) -> None:
         """Report what is known now."""

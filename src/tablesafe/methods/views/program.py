@@ -22,8 +22,12 @@ from tablesafe.core.errors import InvalidProblem
 from tablesafe.core.problem import Problem
 from tablesafe.methods.views.fitting import fitted, view_costs
 from tablesafe.methods.views.instance import Targets, TwoViews
-from tablesafe.solve.views import MixedProgram
+from tablesafe.solve.highs import Model, Report
+from tablesafe.solve.program import Program, Solution, SolveStatus
+from tablesafe.work.budget import Budget
 
+NEAR = 1e-6
+"""How near two costs, relative to their size, are taken for equal."""
 COMFORTABLE = 2.0**20
 """The largest number that a program should hold: solvers have absolute tolerances."""
 
@@ -136,7 +140,7 @@ class _Rows:
 class Pattern:
     """The program, and where the entries of the two views stand among its columns."""
 
-    program: MixedProgram
+    program: Program
     a: NDArray[np.int64] = field(repr=False)
     b: NDArray[np.int64] = field(repr=False)
     most: int | None = None
@@ -179,7 +183,7 @@ def suppression_program(views: TwoViews, big_m: float | None = None) -> Pattern:
     lower[a], lower[b] = views.forced_a, views.forced_b
     upper[largest[0]] = largest[1]
     return Pattern(
-        MixedProgram(
+        Program(
             cost, rows.matrix(), np.concatenate(rows.lower), np.concatenate(rows.upper), lower, upper,
             np.arange(rows.columns) < whole,
         ),
@@ -187,6 +191,43 @@ def suppression_program(views: TwoViews, big_m: float | None = None) -> Pattern:
         b,
         rows.columns - 1 if views.balance > 0 else None,
     )  # fmt: skip
+
+
+def cheapest(
+    program: Program, *, budget: Budget, start: Floats | None = None, report: Report | None = None
+) -> Solution:
+    """The cheapest point within a budget; `start` is a point known already, of which the whole part is used.
+
+    A tight program is often done with its linear relaxation: when that costs as much as the start, nothing is cheaper.
+    An interrupt ends the search; the answer is what was found until then, and says so.
+    """
+    bound = -np.inf
+    model = Model(
+        program, mip_rel_gap=1e-9, mip_abs_gap=1e-9, mip_feasibility_tolerance=1e-8, primal_feasibility_tolerance=1e-9
+    )
+    if start is not None:
+        cost, typical = float(program.cost @ start), float(np.abs(program.cost).mean())
+        bound = _relaxed_bound(program, budget)
+        if bound >= cost - NEAR * typical:
+            return Solution(status=SolveStatus.OPTIMAL, objective=cost, bound=bound, seconds=0.0, point=start)
+        if report is not None and np.isfinite(bound):
+            report(cost, bound)
+        model.start(start, np.flatnonzero(program.integer))  # type: ignore[arg-type]
+    told = None if report is None else lambda cost, least: report(cost, max(least, bound))
+    solution = model.solve(budget, anytime=True, report=told)
+    return replace(solution, bound=max(bound, solution.bound))
+
+
+def _relaxed_bound(program: Program, budget: Budget) -> float:
+    """What no point costs less than, by the linear relaxation; rounded up to the next cost that a point can have."""
+    model = Model(replace(program, integer=None), presolve="off", primal_feasibility_tolerance=1e-9)
+    model.run(budget.child(budget.left / 4))
+    found = model.solution().bound
+    whole = np.zeros(len(program.cost), np.bool_) if program.integer is None else program.integer
+    if not np.isfinite(found) or program.cost[~whole].any() or (program.cost != np.rint(program.cost)).any():
+        return found
+    step = float(np.gcd.reduce(program.cost.astype(np.int64)))
+    return float(np.ceil(found / step - NEAR) * step) if step else 0.0
 
 
 def _comfortable(views: TwoViews) -> tuple[TwoViews, float]:

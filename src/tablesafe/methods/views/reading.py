@@ -16,8 +16,9 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import InvalidTable, SolverFailure
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source, did_you_mean, read_source
+from tablesafe.solve.highs import whole_point
 from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.views import whole_point
+from tablesafe.work.budget import Budget
 
 View = tuple[str, ...]
 """The dimensions that a view shows; it adds up over all others."""
@@ -257,7 +258,7 @@ def consistent_cube(
     if joined is not None and (fits or cells > limit):
         return joined
     matrix, right = margin_sums({**margins, **more}, sizes)
-    status, found = whole_point(matrix, right, time_limit_s=time_limit_s)
+    status, found = whole_point(matrix, right, np.full(matrix.shape[1], np.inf), budget=Budget(time_limit_s))
     if found is not None:
         return found.reshape(tuple(sizes.values()))
     if status is SolveStatus.INFEASIBLE:

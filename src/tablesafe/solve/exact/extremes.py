@@ -23,8 +23,8 @@ from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.exact.proof import Proof
 from tablesafe.solve.exact.ranges import Ranges, close, judge, run_away, sweep
 from tablesafe.solve.exact.simplex import Search
-from tablesafe.solve.highs import Answer, WarmSimplex
-from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.highs import Model
+from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.solve.propagate import propagate
 
 STRIDE = 512
@@ -121,13 +121,13 @@ class WholePart:
     def __init__(self, polytope: Polytope, ranges: Ranges, sides: Integers) -> None:
         self.p, self.ranges, self.sides = polytope, ranges, sides
         self.proof = Proof.over(polytope)
-        self.model = WarmSimplex(polytope)
+        self.model = polytope.simplex()
         self.hard = False
         """Whether vertices have turned out to be too hard to prove."""
         self._faces: Faces | None = None
         self._yield = float(MEMORY)
         self._pushed_out = False
-        self._away: WarmSimplex | None = None
+        self._away: Model | None = None
 
     def close_all(self) -> None:
         """Close every side."""
@@ -150,7 +150,7 @@ class WholePart:
             lambda: self._try(self.model, side),
             lambda: self._on_faces(side, self.faces(), strict=True),
             lambda: self._on_faces(side, self.faces(again=True), strict=False),
-            lambda: self._try(WarmSimplex(self.p, scaled=False), side),
+            lambda: self._try(self.p.simplex(scaled=False), side),
             lambda: self._by_fractions(side),
         ]
         if self.hard:
@@ -209,13 +209,13 @@ class WholePart:
         weight[sides // 2] = 1.0 - 2.0 * (sides % 2)
         return np.asarray(weight[: self.p.columns] + self.p.rows.T @ weight[self.p.columns :])
 
-    def _try(self, model: WarmSimplex, side: int) -> None:
+    def _try(self, model: Model, side: int) -> None:
         objective = self.objective(np.array([side]))
         answer = model.maximise(objective)
         if answer.status is SolveStatus.OPTIMAL:
             self.judge(answer, side, prices=True)
         elif answer.status is SolveStatus.UNBOUNDED:
-            self._away = self._away or WarmSimplex(self.p.directions())
+            self._away = self._away or self.p.directions().simplex()
             answer = self._away.maximise(objective)
             run_away(self.p, self.proof, self.ranges, self.load(answer.point), side)
 
@@ -225,11 +225,11 @@ class WholePart:
         self.proof.columns[: len(columns)], self.proof.values[: len(columns)] = columns, point[columns]
         return len(columns)
 
-    def judge(self, answer: Answer, side: int, *, prices: bool) -> None:
+    def judge(self, answer: Solution, side: int, *, prices: bool) -> None:
         """Learn from an answer what can be proved."""
-        rows, count = np.flatnonzero(np.abs(answer.prices) > 1e-9), self.load(answer.point)
+        rows, count = np.flatnonzero(np.abs(answer.dual) > 1e-9), self.load(answer.point)
         priced = len(rows) if prices else -1
-        judge(self.p, self.proof, self.ranges, count, rows, answer.prices[rows], priced, side)
+        judge(self.p, self.proof, self.ranges, count, rows, answer.dual[rows], priced, side)
 
     def _by_fractions(self, side: int) -> None:
         found = rational.extreme(self.p, side // 2, 1 - 2 * (side % 2))

@@ -18,8 +18,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.exact.proof import ROOM, Proof, forget, inside, put
 from tablesafe.solve.exact.ranges import Ranges, note, settle
-from tablesafe.solve.highs import Answer, WarmSimplex
-from tablesafe.solve.program import SolveStatus
+from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.work.compiled import compiled
 
 HAIR = 1 / 64
@@ -66,7 +65,7 @@ class Faces:
         if self.usable:
             k = self.k
             lower, upper = np.r_[polytope.lower[:k], self._inner[0]], np.r_[polytope.upper[:k], self._inner[1]]
-            self.model = WarmSimplex(polytope._replace(lower=lower, upper=upper), tolerance=TOLERANCE)
+            self.model = polytope._replace(lower=lower, upper=upper).simplex(tolerance=TOLERANCE)
 
     def push(
         self, objective: Floats, side: int = -1, *, generous: bool = True, strict: bool = True
@@ -85,7 +84,7 @@ class Faces:
             if answer.status is not SolveStatus.OPTIMAL:
                 break
             if side >= 0:
-                must = np.union1d(must, np.flatnonzero(np.abs(answer.prices) > _PRICED))
+                must = np.union1d(must, np.flatnonzero(np.abs(answer.dual) > _PRICED))
             may = (self._stopped(answer.point) if generous else _NONE) if may is None else may
             may = self._within_reach(answer.point, must, may)
             wanted = np.union1d(must, may)
@@ -100,7 +99,7 @@ class Faces:
 
     def _bound(self, rows: Integers, bounds: tuple[Floats, Floats]) -> None:
         if rows.size:
-            self.model.bound_rows(rows, bounds[0][rows], bounds[1][rows])
+            self.model.set_row_bounds(rows, bounds[0][rows], bounds[1][rows])
 
     def _stopped(self, point: Floats) -> Integers:
         """Rows at a drawn-in bound, behind which an open end may lie; the shortest first."""
@@ -121,7 +120,7 @@ class Faces:
         """The columns that can give way a little in either direction."""
         return np.asarray(np.minimum(point - self.p.lower[: self.k], self.p.upper[: self.k] - point) > HAIR)
 
-    def _learn(self, answer: Answer, must: Integers, may: Integers, side: int, strict: bool) -> GridPoint | None:
+    def _learn(self, answer: Solution, must: Integers, may: Integers, side: int, strict: bool) -> GridPoint | None:
         """Prove a point near this one, where the rows to be met are, and what it shows."""
         point = self._on_the_grid(answer.point, must, may)
         if point is None:
@@ -132,8 +131,8 @@ class Faces:
         if proved:
             note(self.p, self.proof, self.ranges, point.denominator)
         if proved and side >= 0:
-            rows = np.flatnonzero(np.abs(answer.prices) > _PRICED)
-            prices = answer.prices[rows]
+            rows = np.flatnonzero(np.abs(answer.dual) > _PRICED)
+            prices = answer.dual[rows]
             settle(self.p, self.proof, self.ranges, point.denominator, True, rows, prices, len(rows), side, strict)
         forget(self.proof)
         return point if proved else None

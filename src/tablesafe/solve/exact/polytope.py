@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
+from tablesafe.solve.highs import DUAL, PRIMAL, SIMPLEX, Model
+from tablesafe.solve.program import Program, Scale
 
+TOLERANCE = 1e-9
 UPPER, LOWER = 0, 1
 """The two sides of a form; side s of form f has the number 2·f + s."""
 
@@ -90,3 +93,21 @@ class Polytope(NamedTuple):
             return np.array([form]), np.ones(1)
         span = slice(self.row_start[form - self.columns], self.row_start[form - self.columns + 1])
         return self.row_column[span], self.row_value[span]
+
+    def program(self) -> Program:
+        """The polytope as a linear program with nothing to minimise."""
+        k = self.columns
+        matrix = sparse.csc_array((self.column_value, self.column_row, self.column_start), shape=(self.forms - k, k))
+        return Program(np.zeros(k), matrix, self.lower[k:], self.upper[k:], self.lower[:k], self.upper[:k])
+
+    def simplex(self, *, scaled: bool = True, tolerance: float = TOLERANCE) -> Model:
+        """The simplex method over it, for many objectives.
+
+        The first run is dual, from scratch; the later ones primal, from the last vertex: only the objective changes.
+        """
+        model = Model(
+            self.program(), scale=None if scaled else Scale(), simplex_strategy=DUAL, later=PRIMAL,
+            primal_feasibility_tolerance=tolerance, dual_feasibility_tolerance=tolerance, **SIMPLEX,
+        )  # fmt: skip
+        model.run()
+        return model

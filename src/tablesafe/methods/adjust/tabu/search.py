@@ -23,7 +23,7 @@ from tablesafe.methods.adjust.tabu import kernel
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.kernel import FAR, Data, State
 from tablesafe.methods.adjust.tabu.options import Tabu
-from tablesafe.solve.adjustment import LeastChange
+from tablesafe.solve.least_change import LeastChange
 
 WORK = 20_000
 """Cells that one sweep steps through; cycles beyond wait for the next."""

@@ -1,29 +1,26 @@
 """Least changes of a table under further linear limits: forms of the moves that must stay, or nearly stay, in a range.
 
-As in `adjustment` every cell has a column for its rise and one for its fall, and a binary where the direction is open.
-A form may overstep its range by an excess, which has a price of its own: with a price on the excess and none on the
-change, the program asks how well a statistic can be kept; with the excess capped, how little has to change for it.
+As in `least_change` every cell has a column for its rise and one for its fall, and a binary where its direction is
+open. A form may overstep its range by an excess, which has a price of its own: with a price on the excess and none on
+the change, the program asks how well a statistic can be kept; with the excess capped, how little has to change for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.solve.adjustment import Box, Scale, Switches, begin_at, program_of
-from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.solver import new_solver
-from tablesafe.solve.stopping import Stoppable
+from tablesafe.solve.highs import PRECISE, Model
+from tablesafe.solve.least_change import Box, Switches
+from tablesafe.solve.program import Program, Scale, Solution, SolveStatus
+from tablesafe.work.budget import Budget
 
 TOLERANCE = 1e-9
 GAP = 1e-6
-HAS_POINT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,36 +77,30 @@ class KeptChange:
     def solve(self, *, time_limit_s: float, start: tuple[Floats, Mask] | None = None, whole: bool = False) -> Kept:
         """The best found in the time; `start` is an answer known already, as moves and rises of the switches."""
         step = 1.0 if whole else self.scale.step
-        running = _solver()
-        solver = running.solver
         columns, lower, upper = self._columns(step)
         rows, row_lower, row_upper = self._rows(step)
-        solver.passModel(program_of(rows, columns, lower, upper, row_lower, row_upper))
         cells, switched = len(self.cost), len(self.switches.cells)
-        if switched or whole:
-            kinds = np.zeros(len(columns), dtype=np.uint8)
-            kinds[: 2 * cells] = int(whole)
-            kinds[2 * cells : 2 * cells + switched] = 1
-            solver.changeColsIntegrality(len(kinds), np.arange(len(kinds), dtype=np.int32), kinds)
-        if start is not None and (switched or whole):
-            begin_at(solver, self._point(start, step, lower, upper))
-        running.run_or_stop(time_limit_s)
-        return self._kept(solver, step, mixed=bool(switched or whole))
+        kinds = np.zeros(len(columns), np.bool_)
+        kinds[: 2 * cells] = whole
+        kinds[2 * cells : 2 * cells + switched] = True
+        model = Model(
+            Program(columns, rows, row_lower, row_upper, lower, upper, kinds), scale=Scale(),
+            mip_rel_gap=GAP, mip_feasibility_tolerance=TOLERANCE, **PRECISE,
+        )  # fmt: skip
+        if start is not None and kinds.any():
+            model.start(self._point(start, step, lower, upper))
+        model.run(Budget(time_limit_s))
+        return self._kept(model.solution(), step)
 
-    def _kept(self, solver: Any, step: float, *, mixed: bool) -> Kept:
-        cells, switched = len(self.cost), len(self.switches.cells)
-        status, info = solver.getModelStatus(), solver.getInfo()
-        if status in {highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible}:
+    def _kept(self, solution: Solution, step: float) -> Kept:
+        cells, switched, x = len(self.cost), len(self.switches.cells), solution.point
+        if solution.status in {SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED}:
             return Kept(SolveStatus.INFEASIBLE)
-        if info.primal_solution_status != HAS_POINT:
+        if not solution.found:
             return Kept(SolveStatus.FAILED)
-        x = np.array(solver.getSolution().col_value)
-        optimal = status == highspy.HighsModelStatus.kOptimal
-        bound = float(info.mip_dual_bound if mixed else info.objective_function_value if optimal else -np.inf)
         moves = (x[:cells] - x[cells : 2 * cells]) * step
         rise = x[2 * cells : 2 * cells + switched] > 0.5
-        kind = SolveStatus.OPTIMAL if optimal else SolveStatus.FEASIBLE
-        return Kept(kind, bound, moves, rise, x[2 * cells + switched :])
+        return Kept(solution.status, solution.bound, moves, rise, x[2 * cells + switched :])
 
     def _columns(self, step: float) -> tuple[Floats, Floats, Floats]:
         """Costs and bounds: rises, falls, switches, excess."""
@@ -194,12 +185,3 @@ class KeptChange:
         np.maximum.at(excess, self.forms.excess[wide], need[wide])
         sides = np.concatenate([np.maximum(moves, 0.0), np.maximum(-moves, 0.0)]) / step
         return np.asarray(np.clip(np.concatenate([sides, rise.astype(np.float64), excess]), lower, upper))
-
-
-def _solver() -> Stoppable:
-    return Stoppable(
-        new_solver(
-            mip_rel_gap=GAP, primal_feasibility_tolerance=TOLERANCE, dual_feasibility_tolerance=TOLERANCE,
-            mip_feasibility_tolerance=TOLERANCE,
-        )
-    )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from tablesafe.audit.audit import audit
 from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Floats, Integers, Mask
@@ -21,10 +22,11 @@ from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
 from tablesafe.methods.suppress.costs import cost_of, never_free
 from tablesafe.methods.suppress.explain import ask_less
-from tablesafe.methods.suppress.hypercubes import CubePattern, hypercubes_of
+from tablesafe.methods.suppress.hypercubes import hypercubes_of
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded, exactly, refuse_levels_beyond_bounds
+from tablesafe.methods.suppress.many_targets import first_pattern, improved
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.network import Flows
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
@@ -34,7 +36,6 @@ from tablesafe.methods.suppress.securing import Attackers, Securing, necessary
 from tablesafe.methods.suppress.slices import by_slices
 from tablesafe.methods.suppress.strategy import find
 from tablesafe.methods.suppress.unseen import looked_after
-from tablesafe.methods.suppress.wider import judge_of, thinned
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.branching import rounded_up
 from tablesafe.solve.hypercubes import Hypercubes
@@ -48,6 +49,10 @@ SEARCHING = 0.65
 QUICKEST = "The search was given up: the pattern is the first that was found in the quickest way."
 STOPPED = "The search was stopped by the user."
 IMPROVING = "The search for a better pattern ended with the time limit."
+AUDITED_S, RESPONDENTS_S = 2.5e-3, 4e-3
+"""Seconds that are kept for the audit of each of many sensitive cells, and for what respondents learn of it."""
+CLEANING = 0.1
+"""Share of the search for second thoughts about a first pattern of hypercubes."""
 LARGE = 12_000
 """Cells beyond which `auto` does not try to prove an optimum."""
 VERY_LARGE = 100_000
@@ -216,7 +221,7 @@ class Suppress:
         securing = self._securing(problem, instance, budget, None, None)
         with heed(budget):
             safe = securing.secure(kept | instance.forced)
-            pattern = thinned(instance, instance.forced, safe, securing.judge(budget), budget, audits=4 * len(safe))
+            pattern = securing.cleaned(safe)
         return pattern, float(cost[pattern & ~instance.forced].sum()), 0.0
 
     def _protected(self, problem: Problem, budget: Budget) -> tuple[Mask, float, float]:
@@ -286,7 +291,7 @@ class Suppress:
         cubes = self._cubes(problem, search.instance)
         securing = self._securing(problem, search.instance, budget, cubes, group)
         if cubes is not None:
-            found = self._by_cubes(search, cubes)
+            found = self._by_cubes(problem, search, cubes)
         elif self.algorithm == "slices":
             found = self._by_slices(problem, search)
         elif self._in_parts(len(problem.table)):
@@ -317,7 +322,8 @@ class Suppress:
     def _by_slices(self, problem: Problem, search: Search) -> Mask:
         """A pattern by slices, and a warning of what the audit has against it: the repair comes next."""
         found = by_slices(problem.table, search.instance, search.budget)
-        opened = judge_of(problem, coalition=1, integers=None, insiders=False, unions=False)(found).open
+        release = Release.from_suppression(problem, found)
+        opened = audit(problem, release, exact=False, certify=False, insiders=False, unions=False).open
         if opened:
             cells = len({opening.cell for opening in opened})
             warnings.warn(
@@ -331,20 +337,27 @@ class Suppress:
         """The hypercubes of a table with too many targets for a program each; None where there are few, or none."""
         return hypercubes_of(problem, len(instance.level)) if self.algorithm in {"auto", "modular"} else None
 
-    def _by_cubes(self, search: Search, cubes: Hypercubes) -> Mask:
-        """A pattern by hypercubes, cleaned up while there is time; what none of them protects is left to programs."""
+    def _by_cubes(self, problem: Problem, search: Search, cubes: Hypercubes) -> Mask:
+        """A safe pattern at once by hypercubes, and cheaper ones while there is time; an interrupt keeps the best."""
         instance = search.instance
-        held = CubePattern(instance, cubes)
-        held.protect_all(lambda: False)
-        search.report(held.cost, 0.0)
+        pattern, left = first_pattern(instance, cubes, search.budget.child(CLEANING * search.budget.seconds_left))
+        if left.size:
+            pattern = self._with_programs(search, pattern, left)
+        search.keep(pattern, instance.pattern_cost(pattern))
+        audited = (AUDITED_S + RESPONDENTS_S * self.insiders) * len(problem.sensitive)
+        budget = search.budget.child(max(search.budget.seconds_left - audited, 0.0))
         try:
-            held.clean_up(search.late, lambda cost: search.report(cost, 0.0))
+            improved(search, list(problem.table.dimensions.values()), cubes, search.random, budget)
         except KeyboardInterrupt:
-            warnings.warn("Interrupted: the pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2)
-        pattern = held.pattern
-        left = np.flatnonzero(np.isin(instance.cell, held.failed))
-        if not left.size:
-            return pattern
+            warnings.warn(
+                "Interrupted: the best pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2
+            )
+        assert search.best is not None
+        return search.best
+
+    def _with_programs(self, search: Search, pattern: Mask, left: Integers) -> Mask:
+        """The pattern with what protects the targets that no hypercube does."""
+        instance = search.instance
         rest = replace(
             instance,
             forced=pattern,

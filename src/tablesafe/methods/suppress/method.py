@@ -199,7 +199,7 @@ class Suppress:
         require_whole(self, "seed", at_least=0)
         require_whole(self, "coalition", at_least=1)
         if self.clean_up and self.keep is None:
-            raise InvalidOption("Suppress.clean_up needs a pattern to clean up.\n\nHint: give one with keep.")
+            raise InvalidOption("Suppress.clean_up needs a pattern to clean up.", hint="give one with keep.")
         if self.randomise > 0 and self.seed == 0:
             raise InvalidOption(
                 "Suppress.randomise needs a seed that nobody can guess, and the default 0 is known to all.",

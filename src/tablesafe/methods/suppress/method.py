@@ -14,13 +14,13 @@ import numpy as np
 from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidOption, SolverFailure
+from tablesafe.core.errors import InvalidOption, InvalidProblem, SolverFailure
 from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
 from tablesafe.methods.suppress.costs import cost_of, never_free
-from tablesafe.methods.suppress.explain import ask_less
+from tablesafe.methods.suppress.explain import ask_less, freed
 from tablesafe.methods.suppress.hypercubes import hypercubes_of
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
@@ -42,6 +42,7 @@ from tablesafe.work.budget import Budget
 from tablesafe.work.stopping import heed
 
 Algorithm = Literal["auto", "optimal", "sequential", "modular", "network"]
+Unprotectable = Literal["error", "withhold totals"]
 SEARCHING = 0.65
 """Share of the time for the search; the rest is for the audit, and for what it asks to repair."""
 QUICKEST = "The search was given up: the pattern is the first that was found in the quickest way."
@@ -131,8 +132,19 @@ class Suppress:
             "algorithm can retrace its choices; needs a seed of your own, kept secret"
         },
     )
+    unprotectable: Unprotectable = field(
+        default="error",
+        metadata={
+            "help": "a cell that nothing protects while frozen cells and zeros are published: error, or withhold "
+            "totals, the fewest of these that give it away, which is told"
+        },
+    )
     time_limit_s: float = field(
-        default=60.0, metadata={"help": "stop improving after this many seconds; a first safe pattern may take longer"}
+        default=60.0,
+        metadata={
+            "help": "end after this many seconds, with repair and audit; where that is too short for a first safe "
+            "pattern, as soon as there is one"
+        },
     )
     seed: int = field(default=0, metadata={"help": "seed of the random choices; equal seed, equal pattern"})
     insiders: bool = field(
@@ -166,6 +178,7 @@ class Suppress:
     def __post_init__(self) -> None:
         require_choice(self, "algorithm", get_args(Algorithm))
         require_choice(self, "possibly", get_args(Possibly))
+        require_choice(self, "unprotectable", get_args(Unprotectable))
         require_number(self, "time_limit_s", above=0)
         require_number(self, "power", at_least=0, at_most=10)
         require_number(self, "margin", at_least=0, at_most=10)
@@ -193,6 +206,8 @@ class Suppress:
             seconds=monotonic() - begin,
             notes=budget.given_up,
         )
+        against = pattern & problem.frozen  # as the policy says
+        problem = problem.replace(frozen=problem.frozen & ~against) if against.any() else problem
         return Release.from_suppression(problem, pattern, method=self.name, solution=solution)
 
     def _protected(self, problem: Problem, budget: Budget) -> tuple[Mask, float, float]:
@@ -231,7 +246,13 @@ class Suppress:
                 cell = int(instance.cell[failure.target])
                 demand = Demand(cell, int(instance.sign[failure.target]), float(instance.level[failure.target]))
                 obstacles = obstacles or Obstacles(eligible, zeros=self.zeros)
-                ask_less(eligible, obstacles, demand, reached)
+                try:
+                    ask_less(eligible, obstacles, demand, reached)
+                except InvalidProblem:
+                    if self.unprotectable == "error":
+                        raise
+                    problem = freed(problem, eligible, obstacles, demand, budget)
+                    eligible, obstacles = looked_after(problem), None
                 continue
             bound = scale * float(search.bound) / (1 + self.randomise)  # disturbed costs are at most so much too high
             bound = rounded_up(max(bound - added, 0.0), cost[instance.live & ~instance.forced])

@@ -43,9 +43,6 @@ WITHIN = 2
 """Tries within what was suggested."""
 WORTH = (3.0, 30.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 1e3, 1e3, 1e3, 1e3)
 """What it is worth to move a target, in units of its level, at each try."""
-IN_TIME = 0.5
-LAST = 4
-"""Share of the budget after which every price is right, and the tries that are left for that."""
 DEAREST = (10.0, 15.0, 20.0, 30.0, 60.0, 100.0, np.inf, np.inf, np.inf, np.inf)
 """The cost, in the same units, beyond which a cell that was not suggested is not offered, at each try after those."""
 SLOPES = 3
@@ -106,15 +103,14 @@ def protect_together(
 
     First within what is withheld or suggested, then with whatever is not too dear; `sparing` also of what is suggested.
     """
-    instance, whole = pattern.instance, budget.left
+    instance = pattern.instance
     need = np.maximum(pattern.rise, pattern.fall)
     turn, tried = 0, np.zeros(len(instance), dtype=np.bool_)
     while not budget.over and len(pattern.open):
         cells = pattern.open
         cells = cells[~tried[cells]]
         if not cells.size:
-            hurry = 0 if np.isinf(whole) else int(len(WORTH) * (1 - budget.left / whole) / IN_TIME)
-            turn, tried[:] = max(turn + 1, min(hurry, len(WORTH) - LAST)), False
+            turn, tried[:] = turn + 1, False
             if turn >= len(WORTH):
                 return
             continue

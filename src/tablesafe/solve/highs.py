@@ -74,7 +74,7 @@ Report = Callable[[float, float], None]
 class Model:
     """A program in the hands of HiGHS: silent, on one thread, from the same seed.
 
-    `later` is the simplex strategy of all runs after the first. What is counted is counted in `work`.
+    `later` is the simplex strategy of all runs after the first.
     """
 
     def __init__(
@@ -84,12 +84,19 @@ class Model:
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self._options: dict[str, Any] = {}
         self.set(output_flag=False, threads=1, random_seed=0, **options)
-        self._scale, self._later, self.work = Scale(), later, work
+        self._scale, self._later = Scale(), later
+        self.work = Budget() if work is None else work
+        """Where the runs are counted."""
         self._warm = self._mixed = False
         self._watch: _Watch | None = None
         self.status, self.interrupted, self.seconds = SolveStatus.FAILED, False, 0.0
         if program is not None:
             self.load(program, scale=scale)
+
+    @classmethod
+    def small(cls, work: Budget | None = None) -> Model:
+        """A model for small programs, one after another: see `minimise`."""
+        return cls(work=work, **SIMPLEX)
 
     def set(self, **options: Any) -> None:
         """Set options of the solver; one that it does not know would silently be left out."""
@@ -131,7 +138,11 @@ class Model:
             value.astype(np.float64, copy=False),
             np.zeros(len(cost), np.int32) if integer is None else integer.astype(np.int32),
         )  # fmt: skip
-        if self._watch is None and (self._mixed or len(value) > WATCHED):
+        self._watch_out(len(value))
+
+    def _watch_out(self, entries: int) -> None:
+        """From now on stop when the user wants it, if the program is not too small for that."""
+        if self._watch is None and (self._mixed or entries > WATCHED):
             self._watch = _Watch()
             self.highs.cbMipInterrupt += self._watch.judge
             self.highs.cbMipInterrupt += self._watch.tell
@@ -199,6 +210,7 @@ class Model:
             matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float64),
         )  # fmt: skip
         self._added.append((matrix, lower, upper))
+        self._watch_out(self.highs.getNumNz())
 
     def start(self, point: Floats, columns: NDArray[np.intp] | None = None) -> None:
         """Tell a point that is known already, or its values in some columns."""
@@ -250,9 +262,17 @@ class Model:
         seconds = np.inf if budget is ENDLESS else budget.left
         self.set(time_limit=np.inf if seconds == np.inf else self.highs.getRunTime() + max(seconds, LEAST_S))
         self._watched_run(budget, report)
-        if self.work is not None:
-            counted = self.work.integer if self._mixed else self.work.hot
-            counted(self.highs.getNumRow(), self.info("simplex_iteration_count"))
+        self._count(None if self._options.get("presolve") == "off" else self.highs.getNumNz())
+
+    def _count(self, entries: int | None) -> None:
+        """Count a run: one from nothing by its entries, one that goes on from the last by its rows."""
+        pivots = self.info("simplex_iteration_count")
+        if self._mixed:
+            self.work.integer(self.highs.getNumRow(), pivots)
+        elif entries is None:
+            self.work.hot(self.highs.getNumRow(), pivots)
+        else:
+            self.work.program(entries, pivots, 0 if entries <= LARGE else self.info("ipm_iteration_count"))
 
     def _watched_run(self, budget: Budget, report: Report | None) -> None:
         if self._watch is None:
@@ -298,9 +318,7 @@ class Model:
         self._watched_run(ENDLESS, None)
         if self.interrupted:
             raise KeyboardInterrupt
-        if self.work is not None:
-            steps = self.info("ipm_iteration_count") if entries > LARGE else 0
-            self.work.program(entries, self.info("simplex_iteration_count"), steps)
+        self._count(entries)
         if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         raw = self.highs.getSolution()
@@ -318,7 +336,7 @@ class Model:
         changed = np.flatnonzero(self._program.cost != -objective)
         self.set_costs(changed, -objective[changed])
         status = self.run(budget)
-        point, dual = self.answer()
+        point, dual = self._said()
         return Solution(status=status, objective=np.nan, bound=np.inf, seconds=self.seconds, point=point, dual=-dual)
 
     # -- answers ---------------------------------------------------------------------------------------------------
@@ -351,9 +369,20 @@ class Model:
         )  # fmt: skip
 
     def answer(self) -> tuple[Floats, Floats]:
-        """The point of the last run and the price of every row, unchecked: for who proves them anyway."""
+        """The point of the last run and the price of every row, finite but unchecked: for who proves them anyway."""
+        point, dual = self._said()
+        if not (np.isfinite(point).all() and np.isfinite(dual).all()):
+            raise SolverFailure("The solver gave an answer that is no number.")
+        return point, dual
+
+    def _said(self) -> tuple[Floats, Floats]:
         raw = self.highs.getSolution()
         return np.asarray(raw.col_value) * self._scale.step, np.asarray(raw.row_dual) / self._scale.price
+
+    @property
+    def objective(self) -> float:
+        """What the point of the last run costs, by the solver."""
+        return self._scale.original(float(self.highs.getObjectiveValue()))
 
     def ray(self) -> Floats | None:
         """Prices that prove, if they are right, that no point fulfils all rows; after a run that found none."""
@@ -411,7 +440,7 @@ def whole_point(
         status = model.run(budget)
         if status is SolveStatus.INFEASIBLE:
             return status, None
-        point = program.whole(model.answer()[0])
+        point = program.whole(model.solution().point)
         if point is not None:
             return SolveStatus.FEASIBLE, point
     return SolveStatus.FAILED, None

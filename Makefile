@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed-dev
 DEMO_STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo serve test quick soak check audit format benchmark docs papers pictures site clean peers
+.PHONY: demo serve test quick soak check audit format benchmark docs papers pictures site clean peers measure
 
 demo: $(DEMO_STAMP)
 	$(BIN)/tablesafe demo --output demo-output
@@ -49,6 +49,17 @@ format: $(STAMP)
 SUITE ?= smoke
 benchmark: $(STAMP)
 	$(BIN)/python -m benchmarks run $(SUITE)
+	$(BIN)/python -m benchmarks page
+
+# Everything that pages show, made anew: hours on an idle machine, each suite for at most MINUTES; run it again to go on.
+MINUTES ?= 90
+MEASURED ?= start headline microdata growth-microdata growth
+measure: $(STAMP) peers
+	for suite in $(MEASURED); do $(BIN)/python -m benchmarks run $$suite --minutes $(MINUTES) || exit 1; done
+	$(BIN)/python -m benchmarks.arena enter
+	$(BIN)/python -m benchmarks.arena league
+	$(BIN)/python -m benchmarks.arena prove
+	$(BIN)/python -m benchmarks.arena league
 	$(BIN)/python -m benchmarks page
 
 # The programs that the benchmarks run beside ours need other versions of the libraries: they live apart.

@@ -48,7 +48,7 @@ How it is measured:
 def suites(folder: Path = FOLDER) -> list[Results]:
     """The results that are for reading, headline and growth first."""
     found = {path.stem: Results.read(path) for path in sorted(folder.glob("*.json")) if path.stem not in LEFT_OUT}
-    first = [name for name in ("headline", "microdata", "growth", "growth-microdata") if name in found]
+    first = [name for name in ("headline", "microdata", "start", "growth", "growth-microdata") if name in found]
     return [found[name] for name in (*first, *(name for name in found if name not in first))]
 
 

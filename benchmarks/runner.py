@@ -42,13 +42,13 @@ def run(
 ) -> Results:
     """Run what is missing of a suite, and write after each comparison.
 
-    An interrupted run is taken up where it stopped: comparisons that are complete stay, all others are run whole, for
-    figures are compared only within one run. After `minutes` no further comparison is begun.
+    An interrupted run is taken up where it stopped: comparisons that are complete and of this engine stay, all others
+    are run whole, for figures are compared only within one run. After `minutes` no further comparison is begun.
     """
     wanted = [entry for entry in suite.entries if only in f"{entry.task} {entry.instance}"]
     results = Results.resumed(path, suite.name, machine.described(), fresh=fresh, keep_finished=bool(only))
     begin = perf_counter()
-    left = [entry for entry in wanted if only or not results.has(entry)]
+    left = [entry for entry in wanted if only or not (results.has(entry) and of_this_engine(results, entry))]
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder:
         for number, entry in enumerate(left, 1):
             if perf_counter() - begin > 60 * minutes:
@@ -59,6 +59,11 @@ def run(
             results.write(path, finished=all(results.has(each) for each in suite.entries))
     tell(f"done in {perf_counter() - begin:.0f} s")
     return results
+
+
+def of_this_engine(results: Results, entry: Entry) -> bool:
+    """Whether all rows of a comparison were measured with the engine that is here."""
+    return {row.get("engine") for row in results.of(entry.task, entry.instance)} == {engine()}
 
 
 def compare(suite: Suite, entry: Entry, folder: Path, tell: Callable[[str], None]) -> list[Row]:

@@ -280,6 +280,16 @@ suite(
         tuple(Entry("τ-ARGUS job", f"job_{name}", every("τ-ARGUS job"), 20, 600) for name in JOBS),
     )
 )
+suite(
+    Suite(
+        "start",
+        "the first answer in a new process, before and after the inner loops are compiled, and imports alone",
+        (
+            Entry("start", "values_2d_100", every("start"), 10, 600),
+            Entry("start", "micro/firms_2d_1k", tuple(n for n in every("start") if n != "tablesafe shell"), 10, 600),
+        ),
+    )
+)
 LARGE = ("2d_60k", "2d_250k", "4d_1m")
 suite(
     Suite(
@@ -308,6 +318,7 @@ PARTS = (
     "views",
     "records",
     "jobs",
+    "start",
     "large",
 )
 

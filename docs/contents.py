@@ -20,6 +20,7 @@ CONTENTS: dict[str, list[str]] = {
         "how-to/compare-methods",
         "how-to/redesign",
         "how-to/read-a-report",
+        "how-to/official-formats",
         "how-to/notebook",
         "how-to/web-app",
         "how-to/spark-and-dask",

@@ -18,6 +18,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "views": ("views",),
     "edit": ("noise", "swap", "swap households", "impute", "impute nearest", "impute model"),
     "jobs": ("τ-ARGUS job",),
+    "start": ("start",),
 }
 """The tasks of each module. A worker loads only the one it needs, so that its memory is that of its work."""
 

@@ -47,9 +47,13 @@ if TYPE_CHECKING:
     from tablesafe.core.release import Release, Status
     from tablesafe.core.table import Contributors, Table
     from tablesafe.io.apriori import apply_cells
+    from tablesafe.io.dataset import Dataset
     from tablesafe.io.jj import read_jj, write_jj
+    from tablesafe.io.jsonstat import read_jsonstat, write_jsonstat
     from tablesafe.io.patterns import read_pattern
     from tablesafe.io.ptable import read_perturbation, read_perturbations, write_perturbation
+    from tablesafe.io.px import read_px, write_px
+    from tablesafe.io.sdmx import read_sdmx, write_sdmx
     from tablesafe.loss import loss
     from tablesafe.loss.noise import NoiseMeasures, noise_measures
     from tablesafe.loss.quality import Quality, quality
@@ -130,6 +134,10 @@ _HOMES = {
     "tablesafe.io.apriori": ("apply_cells",),
     "tablesafe.tauargus.apriori": ("apply_hst",),
     "tablesafe.io.jj": ("read_jj", "write_jj"),
+    "tablesafe.io.dataset": ("Dataset",),
+    "tablesafe.io.jsonstat": ("read_jsonstat", "write_jsonstat"),
+    "tablesafe.io.px": ("read_px", "write_px"),
+    "tablesafe.io.sdmx": ("read_sdmx", "write_sdmx"),
     "tablesafe.io.patterns": ("read_pattern",),
     "tablesafe.io.ptable": ("read_perturbation", "read_perturbations", "write_perturbation"),
     "tablesafe.tauargus.batch.methods": ("cell_key_from_metadata",),
@@ -185,6 +193,7 @@ __all__ = [
     "CellKey",
     "ChebyshevCentre",
     "Contributors",
+    "Dataset",
     "Dominance",
     "Edited",
     "Frontier",
@@ -263,9 +272,12 @@ __all__ = [
     "protect",
     "quality",
     "read_jj",
+    "read_jsonstat",
     "read_pattern",
     "read_perturbation",
     "read_perturbations",
+    "read_px",
+    "read_sdmx",
     "reconstruct",
     "redesign",
     "report",
@@ -283,7 +295,10 @@ __all__ = [
     "views",
     "waive",
     "write_jj",
+    "write_jsonstat",
     "write_perturbation",
+    "write_px",
+    "write_sdmx",
 ]
 
 

@@ -123,6 +123,11 @@ def test_an_interrupted_run_goes_on_with_whole_comparisons(tmp_path: Path, monke
     found = runner.run(Suite("s", "", (first, second), figures=False), path)
     assert asked == ["tablesafe"]
     assert len(found.rows) == 3
+    old = data | {"finished": False, "rows": [each | {"engine": "of old"} for each in data["rows"]]}
+    path.write_text(json.dumps(old), encoding="utf-8")
+    asked.clear()
+    runner.run(Suite("s", "", (first,), figures=False), path)
+    assert asked == ["tablesafe", "two per sum"], "figures of another engine are made anew"
     half = data | {"finished": False, "rows": data["rows"][:1]}
     path.write_text(json.dumps(half), encoding="utf-8")
     asked.clear()

@@ -19,7 +19,7 @@ from tablesafe.core.errors import InvalidProblem, SolverFailure
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.methods.suppress import explain, method, wider
+from tablesafe.methods.suppress import explain, securing, wider
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles, Remedy
 from tablesafe.methods.suppress.method import Algorithm
 from tablesafe.methods.suppress.search import Search
@@ -167,7 +167,7 @@ def test_an_interrupt_after_the_repair_keeps_the_safe_pattern(monkeypatch: pytes
 
     monkeypatch.setattr(wider, "audit", interrupting)
     everything = np.arange(len(table)) > 0
-    monkeypatch.setattr(method, "repaired", lambda *_, **__: everything)
+    monkeypatch.setattr(securing, "repaired", lambda *_, **__: (everything, False))
     with pytest.warns(UserWarning, match="safe pattern so far is kept"):
         release = ts.Suppress(time_limit_s=600).protect(problem)  # it ends by itself; a busy machine must get as far
     assert len(asked) == 3

@@ -24,7 +24,7 @@ class FakeClock:
 def test_work_ends_it_whatever_the_clock_says() -> None:
     budget = Budget(10, clock=FakeClock())
     budget.count(9.5)
-    assert (budget.left, budget.work_left, budget.seconds_left, budget.over) == (0.5, 0.5, 10, False)
+    assert (budget.left, budget.work_left, budget.over) == (0.5, 0.5, False)
     budget.count(1)
     assert budget.over
     assert not budget.late
@@ -41,6 +41,17 @@ def test_the_clock_ends_it_though_nothing_was_counted() -> None:
     assert budget.over
     assert budget.late
     assert budget.work_left == 0
+
+
+def test_a_busy_machine_takes_longer_and_not_for_ever() -> None:
+    clock, cpu = FakeClock(), FakeClock()
+    budget = Budget(10, clock=clock, cpu=cpu)
+    clock.now, cpu.now = clock.now + 12, cpu.now + 3
+    assert budget.left == pytest.approx(4)  # of 16 on the wall
+    assert not budget.late
+    clock.now += 4
+    assert budget.over
+    assert budget.late
 
 
 def test_a_stop_ends_all_parts() -> None:

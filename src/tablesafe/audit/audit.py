@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import perf_counter
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from tablesafe.audit.certificate import Certificate, exact_limits
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.hypercubes import boxed, by_hypercubes, narrowed, over_all, without_unseen
+from tablesafe.audit.insiders import Insiders
 from tablesafe.audit.insiders import insiders as find_insiders
 from tablesafe.audit.integers import integer_intervals
 from tablesafe.audit.intervals import exact_intervals
@@ -26,7 +26,7 @@ from tablesafe.audit.system import System, is_large
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Floats
-from tablesafe.core.errors import InvalidOption, InvalidRelease
+from tablesafe.core.errors import InvalidOption, InvalidRelease, OutOfTime
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status, require_problem_and_release
 from tablesafe.core.table import Table
@@ -38,6 +38,8 @@ MANY = 2_000
 MANY_WHOLE = 200
 """Unknown cells from which on a release with changed values gets the quick answer only, and unseen cells from which on
 every release does; and of whole numbers."""
+EXACTLY = 0.5
+"""Share of the time for exact intervals: after that they are only as wide as the answer needs."""
 LEAST_WIDTH = 1e-6
 """Units that count as different where a cell must only not be known."""
 
@@ -58,6 +60,7 @@ def audit(
     executor: Executor | None = None,
     progress: Progress | None = None,
     time_limit_s: float | None = None,
+    budget: Budget | None = None,
     checkpoint: str | Path | None = None,
 ) -> Findings:
     """Say for every sensitive cell what an attacker can derive from the release, and prove what it cannot.
@@ -75,8 +78,9 @@ def audit(
     `integers` the attacker knows that values are whole numbers, as those of counts are (by default it does when the
     values are the table's own counts).
 
-    When `time_limit_s` is over, intervals are no longer made exact: what is protected is proved all the same, and what
-    is not proved is open. `checkpoint` names a confidential file from which an interrupted audit goes on.
+    When half of `time_limit_s` is over, intervals are no longer made exact; when all of it is, what was not looked at
+    is open: not proved. `budget` takes its place where the audit is a part of something larger. `checkpoint` names a
+    confidential file from which an interrupted audit goes on.
     """
     if cells not in {"sensitive", "all"}:
         raise InvalidOption(f"audit's cells must be 'sensitive' or 'all', got {cells!r}.")
@@ -87,7 +91,8 @@ def audit(
     judged = release.as_judged
     system = System.of(problem, judged)
     whole = knows_whole_numbers(problem.table, integers)
-    work = _Work(problem, judged, system, whole, certify, executor, progress, time_limit_s, checkpoint)
+    budget = Budget(time_limit_s) if budget is None else budget
+    work = _Work(problem, judged, system, whole, certify, executor, progress, budget, checkpoint)
     question = Question.of(problem, system, everything=cells == "all")
     quick = len(system) > (MANY_WHOLE if whole else MANY) and bool((release.status == Status.CHANGED).any())
     quick |= problem.table.unseen is not None and int(problem.table.unseen[system.cells].sum()) > MANY
@@ -114,7 +119,7 @@ def audit(
         question.upper / unit,
         protected,
         exact,
-        insiders=find_insiders(problem, inside, secret, coalition=coalition, names=names) if insiders else None,
+        insiders=_insiders(problem, inside, secret, coalition, names, budget) if insiders else None,
         unions=find_unions(problem, shown) if unions else None,
         possibly=possibly,
     )
@@ -129,10 +134,6 @@ def audit(
     return replace(proved, certificate=replace(certificate, attackers=proved.verdict.lines))
 
 
-class _OutOfTime(Exception):
-    """The time for exact intervals is over."""
-
-
 @dataclass(frozen=True, eq=False)
 class _Work:
     """The linear programs of one audit, and how to run them."""
@@ -144,9 +145,8 @@ class _Work:
     certify: bool
     executor: Executor | None
     progress: Progress | None
-    time_limit_s: float | None
+    budget: Budget = field(repr=False)
     checkpoint: str | Path | None
-    started: float = field(default_factory=perf_counter)
 
     @property
     def prove_all(self) -> bool:
@@ -155,29 +155,26 @@ class _Work:
 
     def intervals(self, question: Question) -> tuple[bool, Question]:
         """Answer with the exact interval of every unknown cell asked about, if there is time."""
-        at = question.at[question.hidden]
+        at, allowed = question.at[question.hidden], self.budget.child(EXACTLY * self.budget.left)
+
+        def watched(share: float) -> None:
+            if self.progress is not None:
+                self.progress(share)
+            allowed.check()
+
         try:
+            allowed.check()
             found = exact_intervals(
-                self.system, at, executor=self.executor, progress=self._watched, checkpoint=self.checkpoint
+                self.system, at, executor=self.executor, progress=watched, checkpoint=self.checkpoint
             )
-        except _OutOfTime:
+        except OutOfTime:
+            self.budget.give_up("Intervals were not made exact: they are as wide as the answer needs.")
             return False, Question.of(self.problem, self.system, everything=False)
         lower, upper = found.lower, found.upper
         if self.whole:
-            sharper = integer_intervals(self.system, at, start=(lower, upper), time_limit_s=self._left())
+            sharper = integer_intervals(self.system, at, start=(lower, upper), time_limit_s=_limit(allowed))
             lower, upper = sharper.lower, sharper.upper
         return True, question.answered(question.hidden, lower, upper)
-
-    def _left(self) -> float | None:
-        return None if self.time_limit_s is None else self.time_limit_s - (perf_counter() - self.started)
-
-    def _watched(self, share: float) -> None:
-        """Pass on the progress, and stop when the time is over."""
-        if self.progress is not None:
-            self.progress(share)
-        left = self._left()
-        if left is not None and left < 0:
-            raise _OutOfTime
 
     def decide(self, question: Question, *, exact: bool) -> tuple[Question, tuple[Group, ...]]:
         """Prove the cells that may be protected; without exact intervals, tell also how far they were seen to reach."""
@@ -194,7 +191,7 @@ class _Work:
             return question, (*cubes, *more)
         seen = protection(
             self.system, question.at[asked], value - lower, value + upper, sliding,
-            executor=self.executor, progress=self.progress,
+            executor=self.executor, progress=self.progress, budget=self.budget,
         )  # fmt: skip
         if not exact:
             question = self._widened(question.answered(asked, seen.lower, seen.upper))
@@ -229,7 +226,7 @@ class _Work:
         narrow, keep = narrowed(self.system, at[left])
         seen = protection(
             narrow, np.searchsorted(keep, at[left]), below[left], above[left], sliding[left],
-            executor=self.executor, progress=self.progress,
+            executor=self.executor, progress=self.progress, budget=self.budget,
         )  # fmt: skip
         question = question.answered(asked[left], seen.lower, seen.upper)
         wanted = np.intersect1d(asked[left], question.undecided(exact=True, certify=self.prove_all))
@@ -261,14 +258,28 @@ class _Work:
         """Ask a solver for each cell whose interval reaches far enough, but for which no table was at hand."""
         if not len(needs) or is_large(self.system):
             return
+        limit = _limit(self.budget)
         label = components(self.system.matrix)
         for number in np.unique(label[needs.at]).tolist():
             cells, own = np.flatnonzero(label == number), needs.take(np.flatnonzero(label[needs.at] == number))
+            if self.budget.over:
+                return
             if self.whole:
-                tables = whole_moves(place, cells, own, self._left())
+                tables = whole_moves(place, cells, own, limit)
             else:
-                tables = furthest_moves(place, cells, own, Budget(self._left()))
+                tables = furthest_moves(place, cells, own, self.budget)
             yield prove(place, own, (), cells=cells, tables=tables, whole=self.whole)
+
+
+def _insiders(
+    problem: Problem, system: System, secret: NDArray[np.intp], coalition: int, names: bool, budget: Budget
+) -> Insiders:
+    return find_insiders(problem, system, secret, coalition=coalition, names=names, budget=budget)
+
+
+def _limit(budget: Budget) -> float | None:
+    """Seconds for a solver; None without a limit."""
+    return None if budget.left == np.inf else budget.left
 
 
 def knows_whole_numbers(table: Table, integers: bool | None) -> bool:

@@ -27,6 +27,8 @@ from tablesafe.core.release import Release, Status
 NEVER_NARROWER = 1e-6
 """Units of width below which an interval is a point: what comes from a table is whole."""
 MOST_SHOWN = 20
+TOO_MANY = "coalitions, of which there are more than could be looked at"
+TOO_LATE = "respondents, whom there was no time to look at"
 
 
 @shown
@@ -114,7 +116,8 @@ class Findings:
         found = [opening for at in np.flatnonzero(~self.protected).tolist() for opening in self._to_outsiders(at)]
         if self.insiders is not None:
             found += [opening for insider in self.insiders.found for opening in self._to_insider(insider)]
-            found += [self._unsearched(cell) for cell in self.insiders.unsearched]
+            found += [self._unsearched(cell, TOO_MANY) for cell in self.insiders.unsearched]
+            found += [self._unsearched(cell, TOO_LATE) for cell in self.insiders.late]
         if self.unions is not None:
             found += [_to_all(union) for union in self.unions.failed]
         return tuple(found)
@@ -149,10 +152,9 @@ class Findings:
             if short > 0 or insider.exact
         ]
 
-    def _unsearched(self, cell: int) -> Opening:
+    def _unsearched(self, cell: int, who: str) -> Opening:
         at = int(np.flatnonzero(self.cells == cell)[0])
         name, low, high = self.problem.table.describe(cell), float(self.lower[at]), float(self.upper[at])
-        who = "coalitions, of which there are more than could be looked at"
         return Opening(cell, name, How.UNPROVED, 0.0, low, high, who)
 
     @cached_property

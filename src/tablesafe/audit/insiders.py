@@ -38,6 +38,7 @@ from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.rules.combined import measured_by_value, waived
+from tablesafe.work.budget import ENDLESS, Budget
 
 _RANKS = ("largest", "second largest", "third largest", "fourth largest", "fifth largest")
 
@@ -89,6 +90,8 @@ class Insiders:
     """What was searched, in words."""
     unsearched: tuple[int, ...] = ()
     """The table's cells for which there were more coalitions than could be looked at."""
+    late: tuple[int, ...] = ()
+    """Those for which there was no time to look at every insider."""
     coalition: int = 1
     """How many share what they know, at most."""
     examined: bool = True
@@ -97,7 +100,7 @@ class Insiders:
     @property
     def safe(self) -> bool:
         """Whether every cell was looked at, and none is open to an insider for certain."""
-        return not self.unsearched and not any(insider.certain for insider in self.found)
+        return not self.unsearched and not self.late and not any(insider.certain for insider in self.found)
 
 
 def insiders(
@@ -108,12 +111,14 @@ def insiders(
     coalition: int = 1,
     names: bool = False,
     max_coalitions: int = MOST_COALITIONS,
+    budget: Budget = ENDLESS,
 ) -> Insiders:
     """Find, for each sensitive cell, the respondent or coalition that learns most about the others in it.
 
     `wanted` are positions among the unknown cells of the system, by default all that are sensitive. A cell that is open
     to the outsider is open to everyone and not looked at again; nor are coalitions of which a part learns too much
-    already. `max_coalitions` limits how many coalitions of two or more are tried for one cell.
+    already. `max_coalitions` limits how many coalitions of two or more are tried for one cell. When the budget is over,
+    the cells that are left are told as `late`: nothing is known of them.
     """
     if coalition < 1:
         raise InvalidOption(f"insiders' coalition must be at least 1, got {coalition!r}.")
@@ -123,7 +128,7 @@ def insiders(
         return Insiders((), (), 0, 0, words, coalition=coalition, examined=False)
     sensitive = np.flatnonzero(problem.sensitivity.mask[system.cells])
     wanted = sensitive if wanted is None else np.intersect1d(wanted, sensitive)
-    search = _Search(problem, knowledge, wanted, max_coalitions)
+    search = _Search(problem, knowledge, wanted, max_coalitions, budget)
     search.run()
     listed = np.unique(knowledge.who[knowledge.who >= 0])
     who = "contributor" if coalition == 1 else f"coalition of up to {coalition}"
@@ -133,14 +138,16 @@ def insiders(
         len(wanted),
         search.moves.solved,
         f"Every {who} of the {len(listed):,} contributors listed in suppressed cells, "
-        f"against {len(wanted):,} sensitive cells{_except(len(search.cut))}.",
+        f"against {len(wanted):,} sensitive cells{_except(len(search.cut), len(search.late))}.",
         tuple(system.cells[sorted(search.cut)].tolist()),
+        tuple(system.cells[sorted(search.late)].tolist()),
         coalition,
     )
 
 
-def _except(cut: int) -> str:
-    return f", not all of them against {cut:,} of these: there are too many" if cut else ""
+def _except(cut: int, late: int) -> str:
+    found = f", not all of them against {cut:,} of these: there are too many" if cut else ""
+    return found + (f", not all of them against {late:,} of these: the time was over" if late else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +207,9 @@ class _Opening:
 class _Search:
     """All insiders against the sensitive cells."""
 
-    def __init__(self, problem: Problem, knowledge: Knowledge, wanted: NDArray[np.intp], max_coalitions: int) -> None:
+    def __init__(
+        self, problem: Problem, knowledge: Knowledge, wanted: NDArray[np.intp], max_coalitions: int, budget: Budget
+    ) -> None:
         self.knowledge, self.system, self.max_coalitions = knowledge, knowledge.system, max_coalitions
         self.needs = {int(cell): _levels(problem, int(self.system.cells[cell])) for cell in wanted}
         self.wanted = {sign: np.zeros(len(self.system)) for sign in (-1, 1)}
@@ -225,6 +234,8 @@ class _Search:
         self.last: tuple[Members, Floats] | None = None
         """What the coalition looked at last has in each unknown cell."""
         self.cut: set[int] = set()
+        self.late: set[int] = set()
+        self.budget = budget
         self.waived = waived(problem.rules, self.system.table)[self.system.cells]
         said = self.system.table.signed is not None
         self.as_it_is = not said or knowledge.lists.shadow or measured_by_value(problem.rules)
@@ -233,7 +244,9 @@ class _Search:
     def run(self) -> None:
         """Look at every sensitive cell."""
         for target in self.needs:
-            if self._witnesses(target, (), self.free, NOTHING) is None:
+            if self.budget.over:
+                self.late.add(target)
+            elif self._witnesses(target, (), self.free, NOTHING) is None:
                 self._look_at(target)
 
     def _look_at(self, target: int) -> None:
@@ -264,6 +277,9 @@ class _Search:
                 continue
             if len(more) > 1 and len(tried) >= self.max_coalitions:
                 self.cut.add(target)
+                return
+            if self.budget.over:
+                self.late.add(target)
                 return
             tried.add(more)
             witnesses = self._judge(target, more, moved, cautious)

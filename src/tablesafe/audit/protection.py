@@ -32,6 +32,7 @@ from tablesafe.core.errors import Interrupted, InvalidOption
 from tablesafe.solve.exact.ranges import Ranges
 from tablesafe.solve.exact.witnesses import NOBODY, TRUTH, Store, find_witnesses
 from tablesafe.solve.propagate import are_points
+from tablesafe.work.budget import ENDLESS, Budget
 from tablesafe.work.compiled import compiled
 from tablesafe.work.executor import spread
 
@@ -246,6 +247,7 @@ class Needs:
     width: Floats
     truth: Integers
     """Of all cells of the piece."""
+    budget: Budget = ENDLESS
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,17 +271,18 @@ def protection(
     *,
     executor: Executor | None = None,
     progress: Progress | None = None,
+    budget: Budget = ENDLESS,
 ) -> Protection:
     """Whether each wanted unknown can be at most `below`, at least `above`, and in two tables `width` apart.
 
-    All numbers are in the system's units.
+    All numbers are in the system's units. When the budget is over, what was not seen by then stays unseen.
     """
     wanted = np.asarray(wanted, dtype=np.intp)
     width = np.zeros(len(wanted)) if width is None else width
     if np.isnan(np.concatenate([below, above, width])).any():
         raise InvalidOption("protection() was asked for a limit that is not a number.")
     try:
-        found = _ask(system, wanted, below, above, width, executor, progress or (lambda share: None))
+        found = _ask(system, wanted, below, above, width, executor, progress or (lambda share: None), budget)
     except KeyboardInterrupt as stop:
         raise Interrupted("The audit was interrupted; nothing was written.") from stop
     lower, upper = found.lower, found.upper
@@ -290,7 +293,7 @@ def protection(
 
 def _ask(
     system: System, wanted: NDArray[np.intp], below: Floats, above: Floats, width: Floats,
-    executor: Executor | None, report: Progress,
+    executor: Executor | None, report: Progress, budget: Budget,
 ) -> Answer:  # fmt: skip
     truth = system.truth[wanted].astype(np.float64)
     none = np.full(len(wanted), NOBODY)
@@ -298,7 +301,7 @@ def _ask(
                  np.where(above <= truth, TRUTH, none), ())  # fmt: skip
     components: list[Component] = []
     done = 0
-    for at, answer in _answers(system, wanted, truth - below, above - truth, width, executor):
+    for at, answer in _answers(system, wanted, truth - below, above - truth, width, executor, budget):
         for name in ("lower", "upper", "low", "high"):
             getattr(out, name)[at] = getattr(answer, name)
         out.component[at] = np.where(answer.component >= 0, answer.component + len(components), NOBODY)
@@ -310,7 +313,13 @@ def _ask(
 
 
 def _answers(
-    system: System, wanted: NDArray[np.intp], down: Floats, up: Floats, width: Floats, executor: Executor | None
+    system: System,
+    wanted: NDArray[np.intp],
+    down: Floats,
+    up: Floats,
+    width: Floats,
+    executor: Executor | None,
+    budget: Budget,
 ) -> Iterator[tuple[NDArray[np.intp], Answer]]:
     """Piece by piece, in order: which of the wanted cells it answers, and how."""
     order = np.argsort(wanted, kind="stable")
@@ -322,7 +331,7 @@ def _answers(
             here = piece.cells[place] == ordered
             at = order[here]
             if at.size:
-                yield at, Needs(piece, place[here], down[at], up[at], width[at], system.truth[piece.cells])
+                yield at, Needs(piece, place[here], down[at], up[at], width[at], system.truth[piece.cells], budget)
 
     if executor is None:
         yield from ((at, answer_needs(need)) for at, need in needs())
@@ -343,12 +352,12 @@ def answer_needs(needs: Needs) -> Answer:
     scale = np.abs(shape.divisor[needs.wanted]) * float(needs.piece.grid)
     far = np.column_stack([_whole_needs(needs.down, scale), _whole_needs(needs.up, scale)])
     guess = Guesses(needs.piece, shape) if len(needs.piece) > LARGE else None
-    store, ranges = find_witnesses(shape.polytope, shape.part, _per_side(shape, sides, far), guess)
+    store, ranges = find_witnesses(shape.polytope, shape.part, _per_side(shape, sides, far), guess, needs.budget)
     reached = _reached(shape, store, sides)
     narrow = (sides[:, 0] >= 0) & ((reached / scale[:, None]).sum(axis=1) < needs.width)
     if narrow.any():
         far[narrow] = np.maximum(far[narrow], _whole_needs(needs.width, scale)[narrow, None])
-        store, ranges = find_witnesses(shape.polytope, shape.part, _per_side(shape, sides, far), guess)
+        store, ranges = find_witnesses(shape.polytope, shape.part, _per_side(shape, sides, far), guess, needs.budget)
     return _answer(needs, shape, store, ranges, sides)
 
 

@@ -200,6 +200,8 @@ def _respondents(findings: Findings) -> str:
         told.append("sensitive cells are open to some of them")
     if insiders.unsearched:
         told.append("not proved for all cells: there are more coalitions than could be looked at")
+    if insiders.late:
+        told.append("not proved for all cells: the time was over before all respondents were looked at")
     if any(not insider.certain for insider in insiders.found):
         told.append(_if_large(findings, "sensitive cells"))
     if not told:

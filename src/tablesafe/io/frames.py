@@ -28,6 +28,8 @@ from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source, read_source
 from tablesafe.files.write import whole_file
+from tablesafe.io.dataset import Dataset
+from tablesafe.io.formats import format_of
 from tablesafe.io.workbook import load_sheet
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
@@ -47,10 +49,13 @@ _FORMULA = r"^[=+\-@\t\r]"
 
 
 def read_frame(path: str | Path, *, sheet: str | None = None, delimiter: str | None = None) -> Source:
-    """Read a CSV, Parquet or Excel file as rows and columns; CSV columns stay text until asked for as numbers."""
+    """Read a file as rows and columns, by its ending; CSV columns stay text until asked for as numbers."""
     path = Path(path)
     if path.suffix.lower() in EXCEL_ENDINGS:
         return read_excel(path, sheet=sheet)
+    if (own := format_of(path)) is not None:
+        found = own.read(path)
+        return found.rows if isinstance(found, Dataset) else found
     return read_source(path, delimiter=delimiter)
 
 
@@ -84,6 +89,9 @@ def write_release(
 
     The office's view needs no `problem`, but with one it says which rules made a cell sensitive.
     """
+    if (own := format_of(path)) is not None:
+        own.write(Dataset.of_release(release, problem=problem, confidential=confidential), Path(path))
+        return
     frame = office_view(release, problem) if confidential else release.frame(labels=labels, intervals=intervals)
     write_frame(frame, path, colour=release.status_heading, guard_formulas=guard_formulas)
 

@@ -15,7 +15,7 @@ from tablesafe.job.lines import KeyPath
 from tablesafe.job.model import Job
 from tablesafe.rules.needs import contributors_needed
 
-RELEASE_SUFFIXES = (".csv", ".parquet", ".xlsx")
+RELEASE_SUFFIXES = (".csv", ".parquet", ".xlsx", ".px", ".json", ".xml")
 RECORDS_ONLY = ("respondent", "holding", "weight", "frequency", "request", "where", "zeros", "empty")
 CELLS_ONLY = ("count", "holdings", "contributions", "contributors", "status", "scheme", "structural_zero", "tolerance")
 REPORT_SUFFIXES = (".html", ".htm", ".json", ".xlsx")

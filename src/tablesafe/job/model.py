@@ -254,7 +254,9 @@ class Output:
     """What is written, and where. Paths are relative to the job file; the suffix says the format."""
 
     release: tuple[str, ...] = _key(
-        "files of the release: .csv, .parquet or .xlsx", (), example=("public/table.csv", "public/table.xlsx")
+        "files of the release: .csv, .parquet, .xlsx, .px (PC-Axis), .json (JSON-stat), .sdmx.csv or .xml (SDMX)",
+        (),
+        example=("public/table.csv", "public/table.xlsx"),
     )
     report: str | tuple[str, ...] | None = _key(
         "report for the public, without rule parameters; one name or several: .html a page, .json the same for "

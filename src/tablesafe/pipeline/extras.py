@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from tablesafe.core.errors import MissingExtra
+from tablesafe.io.formats import format_of
 from tablesafe.io.frames import EXCEL_ENDINGS
 from tablesafe.job.checks import input_files
 from tablesafe.job.model import Job
@@ -24,6 +25,9 @@ def _needed(job: Job) -> Iterator[tuple[str, str, str]]:
         yield "Reading Excel files", "excel", "fastexcel"
     if any(name.lower().endswith(".xlsx") for name in (*job.output.release, *job.output.reports)):
         yield "Writing Excel files", "excel", "xlsxwriter"
+    for own in (*(name for _, name in input_files(job)), *job.output.release):
+        if (found := format_of(own)) is not None and found.extra is not None and found.package is not None:
+            yield f"The format {found.name}", found.extra, found.package
     if job.output.plots:
         yield "Plots", "plots", "matplotlib"
     if job.run.engine == "spark":

@@ -11,12 +11,13 @@ import polars as pl
 
 from tablesafe.core.cube import tied
 from tablesafe.core.errors import InvalidTable
-from tablesafe.core.hierarchy import Equation, Hierarchy, parse_equations
+from tablesafe.core.hierarchy import TOTAL, Equation, Hierarchy, parse_equations
 from tablesafe.core.linking import link
 from tablesafe.core.table import Table
 from tablesafe.core.totals import Shown, flat_dimension
 from tablesafe.files.limits import refused_as
 from tablesafe.files.read import Source, require_parquet
+from tablesafe.io.formats import read_dataset
 from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
 from tablesafe.job.model import Job
 from tablesafe.pipeline.columns import extra_columns, require_columns
@@ -154,7 +155,19 @@ def _tree_of_cells(job: Job, name: str, shown: Sequence[Shown]) -> Hierarchy:
     if is_structured(job.dimensions[name]):
         found = dict.fromkeys(code for table in shown for code in _codes_of(table.source, name))
         return build_hierarchy(job, name, lambda: list(found))
-    return flat_dimension(name, shown, total=job.dimensions[name].total, missing=job.source.missing_totals)
+    told, total = _told_by_file(job, name)
+    return told or flat_dimension(name, shown, total=total, missing=job.source.missing_totals)
+
+
+def _told_by_file(job: Job, name: str) -> tuple[Hierarchy | None, str]:
+    """The hierarchy of a dimension, and its total, where the format of the source tells them (SDMX, PX, JSON-stat)."""
+    given, path = job.dimensions[name], job.resolve(job.source.file)
+    dataset = None if job.tables else read_dataset(path)
+    column = given.column or name
+    if dataset is None or column not in dataset.dimensions:
+        return None, given.total
+    total = dataset.totals.get(column, given.total) if given.total == TOTAL else given.total
+    return dataset.dimensions[column], total
 
 
 def _codes_of(source: Source, column: str) -> list[str]:

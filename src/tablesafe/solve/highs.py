@@ -23,7 +23,8 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve.program import FEASIBILITY, NOTHING, Columns, Matrix, Program, Scale, Solution, SolveStatus
-from tablesafe.work.budget import ENDLESS, Budget
+from tablesafe.work.budget import ENDLESS, PATIENCE, Budget
+from tablesafe.work.stopping import asked, heeding
 
 DUAL, PRIMAL = 1, 4
 """Strategies of the simplex method: after a change of bounds or rows, and after one of the objective."""
@@ -87,7 +88,7 @@ class Model:
         self._scale, self._later = Scale(), later
         self.work = Budget() if work is None else work
         """Where the runs are counted."""
-        self._warm = self._mixed = False
+        self._warm = self._mixed = self._torn = False
         self._watch: _Watch | None = None
         self.status, self.interrupted, self.seconds = SolveStatus.FAILED, False, 0.0
         if program is not None:
@@ -242,11 +243,11 @@ class Model:
         begin = monotonic()
         self._run(budget, report)
         said = self.highs.getModelStatus()
-        if said not in _STATUS and said not in _LIMITS and not self.interrupted:
+        if said not in _STATUS and said not in _LIMITS and not self._torn:
             self.highs.clearSolver()
             self._run(budget, report)
             said = self.highs.getModelStatus()
-        if self.interrupted and not anytime:
+        if self._torn and not anytime:
             raise KeyboardInterrupt
         self.status = _STATUS.get(said, SolveStatus.FAILED)
         if self._mixed and self.status in _UNFINISHED and self.info("primal_solution_status") == HAS_POINT:
@@ -259,7 +260,7 @@ class Model:
         return self.status
 
     def _run(self, budget: Budget, report: Report | None) -> None:
-        seconds = np.inf if budget is ENDLESS else budget.left
+        seconds = np.inf if budget is ENDLESS else PATIENCE * budget.left  # the solver looks at the clock on the wall
         self.set(time_limit=np.inf if seconds == np.inf else self.highs.getRunTime() + max(seconds, LEAST_S))
         self._watched_run(budget, report)
         self._count(None if self._options.get("presolve") == "off" else self.highs.getNumNz())
@@ -281,7 +282,8 @@ class Model:
         with interrupts() as caught:
             self._watch.begin(caught, budget, report, self._scale)
             self.highs.run()
-            self.interrupted = bool(caught)
+            self._torn = bool(caught)
+        self.interrupted = self._torn or asked()
 
     def solve(
         self, budget: Budget = ENDLESS, *, anytime: bool = False, report: Report | None = None,
@@ -316,7 +318,7 @@ class Model:
         self._mixed = False
         self._pass(cost, lower, upper, zeros, zeros, columns)
         self._watched_run(ENDLESS, None)
-        if self.interrupted:
+        if self._torn:
             raise KeyboardInterrupt
         self._count(entries)
         if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -402,12 +404,12 @@ class _Watch:
         self._look, self._told = 0.0, monotonic()
 
     def judge(self, event: Any) -> None:
-        """Stop when the user wants it, or the budget is over."""
+        """Stop when the user wants it, or the budget is over; what has no budget must have an answer."""
         if self._caught:
             event.interrupt()
-        elif (now := monotonic()) >= self._look:
+        elif self._budget is not ENDLESS and (now := monotonic()) >= self._look:
             self._look = now + LOOK_S
-            if self._budget.over:
+            if self._budget.over or asked():
                 event.interrupt()
 
     def tell(self, event: Any) -> None:
@@ -450,15 +452,15 @@ def whole_point(
 def interrupts() -> Iterator[list[int]]:
     """Interrupts that arrive meanwhile; other threads than the first hear of none.
 
-    A wish to end the process stops the solver too, and goes on to whoever deals with it afterwards.
+    A wish to end the process stops the solver too, and goes on to whoever deals with it afterwards. Where a budget is
+    heeded (see `tablesafe.work.stopping`), Ctrl-C stops that.
     """
     caught: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield caught
         return
-    before = {
-        number: signal.signal(number, lambda got, _: caught.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    numbers = (signal.SIGTERM,) if heeding() else (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda got, _: caught.append(got)) for number in numbers}
     try:
         yield caught
     finally:

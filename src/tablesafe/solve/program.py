@@ -239,6 +239,8 @@ class Solution:
     dual: Floats = field(default_factory=lambda: NOTHING, repr=False, compare=False)
     reduced_costs: Floats = field(default_factory=lambda: NOTHING, repr=False, compare=False)
     interrupted: bool = False
+    notes: tuple[str, ...] = ()
+    """What there was no time for, in sentences for the user."""
 
     @property
     def found(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption, Inva
 from tablesafe.files.limits import is_there
 from tablesafe.files.private import private_folder
 from tablesafe.files.read import did_you_mean, require_parquet, with_index
+from tablesafe.files.readstat import is_readstat, read_records
 from tablesafe.tabulate.csvfile import CsvFile, look_at_csv
 
 Connection = duckdb.DuckDBPyConnection
@@ -138,6 +139,8 @@ def open_records(
     paths = _paths(source)
     if paths is None:
         return _open_frame(connection, source, wanted)
+    if len(paths) == 1 and is_readstat(paths[0]):
+        return replace(_open_frame(connection, read_records(paths[0]).frame, wanted), name=paths[0].name)
     if all(_is_parquet(path) for path in paths):
         return _open_parquet(connection, paths)
     if any(_is_parquet(path) for path in paths):

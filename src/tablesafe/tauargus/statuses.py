@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.rules.linear import Dominance
+from tablesafe.io.dataset import dominated_by_two
 
 
 class Argus(IntEnum):
@@ -56,7 +56,7 @@ def sbs_flags(problem: Problem, release: Release | None = None) -> NDArray[np.st
     flag[status == Argus.UNSAFE_FREQUENCY] = "A"
     flag[(status == Argus.SECONDARY) | (status == Argus.SECONDARY_BY_HAND)] = "D"
     by_rule = status == Argus.UNSAFE
-    flag[by_rule & _flagged_by(problem, "dominance") & _dominated_by_two(problem)] = "C"
+    flag[by_rule & _flagged_by(problem, "dominance") & dominated_by_two(problem)] = "C"
     flag[by_rule & _flagged_by(problem, "p%", "pq", "linear")] = "F"
     return flag
 
@@ -87,14 +87,3 @@ def _by_reason(problem: Problem, table: tuple[tuple[str, int], ...], other: int)
     for j in sorted(range(len(numbers)), key=lambda j: order.index(numbers[j])):
         found[(sensitivity.reason >> np.uint32(j)) & np.uint32(1) == 1] = numbers[j]
     return found
-
-
-def _dominated_by_two(problem: Problem) -> Mask:
-    """Cells that only a dominance rule on two or more contributors flagged."""
-    one = np.zeros(len(problem.table), dtype=np.bool_)
-    more = False
-    for rule in problem.rules:
-        if isinstance(rule, Dominance) and rule.n == 1:
-            one |= rule(problem.table).mask
-        more |= isinstance(rule, Dominance) and rule.n > 1
-    return ~one & more

@@ -2,8 +2,10 @@
 
 **Work** is seconds on a quiet machine. Whoever solves a program or searches a box counts what that takes by its size
 and its steps; a search that ends by its work ends at the same point on every machine, however busy. The **clock** is
-for machines that are slower than that: it ends everything, whatever was counted. A **stop** is the user's: by Ctrl-C
-(see `tablesafe.work.stopping`), by the button of the app, or by `stop()`.
+for machines that are slower than that, and for what nobody counts: it ends everything. It is the processor's clock, so
+that a machine which is busy with something else takes longer and gives the same answer, but the one on the wall goes no
+further than `PATIENCE` times as far. A **stop** is the user's: by Ctrl-C (see `tablesafe.work.stopping`), by the button
+of the app, or by `stop()`.
 
 A budget is divided: what a part counts, the whole counts too, and a part is over when the whole is. What a part gave up
 for want of time it says in a sentence, which whoever holds the whole passes on to the user.
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from time import monotonic
+from time import monotonic, process_time
 
 from tablesafe.core.errors import OutOfTime
 
@@ -34,6 +36,8 @@ PER_ARC = 6e-8
 PER_BOX = 1e-4
 PER_LOOK = 2.5e-9
 """The same for boxes, by the cells looked at."""
+PATIENCE = 1.6
+"""How many times as long as on a quiet machine the user waits on a busy one."""
 GENEROUS = 4.0
 """How many times its share of the time a part of the work may take, where parts differ."""
 
@@ -41,28 +45,35 @@ GENEROUS = 4.0
 class Budget:
     """So much work, and no longer than so many seconds on the clock; without limits where none are given."""
 
-    __slots__ = ("_clock", "_end", "_given_up", "_most", "_parent", "_stopped", "spent")
+    __slots__ = ("_clock", "_cpu", "_cpu_end", "_end", "_given_up", "_hurry", "_most", "_parent", "_stopped", "spent")
 
     def __init__(
         self,
         seconds: float | None = None,
         *,
         work: float | None = None,
+        patience: float = PATIENCE,
         clock: Callable[[], float] | None = None,
+        cpu: Callable[[], float] | None = None,
         parent: Budget | None = None,
     ) -> None:
-        """Allow `seconds` on the clock, and as much work unless `work` says how much."""
-        self._clock, self._parent = clock or monotonic, parent
-        self._end = inf if seconds is None else self._clock() + max(seconds, 0.0)
+        """Allow `seconds` on the processor's clock, and as much work unless `work` says how much.
+
+        `clock` and `cpu` are other clocks, for tests.
+        """
+        self._clock, self._cpu, self._parent = clock or monotonic, cpu or clock or process_time, parent
+        self._end = inf if seconds is None else self._clock() + patience * max(seconds, 0.0)
+        self._cpu_end = inf if seconds is None else self._cpu() + max(seconds, 0.0)
         self._most = max(work, 0.0) if work is not None else inf if seconds is None else max(seconds, 0.0)
         self._stopped = False
+        self._hurry: tuple[Budget, float] | None = None
         self._given_up: list[str] = []
         self.spent = 0.0
         """Seconds of work that were counted so far."""
 
     def __reduce__(self) -> tuple[Callable[..., Budget], tuple[float, float]]:
         """What another process may do: what is left here."""
-        return _elsewhere, (self.seconds_left, self.work_left)
+        return _elsewhere, (self.seconds_left, self.work_left)  # its processor's clock is another
 
     # -- what is left ----------------------------------------------------------------------------------------------
 
@@ -75,14 +86,19 @@ class Budget:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds on the clock that are left."""
-        end = self._end if self._parent is None else min(self._end, self._parent._last())
-        return inf if end == inf else max(0.0, end - self._clock())
+        """Seconds on the clock that are left, for a solver that has a limit of its own."""
+        end, cpu_end = self._ends()
+        return inf if end == inf else max(0.0, min(end - self._clock(), PATIENCE * (cpu_end - self._cpu())))
 
     @property
     def left(self) -> float:
         """Seconds for something that is not counted: of work or on the clock, whichever is less."""
-        return 0.0 if self.stopped else min(self._uncounted(), self.seconds_left)
+        if self.stopped:
+            return 0.0
+        end, cpu_end = self._ends()
+        if end == inf:
+            return self._uncounted()
+        return max(0.0, min(self._uncounted(), end - self._clock(), cpu_end - self._cpu()))
 
     @property
     def over(self) -> bool:
@@ -108,19 +124,25 @@ class Budget:
         own = max(0.0, self._most - self.spent)
         return own if self._parent is None else min(own, self._parent._uncounted())
 
-    def _last(self) -> float:
-        return self._end if self._parent is None else min(self._end, self._parent._last())
+    def _ends(self) -> tuple[float, float]:
+        if self._hurry is not None and self._hurry[0].stopped:
+            self._end, self._hurry = min(self._end, self._clock() + self._hurry[1]), None
+        if self._parent is None:
+            return self._end, self._cpu_end
+        end, cpu_end = self._parent._ends()
+        return min(self._end, end), min(self._cpu_end, cpu_end)
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def child(self, seconds: float | None = None, *, work: float | None = None) -> Budget:
         """A part of this budget, with limits of its own: of work, on the clock, or none."""
-        return Budget(seconds, work=inf if work is None and seconds is None else work, clock=self._clock, parent=self)
+        work = inf if work is None and seconds is None else work
+        return Budget(seconds, work=work, clock=self._clock, cpu=self._cpu, parent=self)
 
     def share(self, part: float) -> Budget:
         """What a part of the work left may take: several times its part of the time, for parts differ."""
         part = max(min(1.0, GENEROUS * part), 1e-9)
-        return self.child(part * self.seconds_left, work=part * self.work_left)
+        return self.child(part * self.left, work=part * self.work_left)
 
     def until(self, work: float) -> Callable[[], bool]:
         """Whether this budget is over, or so much more work was counted in it: for loops that are given a `stop`."""
@@ -130,6 +152,10 @@ class Budget:
     def stop(self) -> None:
         """End it, and all its parts, as soon as they look."""
         self._stopped = True
+
+    def hurry(self, other: Budget, seconds: float) -> None:
+        """End within some seconds once another is stopped: for what must be done all the same."""
+        self._hurry = other, seconds
 
     # -- what was given up -----------------------------------------------------------------------------------------
 
@@ -178,7 +204,7 @@ class Budget:
 
 
 def _elsewhere(seconds: float, work: float) -> Budget:
-    return Budget(None if seconds == inf else seconds, work=work)
+    return Budget(None if seconds == inf else seconds / PATIENCE, work=work)
 
 
 ENDLESS = Budget()

@@ -28,21 +28,24 @@ from tablesafe.methods.suppress.levels import demanded, exactly, refuse_levels_b
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.network import Flows
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
-from tablesafe.methods.suppress.repair import repaired
-from tablesafe.methods.suppress.responses import closed, groups_of, thinned_groups, together
+from tablesafe.methods.suppress.responses import groups_of, thinned_groups, together
 from tablesafe.methods.suppress.search import Search, Unfinished
+from tablesafe.methods.suppress.securing import Attackers, Securing, necessary
 from tablesafe.methods.suppress.strategy import find
 from tablesafe.methods.suppress.unseen import looked_after
-from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.branching import rounded_up
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.work.budget import Budget
+from tablesafe.work.stopping import heed
 
 Algorithm = Literal["auto", "optimal", "sequential", "modular", "network"]
-SEARCHING = 0.9
-"""Share of the time for the search; the rest is for the audit."""
+SEARCHING = 0.65
+"""Share of the time for the search; the rest is for the audit, and for what it asks to repair."""
+QUICKEST = "The search was given up: the pattern is the first that was found in the quickest way."
+STOPPED = "The search was stopped by the user."
+IMPROVING = "The search for a better pattern ended with the time limit."
 LARGE = 12_000
 """Cells beyond which `auto` does not try to prove an optimum."""
 VERY_LARGE = 100_000
@@ -183,6 +186,7 @@ class Suppress:
             objective=objective,
             bound=min(bound, objective),
             seconds=monotonic() - begin,
+            notes=budget.given_up,
         )
         return Release.from_suppression(problem, pattern, method=self.name, solution=solution)
 
@@ -204,7 +208,7 @@ class Suppress:
         while True:
             asked = demanded(eligible, self.margin, reached)
             instance = Instance.of(asked, secret / scale, zeros=self.zeros)
-            searching = budget.child(SEARCHING * budget.seconds_left)
+            searching = budget.child(SEARCHING * self.time_limit_s)
             search = Search(
                 instance,
                 budget=searching,
@@ -215,7 +219,9 @@ class Suppress:
                 group=group,
             )
             try:
-                pattern = self._repaired(problem, search, group, budget)
+                with heed(budget):
+                    securing, found = self._found_and_kept(problem, search, group, budget)
+                    pattern = securing.secure(found, last=True)
             except CannotProtect as failure:
                 cell = int(instance.cell[failure.target])
                 demand = Demand(cell, int(instance.sign[failure.target]), float(instance.level[failure.target]))
@@ -244,29 +250,40 @@ class Suppress:
             )
         return flows
 
-    def _repaired(self, problem: Problem, search: Search, group: Integers | None, budget: Budget) -> Mask:
-        """The pattern found, once the audit has nothing against it; of whole groups where patterns must be the same."""
+    def _found_and_kept(
+        self, problem: Problem, search: Search, group: Integers | None, budget: Budget
+    ) -> tuple[Securing, Mask]:
+        """The pattern found, and what makes it safe; that may have done so with an earlier one, to fall back on."""
         cubes = self._cubes(problem, search.instance)
+        attackers = Attackers(
+            insiders=self.insiders,
+            coalition=self.coalition,
+            unions=self.unions,
+            integers=self.integers,
+            possibly=self.possibly,
+        )
+        securing = Securing(
+            problem,
+            search.instance,
+            attackers,
+            budget,
+            necessary(budget, self.time_limit_s, len(problem.table)),
+            self.executor,
+            cubes,
+            group,
+        )
         if cubes is not None:
             found = self._by_cubes(search, cubes)
         elif self._in_parts(len(problem.table)):
             guard = Guard.of(problem) if self.insiders else None
             found = modular(
-                search.instance, guard=guard, seconds=self.time_limit_s, executor=self.executor, report=search.report
+                search.instance, guard=guard, seconds=search.left, executor=self.executor, report=search.report
             )
         else:
-            found = self._found(search)
-            if search.best is None:
-                found = widened(problem, search.instance, found, self._judge(problem), budget)
-        if group is None:
-            safe = self._safe(problem, search.instance, found, cubes, budget)
-            return safe if cubes is not None else self._sparing(problem, search.instance, found, safe, budget)
-        pattern = thinned_groups(search.instance, found, group, search.late)
-        while True:
-            safe = self._safe(problem, search.instance, pattern, cubes, budget)
-            if (closed(safe, group) == pattern).all():
-                return pattern
-            pattern = closed(safe, group)
+            found = self._found(search, securing)
+        if group is not None:
+            found = thinned_groups(search.instance, found, group, search.late)
+        return securing, found
 
     def _cubes(self, problem: Problem, instance: Instance) -> Hypercubes | None:
         """The hypercubes of a table with too many targets for a program each; None where there are few, or none."""
@@ -299,86 +316,42 @@ class Suppress:
         except CannotProtect as failure:
             raise CannotProtect(int(left[failure.target])) from failure
 
-    def _safe(
-        self, problem: Problem, instance: Instance, pattern: Mask, cubes: Hypercubes | None, budget: Budget
-    ) -> Mask:
-        """The pattern with what it takes to make it safe: aimed, or, where that does not end, more all around.
-
-        Aimed repair thinks of single insiders; coalitions, and who knows that values are whole, come after it.
-        """
-        judge = self._judge(problem)
-        try:
-            safe = repaired(
-                problem,
-                instance,
-                pattern,
-                insiders=self.insiders,
-                unions=self.unions,
-                possibly=self.possibly,
-                executor=self.executor,
-                cubes=cubes,
-            )
-            if self.coalition > 1 or self.integers:
-                safe = widened(problem, instance, safe, judge, budget)
-        except SolverFailure:
-            return widened(problem, instance, pattern, judge, budget)
-        return safe
-
-    def _sparing(self, problem: Problem, instance: Instance, found: Mask, safe: Mask, budget: Budget) -> Mask:
-        """The safe pattern without what repair has made needless; whole groups are not taken apart.
-
-        Each thing taken back is audited: where the pattern was found in parts, one audit takes longer than that gains.
-        """
-        if (safe == found).all() or self._in_parts(len(found)):
-            return safe
-        return thinned(instance, instance.forced, safe, self._judge(problem), budget)
-
-    def _judge(self, problem: Problem) -> Judge:
-        """The audit that the pattern has to pass."""
-        return judge_of(
-            problem,
-            coalition=self.coalition,
-            integers=self.integers,
-            insiders=self.insiders,
-            unions=self.unions,
-            possibly=self.possibly,
-        )
-
     def _costs(self, problem: Problem) -> Floats:
         """What each cell costs, with all preferences."""
         cost = preferred(problem, cost_of(problem, self.cost, self.power), self.prefer)
         return np.where(mask_of(problem, self.previous, "previous"), cost * (1 - self.previous_discount), cost)
 
-    def _found(self, search: Search) -> Mask:
-        """The best pattern; an interrupt keeps what was found until then.
-
-        Where the time was too short for a first pattern, it is what was withheld so far, and `search.best` is None.
-        """
+    def _found(self, search: Search, securing: Securing) -> Mask:
+        """The best pattern, when the time is over; the quickest, where it was too short for a first one."""
         try:
-            self._search(search)
-        except Unfinished as unfinished:
-            if search.best is None:
-                return unfinished.pattern
+            self._search(search, securing)
+        except Unfinished:
+            pass
         except SolverFailure as failure:
             if search.best is None:
                 raise
             warnings.warn(f"{failure} The best pattern so far is checked and kept.", stacklevel=2)
         except KeyboardInterrupt:
-            if search.best is None:
-                raise
+            search.budget.stop()
+        if search.budget.stopped:
             warnings.warn(
                 "Interrupted: the best pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2
             )
-        assert search.best is not None
+        if search.best is None:
+            search.budget.give_up(QUICKEST)
+            return modular(search.instance, seconds=0.0, executor=self.executor, report=search.report)
+        if not search.closed() and search.budget.over:
+            search.budget.give_up(STOPPED if search.budget.stopped else IMPROVING)
         return search.best
 
-    def _search(self, search: Search) -> None:
+    def _search(self, search: Search, securing: Securing) -> None:
         """Look for a pattern; only small tables, and those who ask for it, get a proven bound."""
         small = len(search.instance) <= LARGE
         find(
             search,
             prove=self.algorithm == "optimal" or (self.algorithm == "auto" and small),
             insist=self.algorithm == "optimal",
+            secure=securing.secure,
         )
 
 

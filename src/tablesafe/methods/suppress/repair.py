@@ -29,6 +29,7 @@ from tablesafe.methods.suppress.instance import UNBOUNDED, Instance, zeros_kept
 from tablesafe.methods.suppress.ledger import ledger_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.hypercubes import Hypercubes
+from tablesafe.work.budget import ENDLESS, Budget
 
 ROUNDS = 30
 PATIENCE = 1
@@ -45,8 +46,11 @@ def repaired(
     possibly: Possibly = "open",
     executor: Executor | None = None,
     cubes: Hypercubes | None = None,
-) -> Mask:
+    budget: Budget = ENDLESS,
+) -> tuple[Mask, bool]:
     """A pattern that the audit of the whole system finds safe; what was withheld stays withheld.
+
+    When the budget is over before that, it is the pattern so far, and the second of the two says so.
 
     What is only possibly open is closed too, unless that is accepted, but as far as withholding more can do it: the
     rest is for the verdict to tell.
@@ -57,11 +61,15 @@ def repaired(
     """
     guard, lists = Guard.of(problem) if insiders else None, Lists.of(problem.table)
     release = Release.from_suppression(problem, pattern)
-    findings = _audited(problem, release, insiders=insiders, unions=unions, possibly=possibly, executor=executor)
+    findings = _audited(
+        problem, release, insiders=insiders, unions=unions, possibly=possibly, executor=executor, budget=budget
+    )
     best: tuple[int, Mask] | None = None
     for round_ in range(ROUNDS):
         if not findings.failing:
-            return pattern
+            return pattern, False
+        if budget.over:
+            return pattern, True
         if not findings.open and (best is None or len(findings.possible) < best[0]):
             best = len(findings.possible), pattern
         before = pattern
@@ -74,9 +82,9 @@ def repaired(
         pattern = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings, cubes)
         if (pattern == before).all() and round_ > (5 if findings.open else PATIENCE):
             break
-        findings = _again(problem, pattern, findings, executor)
+        findings = _again(problem, pattern, findings, executor, budget)
     if best is not None:
-        return best[1]
+        return best[1], False
     raise SolverFailure(
         f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.\n\n"
         f"Hint: try margin=0.01{' or zeros=True' if zeros_kept(problem, instance) else ''}; or waive the cell; "
@@ -85,7 +93,14 @@ def repaired(
 
 
 def _audited(
-    problem: Problem, release: Release, *, insiders: bool, unions: bool, possibly: Possibly, executor: Executor | None
+    problem: Problem,
+    release: Release,
+    *,
+    insiders: bool,
+    unions: bool,
+    possibly: Possibly,
+    executor: Executor | None,
+    budget: Budget,
 ) -> Findings:
     return audit(
         problem,
@@ -96,10 +111,13 @@ def _audited(
         unions=unions,
         possibly=possibly,
         executor=executor,
+        budget=budget,
     )
 
 
-def _again(problem: Problem, pattern: Mask, findings: Findings, executor: Executor | None) -> Findings:
+def _again(
+    problem: Problem, pattern: Mask, findings: Findings, executor: Executor | None, budget: Budget = ENDLESS
+) -> Findings:
     """The audit of a pattern that withholds more than the one of the findings.
 
     What was protected from somebody stays so, however much more is withheld: the tables that prove it still agree with
@@ -109,13 +127,14 @@ def _again(problem: Problem, pattern: Mask, findings: Findings, executor: Execut
     insiders, unions, again = findings.insiders, findings.unions, findings.cells[~findings.protected]
     if again.size:
         findings = _audited(
-            problem, release, insiders=False, unions=False, possibly=findings.possibly, executor=executor
+            problem, release, insiders=False, unions=False, possibly=findings.possibly, executor=executor, budget=budget
         )
     system = System.of(problem, release)
     if insiders is not None:
-        open_ = np.union1d(again, np.array([insider.cell for insider in insiders.found], dtype=np.int64))
+        doubtful = [*(insider.cell for insider in insiders.found), *insiders.unsearched, *insiders.late]
+        open_ = np.union1d(again, np.array(doubtful, dtype=np.int64))
         still = np.setdiff1d(open_, findings.cells[~findings.protected])
-        insiders = find_insiders(problem, system, np.searchsorted(system.cells, still))
+        insiders = find_insiders(problem, system, np.searchsorted(system.cells, still), budget=budget)
     return replace(
         findings,
         release=release,

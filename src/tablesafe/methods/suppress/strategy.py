@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from tablesafe.core.equations import Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.deviations import largest_move
@@ -25,6 +28,8 @@ CLOSE = 0.9
 A_MOMENT = 0.3
 """Share of the cost below which a bound is far from it: then a better pattern comes first, for as long as the bound
 took or for some seconds, since a poor one is what makes proofs slow."""
+MANY = 400
+"""Targets from which on a first pattern is made safe before it is improved."""
 QUICK = 1_500
 """Tries in vain after which improvement by flows gives up: they take a fifth of the time of linear programs."""
 
@@ -72,30 +77,42 @@ def _by_programs(search: Search) -> None:
         search.prove(0.0)
 
 
-def find(search: Search, *, prove: bool, insist: bool) -> None:
+Secure = Callable[[Mask], object]
+"""Makes a pattern safe, and keeps it."""
+
+
+def find(search: Search, *, prove: bool, insist: bool, secure: Secure) -> None:
     """A good pattern, better the more time there is; with `prove` also a bound on every pattern.
 
     Branch and cut comes first where a bound is wanted: it ends when the bound is reached. Where it takes long, it and
     the search for better patterns take turns, each with what the other has found; that search knows of no cells that
-    are withheld together.
+    are withheld together. Where that takes long, a first pattern is made safe before it is improved, to fall back on.
     """
     if not prove:
         first_pattern(search)
         if not search.closed():
+            _secured(search, secure)
             combine(search, seconds=search.left * 0.95)
             _improved(search, None, insist=False)
         return
     exact = BranchAndCut(search)
     together = search.group is not None
-    if not _proved(search, exact, insist=insist or together) and not together:
+    if not _proved(search, exact, insist=insist or together, secure=secure) and not together:
         _improved(search, exact, insist=insist)
 
 
-def _proved(search: Search, exact: BranchAndCut, *, insist: bool) -> bool:
+def _secured(search: Search, secure: Secure) -> None:
+    """Make the best pattern so far safe, where there are so many targets that it takes a while."""
+    if len(search.instance.level) > MANY and search.group is None and search.best is not None and not search.late():
+        secure(search.best)
+
+
+def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure) -> bool:
     """A safe pattern at once, then branch and cut; whether all is done."""
     boxes = None if len(search.instance.level) == 0 else search.build_of_boxes()
     if boxes is not None:
         exact.offer(search.instance.forced | boxes.used)
+        _secured(search, secure)
     begin, stop = search.solver.work.spent, search.late if insist else search.until(search.left * PROVING)
     try:
         exact.cut(stop)

@@ -20,12 +20,16 @@ from tablesafe.core.errors import InvalidProblem
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.suppress.instance import Instance, zeros_kept
-from tablesafe.work.budget import Budget
+from tablesafe.work.budget import ENDLESS, Budget
 
 AUDITS = 100
 """Audits spent at most on publishing again what is not needed."""
-ENOUGH = 24
-"""Audits that are spent on it even when the time is over."""
+GROWTH = 8
+"""One in so many of the cells around what is open is withheld first, then twice, four times as many."""
+COARSE = (
+    "The time was too short for anything but a coarse pattern: every cell is withheld that may be. "
+    "It was not looked at whether fewer would do."
+)
 
 Judge = Callable[[Mask], Findings]
 """Audits a pattern, as hard as the user asks for."""
@@ -39,6 +43,7 @@ def judge_of(
     insiders: bool = True,
     unions: bool = True,
     possibly: Possibly = "open",
+    budget: Budget = ENDLESS,
 ) -> Judge:
     """The audit of patterns of a problem, against these attackers."""
 
@@ -53,13 +58,18 @@ def judge_of(
             unions=unions,
             possibly=possibly,
             integers=integers,
+            budget=budget,
         )
 
     return judge
 
 
-def widened(problem: Problem, instance: Instance, pattern: Mask, judge: Judge, budget: Budget) -> Mask:
-    """A pattern that the audit finds safe, with the given one in it; an error when even withholding all is not."""
+def widened(problem: Problem, instance: Instance, pattern: Mask, judge: Judge, budget: Budget) -> tuple[Mask, bool]:
+    """A pattern that the audit finds safe, with the given one in it; an error when even withholding all is not.
+
+    When the budget is over before that, everything is withheld that may be, unless all that is known to be open is what
+    there was no time to look at; the second of the two says that it was not proved to be safe.
+    """
     given = pattern
     rows = sparse.csr_array(abs(problem.table.equations)).astype(np.float64)
     columns = sparse.csr_array(rows.T)
@@ -67,7 +77,12 @@ def widened(problem: Problem, instance: Instance, pattern: Mask, judge: Judge, b
     while True:
         findings = judge(pattern)
         if not findings.open:
-            return thinned(instance, given, pattern, judge, budget, enough=ENOUGH)
+            return thinned(instance, given, pattern, judge, budget), False
+        if unexamined(findings):
+            return pattern, True
+        if budget.over:
+            budget.give_up(COARSE)
+            return given | instance.live, True
         around = np.zeros(len(pattern), dtype=np.bool_)
         around[_open_cells(findings)] = True
         candidates = np.zeros(0, dtype=np.int64)
@@ -79,7 +94,7 @@ def widened(problem: Problem, instance: Instance, pattern: Mask, judge: Judge, b
             candidates = np.flatnonzero(around & instance.live & ~pattern)
         cheapest = candidates[np.argsort(instance.cost[candidates], kind="stable")]
         pattern = pattern.copy()
-        pattern[cheapest[: max(many, len(cheapest) // 8)]] = True
+        pattern[cheapest[: max(1, many * len(cheapest) // GROWTH)]] = True
         many *= 2
 
 
@@ -90,19 +105,25 @@ def _open_cells(findings: Findings) -> Integers:
     return np.unique([*(opening.cell for opening in findings.open), *parts]).astype(np.int64)
 
 
-def thinned(instance: Instance, given: Mask, pattern: Mask, judge: Judge, budget: Budget, *, enough: int = 0) -> Mask:
+def unexamined(findings: Findings) -> bool:
+    """Whether all that an audit has against a pattern is that not every respondent or coalition was looked at."""
+    insiders = findings.insiders
+    left = set() if insiders is None else {*insiders.late, *insiders.unsearched}
+    return bool(left) and {each.cell for each in findings.failing} <= left and bool(np.all(findings.protected))
+
+
+def thinned(instance: Instance, given: Mask, pattern: Mask, judge: Judge, budget: Budget) -> Mask:
     """The pattern without what can be published again, the most costly first, many at a time while that works.
 
-    Nothing of `given` is touched, and nothing more becomes possibly open. So many audits are `enough` that they are
-    made even when the time is over. An interrupt keeps the pattern, which is safe, without what was taken back until
-    then.
+    Nothing of `given` is touched, and nothing more becomes possibly open. It ends with the budget; an interrupt keeps
+    the pattern, which is safe, without what was taken back until then.
     """
     cost = instance.cost
     added = np.flatnonzero(pattern & ~given)
     before: frozenset[tuple[int, str, str]] | None = None
     waiting = [added[np.argsort(-cost[added], kind="stable")]]
-    for audits in range(AUDITS):
-        if not waiting or (budget.over and audits >= enough):
+    for _ in range(AUDITS):
+        if not waiting or budget.over:
             break
         chunk = waiting.pop()
         fewer = pattern.copy()

@@ -24,6 +24,7 @@ from tablesafe.solve.exact.proof import ROOM, Proof, equal, forget, put
 from tablesafe.solve.exact.ranges import Ranges, close, note, prove_point, settle
 from tablesafe.solve.exact.simplex import OPTIMAL, Search
 from tablesafe.solve.program import SolveStatus
+from tablesafe.work.budget import ENDLESS, Budget
 from tablesafe.work.compiled import compiled
 
 NOBODY, TRUTH = -1, -2
@@ -80,21 +81,22 @@ Guess = Callable[[int, float], Iterator[tuple[Integers, Floats]]]
 
 
 def find_witnesses(
-    polytope: Polytope, part: Integers, need: Floats, guess: Guess | None = None
+    polytope: Polytope, part: Integers, need: Floats, guess: Guess | None = None, budget: Budget = ENDLESS
 ) -> tuple[Store, Ranges]:
     """Serve the need of every side (2f: the upper end of form f; 2f + 1: the lower), or find its true end.
 
-    What is not found from the truth may be guessed, before a solver is asked for the whole part.
+    What is not found from the truth may be guessed, before a solver is asked for the whole part. When the budget is
+    over, needs that nobody serves stay so.
     """
     ranges, store = Ranges.of(polytope), Store.empty(need, 64, 4 * polytope.columns + 64)
     sides = np.flatnonzero(need > 0.0)
-    store = _from_the_truth(polytope, part, ranges, store, sides)
+    store = _from_the_truth(polytope, part, ranges, store, sides, budget)
     if guess is not None:
-        store = _guessed(polytope, ranges, store, sides, guess)
+        store = _guessed(polytope, ranges, store, sides, guess, budget)
     for number in np.unique(part[_open(ranges, store, sides) // 2]).tolist():
-        if int((part == number).sum()) > HUGE:
+        if int((part == number).sum()) > HUGE or budget.over:
             continue  # no program of that size ends in time: what is not proved by now stays so
-        whole = _WholePart(polytope, np.flatnonzero(part == number), ranges, store)
+        whole = _WholePart(polytope, np.flatnonzero(part == number), ranges, store, budget)
         store = whole.serve(_open(ranges, store, sides[part[sides // 2] == number]))
     return store, ranges
 
@@ -104,13 +106,15 @@ def _open(ranges: Ranges, store: Store, sides: Integers) -> Integers:
     return np.asarray(sides[(store.by[sides] == NOBODY) & ~ranges.closed[sides]])
 
 
-def _from_the_truth(polytope: Polytope, part: Integers, ranges: Ranges, store: Store, sides: Integers) -> Store:
+def _from_the_truth(
+    polytope: Polytope, part: Integers, ranges: Ranges, store: Store, sides: Integers, budget: Budget
+) -> Store:
     """Search from the truth for as long as it pays."""
-    search, proof, budget = Search.over(polytope), Proof.over(polytope), budgets(part, sides)
+    search, proof, steps = Search.over(polytope), Proof.over(polytope), budgets(part, sides)
     first = 0
-    while first < len(sides):
+    while first < len(sides) and not budget.over:
         stop = min(first + STRIDE, len(sides))
-        first = _sweep(polytope, search, proof, ranges, store, sides, first, stop, budget, PATIENCE)
+        first = _sweep(polytope, search, proof, ranges, store, sides, first, stop, steps, PATIENCE)
         if store.sizes[_FULL]:
             store = store.larger()
         elif first < stop:
@@ -118,7 +122,7 @@ def _from_the_truth(polytope: Polytope, part: Integers, ranges: Ranges, store: S
     return store
 
 
-def _guessed(polytope: Polytope, ranges: Ranges, store: Store, sides: Integers, guess: Guess) -> Store:
+def _guessed(polytope: Polytope, ranges: Ranges, store: Store, sides: Integers, guess: Guess, budget: Budget) -> Store:
     """Try guesses for as long as they help."""
     proof, tried, lost = Proof.over(polytope), 0, 0
     for side in _open(ranges, store, sides).tolist():
@@ -129,6 +133,8 @@ def _guessed(polytope: Polytope, ranges: Ranges, store: Store, sides: Integers, 
             if store.by[side] != NOBODY:
                 break
         tried, lost = tried + 1, lost + (store.by[side] == NOBODY)
+        if budget.over:
+            break
         if tried >= PATIENCE and 4 * lost > 3 * tried:
             break
     return store
@@ -237,8 +243,8 @@ def _serves(ranges: Ranges, store: Store, form: int, numerator: int, denominator
 class _WholePart:
     """One independent part in the hands of HiGHS."""
 
-    def __init__(self, polytope: Polytope, forms: Integers, ranges: Ranges, store: Store) -> None:
-        self.p, self.ranges, self.store = polytope, ranges, store
+    def __init__(self, polytope: Polytope, forms: Integers, ranges: Ranges, store: Store, budget: Budget) -> None:
+        self.p, self.ranges, self.store, self.budget = polytope, ranges, store, budget
         self.columns, self.rows = forms[forms < polytope.columns], forms[forms >= polytope.columns] - polytope.columns
         self.part = polytope.restricted(forms)
         self.proof = Proof.over(polytope)
@@ -252,9 +258,11 @@ class _WholePart:
             left = _open(self.ranges, self.store, sides)
             left = left[left % 2 == turn % 2]
             left = left[np.isfinite(np.where(left % 2 == 0, self.p.upper[left // 2], self.p.lower[left // 2]))]
-            if left.size > 1:
+            if left.size > 1 and not self.budget.over:
                 self._absorb(self.model.maximise(self._objective(left)).point, int(left[0]))
         for side in sides.tolist():
+            if self.budget.over:
+                break
             if self.store.by[side] == NOBODY and not self.ranges.closed[side]:
                 self._serve_one(side)
         return self.store

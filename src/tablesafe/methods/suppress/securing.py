@@ -1,0 +1,141 @@
+"""From a pattern that protects every cell to one that the audit finds safe, in the time that there is.
+
+Repair is aimed (`repair`); where that does not end, more is withheld all around (`wider`). What must be done for a safe
+pattern at all is done, within a limit of its own; what only makes it better ends with the budget. Every safe pattern is
+kept, so that there is one to fall back on when time is over, or when the user stops.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from math import inf
+
+from tablesafe.audit.verdict import Possibly
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.errors import Interrupted, SolverFailure
+from tablesafe.core.problem import Problem
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.repair import repaired
+from tablesafe.methods.suppress.responses import closed
+from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
+from tablesafe.solve.hypercubes import Hypercubes
+from tablesafe.work.budget import Budget
+from tablesafe.work.stopping import heed
+
+AFTER_STOP_S = 1.5
+"""Seconds for a safe pattern when the user stops before there is one."""
+SMALL, PER_CELL_S = 10_000, 5e-3
+"""Cells up to which a first safe pattern is there within twice the limit, and what each further one may take."""
+PATIENCE = 3.0
+"""How many times as long it may take on a busy machine."""
+NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
+NOT_THINNED = "Repair added cells that may not all be needed: there was no time to look at them again."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attackers:
+    """Whom a pattern must be safe from, besides whoever sees the release."""
+
+    insiders: bool = True
+    coalition: int = 1
+    unions: bool = True
+    integers: bool | None = None
+    possibly: Possibly = "open"
+
+
+def necessary(budget: Budget, seconds: float, cells: int) -> Budget:
+    """What a first safe pattern may take, where the limit is too short for one, or the user stops before there is."""
+    limit = Budget(1.9 * seconds + 1.5 + PER_CELL_S * max(0, cells - SMALL), patience=PATIENCE)
+    limit.hurry(budget, AFTER_STOP_S)
+    return limit
+
+
+@dataclass(eq=False)
+class Securing:
+    """Makes patterns safe, and keeps the least costly one that is."""
+
+    problem: Problem = field(repr=False)
+    instance: Instance = field(repr=False)
+    attackers: Attackers
+    budget: Budget
+    """For what makes a safe pattern better."""
+    limit: Budget
+    """For what a first one takes."""
+    executor: Executor | None = None
+    cubes: Hypercubes | None = field(default=None, repr=False)
+    group: Integers | None = field(default=None, repr=False)
+    best: Mask | None = field(default=None, repr=False)
+    cost: float = inf
+
+    def secure(self, pattern: Mask, *, last: bool = False) -> Mask:
+        """The best safe pattern, once this one is made safe too, if there is time for that; the `last` is thinned."""
+        if self.best is not None and self.budget.over:
+            return self.best
+        budget = self.limit if self.best is None else self.budget
+        with heed(self.budget, budget):
+            safe = self._safe(pattern, budget)
+            if safe is not None and last and not (safe == pattern).all() and self.cubes is None:
+                safe = self._thinned(safe)
+        if safe is not None:
+            self._keep(safe)
+        if self.best is None:
+            raise Interrupted("Stopped before a safe pattern was found; nothing was written.")
+        return self.best
+
+    def _keep(self, pattern: Mask) -> None:
+        cost = self.instance.pattern_cost(pattern)
+        if cost < self.cost or self.best is None:
+            self.best, self.cost = pattern, cost
+
+    def _safe(self, pattern: Mask, budget: Budget) -> Mask | None:
+        """The pattern with what it takes to make it safe, of whole groups; None where the user stopped before that."""
+        while True:
+            safe = self._repaired(pattern, budget)
+            if safe is None or self.group is None or (closed(safe, self.group) == pattern).all():
+                return safe if self.group is None or safe is None else pattern
+            pattern = closed(safe, self.group)
+
+    def _repaired(self, pattern: Mask, budget: Budget) -> Mask | None:
+        """Aimed repair thinks of single insiders; coalitions, and who knows that values are whole, come after it."""
+        asked = self.attackers
+        try:
+            safe, late = repaired(
+                self.problem,
+                self.instance,
+                pattern,
+                insiders=asked.insiders,
+                unions=asked.unions,
+                possibly=asked.possibly,
+                executor=self.executor,
+                cubes=self.cubes,
+                budget=budget,
+            )
+        except SolverFailure:
+            safe, late = widened(self.problem, self.instance, pattern, self.judge(budget), budget)
+        if not late and (asked.coalition > 1 or asked.integers):
+            safe, late = widened(self.problem, self.instance, safe, self.judge(budget), budget)
+        if late:
+            if self.budget.stopped or self.best is not None:
+                return None
+            self.budget.give_up(NOT_PROVED)
+        return safe
+
+    def _thinned(self, safe: Mask) -> Mask:
+        """The safe pattern without what repair has made needless; whole groups are not taken apart."""
+        if self.group is not None:
+            return safe
+        return thinned(self.instance, self.instance.forced, safe, self.judge(self.budget), self.budget)
+
+    def judge(self, budget: Budget) -> Judge:
+        """The audit that a pattern has to pass."""
+        asked = self.attackers
+        return judge_of(
+            self.problem,
+            coalition=asked.coalition,
+            integers=asked.integers,
+            insiders=asked.insiders,
+            unions=asked.unions,
+            possibly=asked.possibly,
+            budget=budget,
+        )

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tablesafe.audit.respondent_knowledge import Lists
-from tablesafe.audit.system import is_large
 
 if TYPE_CHECKING:
     from tablesafe.audit.findings import Findings
@@ -245,7 +244,7 @@ def _limits(findings: Findings) -> list[str]:
             f"unseen cells: {len(table) - table.seen:,} of the cross-classification that linked tables are margins of; "
             f"{_judged_unseen(findings)}"
         )
-        if is_large(findings.system):
+        if findings.system.is_large:
             told.append(
                 "unseen cells: so many that most were held at their values to prove cells protected, and to look at "
                 "respondents: what is called open may not be; sums were looked for among shown cells."

@@ -151,7 +151,7 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
             listen(Event("audit", "Attacking the release"))
             findings = _audited(job, problem, release, listen, executor)
     with clock.stage("attack"):
-        scores = _attacked(job, problem, release, listen)
+        scores = _attacked(job, findings, listen)
         leaks = None if release.intervals is None else check_intervals(problem, release, findings=findings)
     published = (findings.safe and (leaks is None or not leaks.leaking)) or job.output.force
     with clock.stage("write"):
@@ -356,18 +356,19 @@ def _audited(
     )
 
 
-def _attacked(job: Job, problem: Problem, release: Release, listen: Listener) -> Scores | None:
+def _attacked(job: Job, findings: Findings, listen: Listener) -> Scores | None:
     """What an intruder would guess; None when the job wants no attack or there is nothing to guess.
 
     What is published is a guess only where it is not the truth.
     """
+    problem, release = findings.problem, findings.release
     if not job.attack.attacks or not len(problem.sensitive):
         return None
     listen(Event("attack", "Guessing what the release hides"))
     changed = bool((release.status == Status.CHANGED).any())
     every = choose(job.attack.attacks, seed=job.attack.seed)
     chosen = [each for each in every if changed or not isinstance(each, PublishedValue)]
-    view = View.of(problem, release)
+    view = View.of(problem, release, findings.system)
     return Scores.of(estimate_by(each, problem, view, job.attack.time_limit_s) for each in chosen)
 
 

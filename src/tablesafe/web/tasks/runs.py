@@ -168,7 +168,7 @@ def attack_run(desk: Desk, run: str, attacks: list[str], seed: int, time_limit_s
     result = result_of(desk, run)
     chosen = choose(tuple(attacks), seed=seed)
     desk.tell({"message": "Working out what anybody can", "done": 0, "total": len(chosen)})
-    view = View.of(result.problem, result.release)
+    view = View.of(result.problem, result.release, result.findings.system)
     estimates: list[Estimate] = []
     for number, each in enumerate(chosen):
         found = _scored(estimates) if estimates else None

@@ -15,7 +15,7 @@ from scipy import sparse
 from tablesafe.audit.audit import Audit
 from tablesafe.audit.findings import Findings
 from tablesafe.core.equations import Integers, Mask
-from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.errors import InvalidProblem, Setting, Words, joined
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.suppress.instance import Instance, zeros_kept
@@ -90,7 +90,9 @@ def unexamined(findings: Findings) -> bool:
     return bool(left) and {each.cell for each in findings.failing} <= left and bool(np.all(findings.protected))
 
 
-def thinned(instance: Instance, given: Mask, pattern: Mask, judge: Judge, budget: Budget) -> Mask:
+def thinned(
+    instance: Instance, given: Mask, pattern: Mask, judge: Judge, budget: Budget, *, audits: int = AUDITS
+) -> Mask:
     """The pattern without what can be published again, the most costly first, many at a time while that works.
 
     Nothing of `given` is touched, and nothing more becomes possibly open. It ends with the budget; an interrupt keeps
@@ -100,7 +102,7 @@ def thinned(instance: Instance, given: Mask, pattern: Mask, judge: Judge, budget
     added = np.flatnonzero(pattern & ~given)
     before: frozenset[tuple[int, str, str]] | None = None
     waiting = [added[np.argsort(-cost[added], kind="stable")]]
-    for _ in range(AUDITS):
+    for _ in range(audits):
         if not waiting or budget.over:
             break
         chunk = waiting.pop()
@@ -132,9 +134,9 @@ def _left_possible(findings: Findings) -> frozenset[tuple[int, str, str]]:
 def _hopeless(problem: Problem, instance: Instance, findings: Findings) -> InvalidProblem:
     opening = findings.open[0]
     more = f" (and {len(findings.open) - 1:,} more)" if len(findings.open) > 1 else ""
-    ways = ["unfreeze cells around it"] if bool(problem.frozen.any()) else []
-    ways += ["allow cells of value zero (zeros=True)"] if zeros_kept(problem, instance) else []
+    ways: list[Words] = ["unfreeze cells around it"] if bool(problem.frozen.any()) else []
+    ways += [("allow cells of value zero (", Setting("zeros", True), ")")] if zeros_kept(problem, instance) else []
     ways += [f"merge it with a neighbour (see ts.redesign), or waive {opening.name}."]
     return InvalidProblem(
-        f"Even if everything is withheld that may be, this stays open: {opening}{more}.\n\nHint: {', '.join(ways)}"
+        f"Even if everything is withheld that may be, this stays open: {opening}{more}.", hint=joined(", ", ways)
     )

@@ -75,7 +75,8 @@ def _summary(problem: ts.Problem, release: ts.Release) -> list[str]:
         "interior point the paper says one more than its column has.",
         *table(["attack", "printed", "counted in the printed column", "ours"], rows),
         f"The shuttle algorithm (`ts.Shuttle`, not in the paper) solves no program: {int((gap == 0).sum())} of "
-        f"{len(gap)} of its intervals are exact, and on average they are {100 * gap.mean():.0f}% wider than the exact ones.", "",
+        f"{len(gap)} of its intervals are exact, and on average they are {100 * gap.mean():.0f}% wider than the exact "
+        "ones.", "",
     ]  # fmt: skip
 
 

@@ -74,6 +74,7 @@ class Result:
                     {"attacker": price.attacker, "cells": price.cells, "cost": price.cost, "proved": price.proved}
                     for price in solution.prices
                 ],
+                "notes": list(solution.notes),
             }
         if kept is not None:
             told["stability"] = {

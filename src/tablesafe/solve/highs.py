@@ -45,6 +45,8 @@ TIGHT = 1e-7
 """By how much the answer to a small program may miss."""
 NOISE = 1e-7
 """Reduced costs about 1 that are so near to 0 are rounding: the solver's own tolerance, unless it has another."""
+PER_ROW = 20
+"""Entries that make a pivot as slow as a row does."""
 UNLIMITED = 2**31 - 1
 """Iterations without a limit."""
 HAS_POINT = 2
@@ -271,7 +273,7 @@ class Model:
         if self._mixed:
             self.work.integer(self.highs.getNumRow(), pivots)
         elif entries is None:
-            self.work.hot(self.highs.getNumRow(), pivots)
+            self.work.hot(self.highs.getNumRow() + self.highs.getNumNz() // PER_ROW, pivots)
         else:
             self.work.program(entries, pivots, 0 if entries <= LARGE else self.info("ipm_iteration_count"))
 

@@ -164,7 +164,7 @@ def _outsiders(findings: Findings) -> str:
     who = OUTSIDER
     if findings.release.judged is not None:
         who += ", even knowing what inner cells not shown were changed to"
-    if problem.table.apart:
+    if findings.apart:
         who += " and takes linked tables that were not examined together one by one"
     found = [each for each in findings.open if each.attacker == OUTSIDER and each.how is not How.SUM]
     if any(each.how is not How.UNPROVED for each in found):
@@ -238,7 +238,7 @@ def _limits(findings: Findings) -> list[str]:
     """What was not looked at, or only in part."""
     table = findings.problem.table
     told = [f"published alone: {table.without_sums}"] if table.without_sums else []
-    told += [f"not examined together: {each}" for each in table.apart]
+    told += [f"not examined together: {each}" for each in findings.apart]
     if table.unseen is not None:
         told.append(
             f"unseen cells: {len(table) - table.seen:,} of the cross-classification that linked tables are margins of; "

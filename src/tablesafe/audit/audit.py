@@ -195,6 +195,7 @@ class Audit:
             exact, question = work.intervals(question)
         held = self._proved.holding(system, certify=certify)
         question, groups = work.decide(question, held, exact=exact)
+        late = budget.over
         self._proved.keep(system, groups, checked=True)
         self._proved.keep(system, work.seen, checked=False)
         groups = (*held.groups, *groups)
@@ -214,6 +215,7 @@ class Audit:
             insiders=self._insiders(system, question.at[protected & question.sensitive], groups, budget),
             unions=self._unions(system),
             possibly=self.possibly,
+            late=late,
         )
         if not certify:
             return findings

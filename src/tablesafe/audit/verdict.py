@@ -238,6 +238,8 @@ def _limits(findings: Findings) -> list[str]:
     """What was not looked at, or only in part."""
     table = findings.problem.table
     told = [f"published alone: {table.without_sums}"] if table.without_sums else []
+    if findings.late and not bool(findings.protected.all()):
+        told.append("time: it was over before all was decided; cells not proved to be hidden may be so.")
     told += [f"not examined together: {each}" for each in findings.apart]
     if table.unseen is not None:
         told.append(

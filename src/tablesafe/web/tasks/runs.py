@@ -21,6 +21,7 @@ from tablesafe.web.child import Desk
 from tablesafe.web.desk import kept_at, result_of
 from tablesafe.web.drafts import JOB_FILE
 from tablesafe.web.tasks import runs as stops
+from tablesafe.work.stopping import ask, heeding
 
 if TYPE_CHECKING:
     from tablesafe.attack.estimate import Estimate
@@ -60,7 +61,9 @@ def finish() -> None:
 
 
 def _asked(number: int, frame: FrameType | None) -> None:
-    if keeps(frame):
+    if heeding():
+        ask()
+    elif keeps(frame):
         signal.raise_signal(signal.SIGINT)
     else:
         signal.setitimer(signal.ITIMER_REAL, RETRY_S)

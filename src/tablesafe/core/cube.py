@@ -131,7 +131,9 @@ class Layout:
         """The levels of the cells that are broken down most: one entry per table, the others are its totals."""
         codes = self.table.codes[self.cells]
         levels = np.column_stack([axis.level[codes[:, d]] for d, axis in enumerate(self.axes)])
-        _, first = np.unique(cell_keys(levels + 1, [len(axis.up) + 1 for axis in self.axes]), return_index=True)
+        _, first = np.unique(
+            cell_keys((levels + 1).astype(np.int32), [len(axis.up) + 1 for axis in self.axes]), return_index=True
+        )
         return _largest([tuple(row) for row in levels[first].tolist()])
 
     def words(self, levels: Levels) -> str:

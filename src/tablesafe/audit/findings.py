@@ -180,7 +180,7 @@ class Findings:
         found = np.flatnonzero(self.cells == cell)
         if not found.size:
             raise InvalidInput(
-                f"Cell {self.problem.table.describe(cell)} was not audited.\n\nHint: audit(..., cells='all')"
+                f"Cell {self.problem.table.describe(cell)} was not audited.", hint="audit(..., cells='all')"
             )
         at = int(found[0])
         place = np.flatnonzero(self.system.cells == cell)

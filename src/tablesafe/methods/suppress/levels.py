@@ -35,8 +35,8 @@ def refuse_levels_beyond_bounds(problem: Problem) -> None:
             more = f" The same holds for {int(bad.sum()) - 1:,} more cells." if bad.sum() > 1 else ""
             raise InvalidProblem(
                 f"Sensitive cell {table.describe(int(cells[at]))} cannot be protected: the attacker's prior bounds "
-                f"leave it no room ({told(at)}).{more}\n\n"
-                f"Hint: lower its protection levels, or widen its prior bounds."
+                f"leave it no room ({told(at)}).{more}",
+                hint="lower its protection levels, or widen its prior bounds.",
             )
 
 

@@ -15,7 +15,7 @@ from tablesafe.audit.audit import audit
 from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidOption, InvalidProblem, SolverFailure
+from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting, SolverFailure
 from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
@@ -199,11 +199,12 @@ class Suppress:
         require_whole(self, "seed", at_least=0)
         require_whole(self, "coalition", at_least=1)
         if self.clean_up and self.keep is None:
-            raise InvalidOption("Suppress.clean_up needs a pattern to clean up.\n\nHint: give one with keep.")
+            raise InvalidOption("Suppress.clean_up needs a pattern to clean up.", hint="give one with keep.")
         if self.randomise > 0 and self.seed == 0:
             raise InvalidOption(
-                "Suppress.randomise needs a seed that nobody can guess, and the default 0 is known to all.\n\n"
-                "Hint: set seed to a number of your own, and keep it secret."
+                "Suppress.randomise needs a seed that nobody can guess, and the default 0 is known to all.",
+                hint="set seed to a number of your own, and keep it secret.",
+                about=("option", "Suppress", "randomise"),
             )
 
     def protect(self, problem: Problem) -> Release:
@@ -301,7 +302,12 @@ class Suppress:
         if flows is None and self.algorithm == "network":
             raise InvalidOption(
                 "Suppress.algorithm is 'network', but this table is no network: that takes two dimensions, at most "
-                "one of them with a hierarchy.\n\nHint: algorithm='auto' picks one that can do it."
+                "one of them with a hierarchy.",
+                hint=(
+                    Setting("algorithm", "auto"),
+                    " picks one that can do it.",
+                ),
+                about=("option", "Suppress", "algorithm"),
             )
         return flows
 

@@ -15,7 +15,7 @@ from tablesafe.audit.findings import Findings
 from tablesafe.audit.respondent_knowledge import Guard, Lists
 from tablesafe.audit.unions import Union
 from tablesafe.core.equations import Integers, Mask
-from tablesafe.core.errors import SolverFailure
+from tablesafe.core.errors import Setting, SolverFailure
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.hypercubes import CubePattern, against_sums
 from tablesafe.methods.suppress.insiders import against, asked_by
@@ -75,10 +75,10 @@ def repaired(
         findings = judge(pattern)
     if best is not None:
         return best[1], False
+    zeros = (" or ", Setting("zeros", True)) if zeros_kept(problem, instance) else ()
     raise SolverFailure(
-        f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.\n\n"
-        f"Hint: try margin=0.01{' or zeros=True' if zeros_kept(problem, instance) else ''}; or waive the cell; "
-        f"please report this."
+        f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.",
+        hint=("try ", Setting("margin", 0.01), *zeros, "; or waive the cell; please report this."),
     )
 
 

@@ -24,7 +24,11 @@ from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidInput
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
+<<<<<<< HEAD
 from tablesafe.core.table import Apart
+=======
+from tablesafe.solve.program import Price
+>>>>>>> main
 
 NEVER_NARROWER = 1e-6
 """Units of width below which an interval is a point: what comes from a table is whole."""
@@ -84,6 +88,11 @@ class Findings:
     def apart(self) -> tuple[Apart, ...]:
         """Tables of the same records that were looked at one by one, and why."""
         return untied(self.problem.table)
+
+    @property
+    def prices(self) -> tuple[Price, ...]:
+        """What each attacker costs, one after another, as far as the method tells."""
+        return () if self.release.solution is None else self.release.solution.prices
 
     @property
     def value(self) -> Floats:
@@ -238,6 +247,10 @@ class Findings:
                 "verdict": str(self.verdict.word),
                 "lines": list(self.verdict.lines),
                 "possibly": self.possibly,
+                "attackers": [
+                    {"attacker": price.attacker, "cells": price.cells, "cost": price.cost, "proved": price.proved}
+                    for price in self.prices
+                ],
                 "exact intervals": self.exact,
                 "sensitive cells": int(self.problem.sensitivity.mask.sum()),
                 "withheld cells": int(self.release.suppressed[: table.seen].sum()),

@@ -24,11 +24,8 @@ from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidInput
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
-<<<<<<< HEAD
 from tablesafe.core.table import Apart
-=======
 from tablesafe.solve.program import Price
->>>>>>> main
 
 NEVER_NARROWER = 1e-6
 """Units of width below which an interval is a point: what comes from a table is whole."""

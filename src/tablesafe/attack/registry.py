@@ -23,6 +23,7 @@ ATTACKS: Registry[type[Attack]] = Registry(
         "chebyshev centre": "tablesafe.attack.points:ChebyshevCentre",
         "maximum entropy": "tablesafe.attack.entropy:MaximumEntropy",
         "midpoint": "tablesafe.attack.points:Midpoint",
+        "shuttle": "tablesafe.attack.shuttle:Shuttle",
         "additive midpoint": "tablesafe.attack.points:AdditiveMidpoint",
         "mean of vertices": "tablesafe.attack.programs:VertexMean",
         "mean of interior solutions": "tablesafe.attack.programs:InteriorMean",

@@ -18,11 +18,14 @@ from tablesafe.audit.insiders import Insider, Insiders
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Union, Unions
 from tablesafe.audit.verdict import OUTSIDER, How, Opening, Possibly, Verdict, verdict_of
+from tablesafe.core.cube import untied
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidInput
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
+from tablesafe.core.table import Apart
+from tablesafe.solve.program import Price
 
 NEVER_NARROWER = 1e-6
 """Units of width below which an interval is a point: what comes from a table is whole."""
@@ -76,7 +79,17 @@ class Findings:
     @property
     def not_proved(self) -> tuple[str, ...]:
         """Tables that were not examined together, though nobody chose that: nothing is proved of them."""
-        return tuple(str(each) for each in self.problem.table.apart if each.why != "ignored")
+        return tuple(str(each) for each in self.apart if each.why != "ignored")
+
+    @cached_property
+    def apart(self) -> tuple[Apart, ...]:
+        """Tables of the same records that were looked at one by one, and why."""
+        return untied(self.problem.table)
+
+    @property
+    def prices(self) -> tuple[Price, ...]:
+        """What each attacker costs, one after another, as far as the method tells."""
+        return () if self.release.solution is None else self.release.solution.prices
 
     @property
     def value(self) -> Floats:
@@ -231,6 +244,10 @@ class Findings:
                 "verdict": str(self.verdict.word),
                 "lines": list(self.verdict.lines),
                 "possibly": self.possibly,
+                "attackers": [
+                    {"attacker": price.attacker, "cells": price.cells, "cost": price.cost, "proved": price.proved}
+                    for price in self.prices
+                ],
                 "exact intervals": self.exact,
                 "sensitive cells": int(self.problem.sensitivity.mask.sum()),
                 "withheld cells": int(self.release.suppressed[: table.seen].sum()),

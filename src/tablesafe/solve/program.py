@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,8 @@ class Columns:
     For small programs by the thousand: building a sparse array of scipy takes as long as solving one of them.
     """
 
-    start: NDArray[np.int32]
-    index: NDArray[np.int32]
+    start: NDArray[np.integer[Any]]
+    index: NDArray[np.integer[Any]]
     value: Floats
     rows: int
 
@@ -210,7 +210,7 @@ class Scale:
         return objective * self.price / self.step
 
 
-def _by_row(row: NDArray[np.int32], terms: Floats, rows: int) -> Floats:
+def _by_row(row: NDArray[np.integer[Any]], terms: Floats, rows: int) -> Floats:
     return np.asarray(np.bincount(row, weights=terms, minlength=rows), dtype=np.float64)
 
 
@@ -221,6 +221,18 @@ def power_of_two(number: float) -> float:
 
 NOTHING: Floats = np.zeros(0)
 NOTHING.setflags(write=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What protection from one attacker more adds to an answer."""
+
+    attacker: str
+    cells: int
+    """How many more cells are withheld; fewer where another choice is cheaper."""
+    cost: float
+    proved: bool
+    """Whether neither with nor without this attacker anything cheaper will do; else it is what the search came to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +247,9 @@ class Solution:
     objective: float
     bound: float
     seconds: float
+    prices: tuple[Price, ...] = ()
+    """What each attacker costs, one after another; empty where that is not known."""
+
     point: Floats = field(default_factory=lambda: NOTHING, repr=False, compare=False)
     dual: Floats = field(default_factory=lambda: NOTHING, repr=False, compare=False)
     reduced_costs: Floats = field(default_factory=lambda: NOTHING, repr=False, compare=False)
@@ -246,6 +261,19 @@ class Solution:
     def found(self) -> bool:
         """Whether there is a point, checked against the equations."""
         return self.status is SolveStatus.OPTIMAL or self.status is SolveStatus.FEASIBLE
+
+    @property
+    def priced(self) -> str:
+        """What each attacker costs, in words; empty where that is not known."""
+        if not self.prices:
+            return ""
+        first, *others = self.prices
+        told = [f"{first.attacker} {first.cells:,} {'cell' if first.cells == 1 else 'cells'} ({first.cost:,.9g})"]
+        for price in others:
+            more = f"{abs(price.cells):,} {'more' if price.cells >= 0 else 'fewer'} ({price.cost:,.9g} more)"
+            told.append(f"{price.attacker} {more if price.cells or price.cost else '0'}")
+        proved = "proven to be the least" if all(price.proved for price in self.prices) else "as far as was searched"
+        return f"Withheld because of {', '.join(told)}: {proved}."
 
     @property
     def gap(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import io
 import os
@@ -32,6 +31,7 @@ from tablesafe.cli.suppress import suppress
 from tablesafe.cli.tabulate import flag, tabulate
 from tablesafe.cli.verify import key, verify
 from tablesafe.core.errors import InvalidOption, Terminated
+from tablesafe.core.machine import leave_no_core_dump
 from tablesafe.files.limits import inputs_kept
 
 CLOSED_PIPE = 141
@@ -67,19 +67,11 @@ app.command(convert, sort_key=11, help=flowing(convert.__doc__ or ""))
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit with its code."""
-    _no_core_dumps()
+    leave_no_core_dump()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a code or a path that the terminal cannot show
     sys.exit(call(sys.argv[1:] if arguments is None else arguments))
-
-
-def _no_core_dumps() -> None:
-    """Leave no image of the memory, with all values in it, on disk if the process crashes."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def call(arguments: Sequence[str]) -> int:

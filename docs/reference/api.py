@@ -23,7 +23,7 @@ GROUPS = {
     "Rules": ("rules",),
     "Problems and releases": ("core.problem", "core.release", "core.posterior", "core.mechanism"),
     "Methods": ("methods",),
-    "Audit and proof": ("audit", "verify"),
+    "Audit and proof": ("audit", "Audit", "verify"),
     "Attacks": ("attack",),
     "Loss and quality": ("loss", "quality", "experiments"),
     "Files": ("io", "tauargus"),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tablesafe.attack.pattern import candidate_tables, known_office, match_pattern
     from tablesafe.attack.reconstruction import reconstruct
     from tablesafe.attack.trial import trial_p, trial_p_by_method
-    from tablesafe.audit.audit import audit
+    from tablesafe.audit.audit import Audit, audit
     from tablesafe.audit.differencing.difference import difference
     from tablesafe.audit.differencing.disclosures import Published
     from tablesafe.core.errors import TablesafeError
@@ -126,7 +126,7 @@ _HOMES = {
     "tablesafe.attack.pattern": ("candidate_tables", "known_office", "match_pattern"),
     "tablesafe.attack.reconstruction": ("reconstruct",),
     "tablesafe.attack.trial": ("trial_p", "trial_p_by_method"),
-    "tablesafe.audit.audit": ("audit",),
+    "tablesafe.audit.audit": ("Audit", "audit"),
     "tablesafe.audit.differencing.difference": ("difference",),
     "tablesafe.audit.differencing.disclosures": ("Published",),
     "tablesafe.core.errors": ("TablesafeError",),
@@ -189,6 +189,7 @@ __all__ = [
     "AllOf",
     "AnalyticCentre",
     "AnyOf",
+    "Audit",
     "BlankAndImpute",
     "CellKey",
     "ChebyshevCentre",

@@ -20,7 +20,7 @@ from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 
-AUDIT = sys.modules["tablesafe.audit.audit"]
+AUDIT = sys.modules["tablesafe.audit.outsiders"]
 CYCLE = sparse.csc_array(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=np.int8))
 TRUTH = np.array([10, 5, 7, 8])
 PLACE = Place(CYCLE, Limits.of(np.zeros(4), np.full(4, np.inf), TRUTH))

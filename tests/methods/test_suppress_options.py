@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from oracle.suppression import TREE, grid, intervals, open_cells, product
 from seeds import fresh
-from tablesafe.audit.audit import audit
+from tablesafe.audit.audit import Audit, audit
 from tablesafe.core.equations import Floats
 from tablesafe.core.errors import InvalidOption, InvalidProblem
 from tablesafe.core.hierarchy import Hierarchy
@@ -323,7 +323,7 @@ def test_where_aimed_repair_does_not_end_more_is_withheld_all_around(seed: int) 
     problem = Problem(table, rules=[Threshold(n=3), PPercent(p=15)])
     start = problem.sensitivity.mask
     instance = Instance.of(problem, problem.cost)
-    pattern, _ = widened(problem, instance, start, judge_of(problem, coalition=1, integers=None), Budget(2))
+    pattern, _ = widened(problem, instance, start, judge_of(Audit(problem)), Budget(2))
     assert audit(problem, Release.from_suppression(problem, pattern)).safe
     assert pattern[start].all()
     assert not pattern.all()

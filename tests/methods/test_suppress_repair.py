@@ -11,7 +11,7 @@ import pytest
 
 import tablesafe as ts
 from seeds import fresh
-from tablesafe.audit.audit import audit
+from tablesafe.audit.audit import Audit, audit
 from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
@@ -19,7 +19,8 @@ from tablesafe.core.release import Release
 from tablesafe.methods.suppress import insiders as parts
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
-from tablesafe.methods.suppress.repair import _again, _opened, repaired
+from tablesafe.methods.suppress.repair import _opened, repaired
+from tablesafe.methods.suppress.wider import judge_of
 
 
 def firms(seed: int) -> Problem:
@@ -48,7 +49,7 @@ def test_a_pattern_that_thinks_of_outsiders_only_becomes_safe_from_insiders(seed
     assert not before.safe
     assert before.insiders is not None
     assert len(before.insiders.every) >= len(before.insiders.found)
-    pattern, _ = repaired(problem, Instance.of(demanded(problem, 0.0, {}), problem.cost, zeros=False), found)
+    pattern, _ = repaired(Audit(problem), Instance.of(demanded(problem, 0.0, {}), problem.cost, zeros=False), found)
     assert audit(problem, Release.from_suppression(problem, pattern)).safe
     assert (pattern >= found).all()
 
@@ -67,12 +68,12 @@ def test_the_number_of_an_insider_is_told_to_nobody() -> None:
 def test_looking_again_at_what_was_open_says_what_the_whole_audit_says(seed: int) -> None:
     problem = firms(seed)
     found = ts.Suppress(time_limit_s=1, insiders=False, unions=False).protect(problem).suppressed
-    first = audit(problem, Release.from_suppression(problem, found), exact=False, certify=False)
-    assert not first.safe
+    judge = judge_of(Audit(problem))
+    assert not judge(found).safe
     random = np.random.default_rng(seed)
     for share in (0.0, 0.05, 0.3):
         more = found | (random.random(len(found)) < share)
-        again = _again(problem, more, first, None)
+        again = judge(more)
         whole = audit(problem, Release.from_suppression(problem, more), exact=False, certify=False)
         assert {opening.cell for opening in again.open} == {opening.cell for opening in whole.open}
 
@@ -82,10 +83,10 @@ def test_what_was_open_to_everyone_is_asked_again_of_insiders_too(seed: int) -> 
     """A cell that nobody had to be an insider for was not looked at before: now it is, by whoever knows something."""
     problem = firms(seed)
     found = ts.Suppress(time_limit_s=1, insiders=False, unions=False).protect(problem).suppressed
-    first = audit(problem, Release.from_suppression(problem, problem.sensitivity.mask), exact=False, certify=False)
-    assert not first.protected.all()
+    judge = judge_of(Audit(problem))
+    assert not judge(problem.sensitivity.mask).protected.all()
     for more in (problem.sensitivity.mask, found):
-        again = _again(problem, more, first, None)
+        again = judge(more)
         whole = audit(problem, Release.from_suppression(problem, more), exact=False, certify=False)
         assert (again.protected == whole.protected).all()
         assert again.insiders is not None
@@ -112,7 +113,7 @@ def open_to_insiders(seed: int) -> tuple[Problem, Mask, Instance]:
 def test_large_tables_are_repaired_in_parts_and_safe(seed: int) -> None:
     problem, found, instance = open_to_insiders(seed)
     assert len(instance) > parts.SIZES[-1]
-    pattern, _ = repaired(problem, instance, found)
+    pattern, _ = repaired(Audit(problem), instance, found)
     assert audit(problem, Release.from_suppression(problem, pattern)).safe
     assert (pattern >= found).all()
 
@@ -141,4 +142,6 @@ def test_whoever_a_part_was_found_for_learns_too_much_no_longer(seed: int) -> No
 def test_the_repair_is_the_same_whoever_does_the_work() -> None:
     problem, found, instance = open_to_insiders(1)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        assert (repaired(problem, instance, found)[0] == repaired(problem, instance, found, executor=pool)[0]).all()
+        assert (
+            repaired(Audit(problem), instance, found)[0] == repaired(Audit(problem, executor=pool), instance, found)[0]
+        ).all()

@@ -44,9 +44,12 @@ class View:
     _centre: Floats | None = field(default=None, init=False, repr=False)
 
     @classmethod
-    def of(cls, problem: Problem, release: Release) -> Self:
-        """What anyone who sees the release can work out before guessing."""
-        system = System.of(problem, release)
+    def of(cls, problem: Problem, release: Release, system: System | None = None) -> Self:
+        """What anyone who sees the release can work out before guessing.
+
+        `system` is that of an audit of this release, if there was one: what it worked out is not worked out again.
+        """
+        system = System.of(problem, release) if system is None or release.judged is not None else system
         changed = bool((release.status == Status.CHANGED).any())
         lower, upper = _outer_bounds(system) if changed and len(system) > MANY else _exact_bounds(system)
         return cls(system, lower, upper, problem.sensitivity.mask[system.cells], (problem, release))

@@ -55,6 +55,8 @@ class Findings:
     """Sums of withheld cells that are published in effect; None when nobody asked."""
     possibly: Possibly = "open"
     """Whether cells that are only possibly open count as open, or are accepted."""
+    late: bool = False
+    """Whether the time was over before all was decided: what is not protected was perhaps only not looked at."""
 
     @property
     def safe(self) -> bool:
@@ -127,6 +129,8 @@ class Findings:
         levels = self.problem.sensitivity
         below, above, wide = float(levels.lower[cell]), float(levels.upper[cell]), float(levels.sliding[cell])
         low, high = float(self.lower[at]), float(self.upper[at])
+        if self.late and self._hidden[cell]:
+            return [Opening(cell, name, How.UNPROVED, 0.0, low, high)]
         if self.known[at]:
             how = How.EXACT if self._hidden[cell] else How.PUBLISHED
             return [Opening(cell, name, how, max(below, above, wide), low, high)]

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.audit.alternative_tables import Limits, Move, Moves, Room
-from tablesafe.audit.respondent_knowledge import Knowledge, Members
+from tablesafe.audit.respondent_knowledge import Knowledge, Lists, Members
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
@@ -103,6 +103,15 @@ class Insiders:
         return not self.unsearched and not self.late and not any(insider.certain for insider in self.found)
 
 
+@dataclass(frozen=True, eq=False)
+class SettledCells:
+    """Cells that no respondent comes too close to, and all that the witnesses change which show it."""
+
+    cells: NDArray[np.intp] = field(repr=False)
+    """Positions among the unknown cells."""
+    moved: tuple[NDArray[np.intp], ...] = field(repr=False)
+
+
 def insiders(
     problem: Problem,
     system: System,
@@ -120,29 +129,54 @@ def insiders(
     already. `max_coalitions` limits how many coalitions of two or more are tried for one cell. When the budget is over,
     the cells that are left are told as `late`: nothing is known of them.
     """
+    return search_insiders(
+        problem, system, wanted, coalition=coalition, names=names, max_coalitions=max_coalitions, budget=budget
+    )[0]  # fmt: skip
+
+
+def search_insiders(
+    problem: Problem,
+    system: System,
+    wanted: NDArray[np.intp] | None = None,
+    *,
+    coalition: int = 1,
+    names: bool = False,
+    max_coalitions: int = MOST_COALITIONS,
+    lists: Lists | None = None,
+    checked: int | None = None,
+    budget: Budget = ENDLESS,
+) -> tuple[Insiders, SettledCells]:
+    """The same, and what it takes to know of another release without asking again.
+
+    `lists` are those of the table, where they are at hand; `checked` is how many cells are told to have been looked
+    at, where others were before.
+    """
     if coalition < 1:
         raise InvalidOption(f"insiders' coalition must be at least 1, got {coalition!r}.")
-    knowledge = Knowledge.of(system, coalition)
+    knowledge = Knowledge.of(system, coalition, lists)
     if knowledge is None:
         words = "No insiders: the table tells neither contributors nor their number."
-        return Insiders((), (), 0, 0, words, coalition=coalition, examined=False)
+        nothing = SettledCells(np.zeros(0, np.intp), ())
+        return Insiders((), (), 0, 0, words, coalition=coalition, examined=False), nothing
     sensitive = np.flatnonzero(problem.sensitivity.mask[system.cells])
     wanted = sensitive if wanted is None else np.intersect1d(wanted, sensitive)
+    checked = len(wanted) if checked is None else checked
     search = _Search(problem, knowledge, wanted, max_coalitions, budget)
     search.run()
     listed = np.unique(knowledge.who[knowledge.who >= 0])
     who = "contributor" if coalition == 1 else f"coalition of up to {coalition}"
-    return Insiders(
+    found = Insiders(
         tuple(search.worst(names)),
         tuple(search.every(names)),
-        len(wanted),
+        checked,
         search.moves.solved,
         f"Every {who} of the {len(listed):,} contributors listed in suppressed cells, "
-        f"against {len(wanted):,} sensitive cells{_except(len(search.cut), len(search.late))}.",
+        f"against {checked:,} sensitive cells{_except(len(search.cut), len(search.late))}.",
         tuple(system.cells[sorted(search.cut)].tolist()),
         tuple(system.cells[sorted(search.late)].tolist()),
         coalition,
     )
+    return found, search.settled_cells()
 
 
 def _except(cut: int, late: int) -> str:
@@ -225,8 +259,13 @@ class _Search:
         """What nobody can rule out who is listed nowhere."""
         self.free = self.moves.room(np.where(hidden, truth - knowledge.most, 0.0), np.where(hidden, up, 0.0))
         """What nobody at all can rule out."""
-        self.settled = {+1: np.zeros(len(truth), np.bool_), -1: np.zeros(len(truth), np.bool_)}
-        """Cells that can move as far as they need by a move that nobody can rule out."""
+        self.settled = {+1: np.full(len(truth), -1), -1: np.full(len(truth), -1)}
+        """For each cell the move that takes it as far as it needs and that nobody can rule out; −1 for none."""
+        self.offered: list[NDArray[np.intp]] = []
+        """The cells of such moves."""
+        self.moved: dict[int, list[NDArray[np.intp]]] = {target: [] for target in self.needs}
+        """For each target the cells of all moves on which the answer about it rests."""
+        self.open_to_all: set[int] = set()
         self.convincing: list[list[Move]] = []
         """Witnesses for the cell that is looked at, which convinced somebody."""
         self.components = components(self.system.matrix)
@@ -259,7 +298,8 @@ class _Search:
             return
         moved = self._witnesses(target, (), self.plain, NOTHING)
         if moved is None and self._opening(target, (), certain=True) is not None:
-            return  # open to anybody
+            self.open_to_all.add(target)
+            return
         self._note(target, self._opening(target, (), certain=False))
         self._convince(target, (), moved, False, tried)
 
@@ -356,7 +396,10 @@ class _Search:
         for down, up in self._need(target, members, certain=certain).ways():
             moved: list[Move] = []
             for by in (-down, up):
-                if by == 0 or (not members and self.settled[int(np.sign(by))][target]):
+                if by == 0:
+                    continue
+                if not members and (one := int(self.settled[int(np.sign(by))][target])) >= 0:
+                    self.moved[target].append(self.offered[one])
                     continue
                 if by > self.plain.up[target] or -by > self.plain.down[target]:
                     break
@@ -364,6 +407,7 @@ class _Search:
                 if move is None:
                     break
                 self._offer(move)
+                self.moved[target].append(move.cells)
                 moved.append(move)
             else:
                 return moved
@@ -382,10 +426,13 @@ class _Search:
             moves = by != 0
             times = float((room[moves] / np.abs(by[moves])).min(initial=np.inf))
             for sign, wanted in self.wanted.items():
+                before = self.settled[sign][move.cells] < 0
                 reach = np.minimum(sign * times * by, open_room)
                 served = (wanted[move.cells] > 0) & (reach >= wanted[move.cells]) & (sign * by > 0)
                 served &= (move.cells == fixed[0]) if fixed.size else True
-                self.settled[sign][move.cells[served]] = True
+                if (served & before).any():
+                    self.settled[sign][move.cells[served & before]] = len(self.offered)
+                    self.offered.append(move.cells)
 
     def _limits(self, members: Members, *, guess: bool) -> Limits:
         """How far cells may move for all a coalition knows; with `guess`, also where its members are not listed."""
@@ -414,7 +461,17 @@ class _Search:
         if floor > self.system.lower[target] and not need.bare:
             need = replace(need, lower=min(need.lower, value - floor))
         short = need.short(value, low, high)
-        return None if short is None else _Opening(members, low, high, short, certain)
+        if short is None:  # no table shows it, only a bound over all of the component
+            self.moved[target].append(np.flatnonzero(self.components == self.components[target]))
+            return None
+        return _Opening(members, low, high, short, certain)
+
+    def settled_cells(self) -> SettledCells:
+        """The targets that nobody comes too close to, each with the cells that its witnesses move."""
+        doubtful = {*self.openings, *self.cut, *self.late, *self.open_to_all}
+        safe = [target for target in self.needs if target not in doubtful]
+        moved = tuple(np.unique(np.concatenate([np.zeros(0, np.intp), *self.moved[target]])) for target in safe)
+        return SettledCells(np.array(safe, dtype=np.intp), moved)
 
     # -- what must hold ------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.audit.system import Piece, Shape, System, pieces
+from tablesafe.audit.system import Piece, Shape, System
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import Interrupted, InvalidFile
 from tablesafe.files.write import whole_file
@@ -162,7 +162,7 @@ class Intervals:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class PieceAsked:
     """A piece and which of its cells (positions within it) are asked for; can be sent to another process."""
 
     piece: Piece
@@ -193,21 +193,26 @@ def exact_intervals(
 ) -> Intervals:
     """The exact minimum and maximum of each wanted unknown (all by default) over all that the attacker cannot rule out.
 
-    The answer is the same with any executor. A `checkpoint` file keeps what is finished, for a run that is interrupted;
-    it is confidential, and removed at the end.
+    The answer is the same with any executor, and is kept with the system for whoever asks again. A `checkpoint` file
+    keeps what is finished, for a run that is interrupted; it is confidential, and removed at the end.
     """
     wanted = np.arange(len(system)) if wanted is None else np.asarray(wanted, dtype=np.intp)
-    kept = Checkpoint(checkpoint, system)
-    try:
-        _find(system, np.setdiff1d(wanted, np.flatnonzero(kept.done)), kept, executor, progress or (lambda share: None))
-    except KeyboardInterrupt as stop:
-        kept.save(now=True)
-        raise Interrupted("The audit was interrupted; nothing was written.") from stop
-    except BaseException:
-        kept.save(now=True)
-        raise
-    kept.remove()
-    return Intervals(kept.lower[wanted], kept.upper[wanted])
+    lower, upper = system.derived
+    asked = np.unique(wanted[np.isnan(lower[wanted])])
+    if asked.size:
+        kept = Checkpoint(checkpoint, system)
+        left = np.setdiff1d(asked, np.flatnonzero(kept.done))
+        try:
+            _find(system, left, kept, executor, progress or (lambda share: None))
+        except KeyboardInterrupt as stop:
+            kept.save(now=True)
+            raise Interrupted("The audit was interrupted; nothing was written.") from stop
+        except BaseException:
+            kept.save(now=True)
+            raise
+        kept.remove()
+        lower[asked], upper[asked] = kept.lower[asked], kept.upper[asked]
+    return Intervals(lower[wanted], upper[wanted])
 
 
 def _find(
@@ -217,7 +222,7 @@ def _find(
     known = system.truth[wanted].astype(np.float64)
     kept.put(wanted, known, known)  # what stands in no piece cannot move
     kept.done[wanted] = False
-    hard: list[tuple[Question, Found]] = []
+    hard: list[tuple[PieceAsked, Found]] = []
     for question, found in _easy(system, wanted, executor, report):
         _keep(system, kept, question, found)
         if found.left.size:
@@ -242,11 +247,11 @@ def _tasks(found: Found) -> Iterator[HardPart]:
 
 def _easy(
     system: System, wanted: NDArray[np.intp], executor: Executor | None, report: Progress
-) -> Iterator[tuple[Question, Found]]:
+) -> Iterator[tuple[PieceAsked, Found]]:
     """What the search from the truth finds in each piece that has wanted cells."""
     position = np.full(len(system), -1)
     position[wanted] = np.arange(len(wanted))
-    questions = (Question(piece, np.flatnonzero(position[piece.cells] >= 0)) for piece in pieces(system))
+    questions = (PieceAsked(piece, np.flatnonzero(position[piece.cells] >= 0)) for piece in system.pieces)
     questions = (question for question in questions if question.wanted.size)
     done = 0
     if executor is None:
@@ -262,7 +267,7 @@ def _easy(
         yield every[i], found
 
 
-def look(question: Question) -> Found:
+def look(question: PieceAsked) -> Found:
     """Search a piece from the truth, unless a closed form knows its ends."""
     piece = question.piece
     if are_points(piece.matrix, piece.lower, piece.upper):
@@ -271,7 +276,7 @@ def look(question: Question) -> Found:
         ends = rectangle_ends(piece.matrix, piece.lower, piece.upper)
     if ends is not None:
         return _known(ends[0][question.wanted], ends[1][question.wanted])
-    shape = Shape.of(piece)
+    shape = piece.shape
     form, divisor = shape.form[question.wanted], shape.divisor[question.wanted]
     upper = np.where(form < 0, -1, 2 * form + (divisor < 0))
     lower = np.where(form < 0, -1, 2 * form + (divisor > 0))
@@ -288,7 +293,7 @@ def _known(lower: Integers, upper: Integers) -> Found:
     return Found(None, ranges, np.zeros(0, np.int64), np.arange(2 * n).reshape(n, 2), np.ones(n, np.int64))
 
 
-def _keep(system: System, kept: Checkpoint, question: Question, found: Found) -> None:
+def _keep(system: System, kept: Checkpoint, question: PieceAsked, found: Found) -> None:
     """Write down the intervals of the cells whose ends are both known."""
     moves = found.sides[:, 0] >= 0
     done = ~moves

@@ -26,7 +26,7 @@ from scipy import sparse
 from tablesafe.audit.exact import Move
 from tablesafe.audit.intervals import EASY_S, Progress, values_at
 from tablesafe.audit.nearby import Guesses
-from tablesafe.audit.system import Piece, Shape, System, pieces
+from tablesafe.audit.system import Piece, Shape, System
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import Interrupted, InvalidOption
 from tablesafe.solve.exact.ranges import Ranges
@@ -236,7 +236,7 @@ class Protection:
 
 
 @dataclass(frozen=True, eq=False)
-class Needs:
+class PieceNeeds:
     """What is asked of some cells of a piece: how far down, how far up, and how far apart, from the truth, in units."""
 
     piece: Piece
@@ -251,7 +251,7 @@ class Needs:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class PieceAnswer:
     """What was found for the wanted cells of a piece."""
 
     lower: Floats
@@ -294,10 +294,10 @@ def protection(
 def _ask(
     system: System, wanted: NDArray[np.intp], below: Floats, above: Floats, width: Floats,
     executor: Executor | None, report: Progress, budget: Budget,
-) -> Answer:  # fmt: skip
+) -> PieceAnswer:  # fmt: skip
     truth = system.truth[wanted].astype(np.float64)
     none = np.full(len(wanted), NOBODY)
-    out = Answer(truth.copy(), truth.copy(), none.copy(), np.where(below >= truth, TRUTH, none),
+    out = PieceAnswer(truth.copy(), truth.copy(), none.copy(), np.where(below >= truth, TRUTH, none),
                  np.where(above <= truth, TRUTH, none), ())  # fmt: skip
     components: list[Component] = []
     done = 0
@@ -309,7 +309,7 @@ def _ask(
         done += len(at)
         report(done / len(wanted))
     report(1.0)
-    return Answer(out.lower, out.upper, out.component, out.low, out.high, tuple(components))
+    return PieceAnswer(out.lower, out.upper, out.component, out.low, out.high, tuple(components))
 
 
 def _answers(
@@ -320,34 +320,34 @@ def _answers(
     width: Floats,
     executor: Executor | None,
     budget: Budget,
-) -> Iterator[tuple[NDArray[np.intp], Answer]]:
+) -> Iterator[tuple[NDArray[np.intp], PieceAnswer]]:
     """Piece by piece, in order: which of the wanted cells it answers, and how."""
     order = np.argsort(wanted, kind="stable")
     ordered = wanted[order]
 
-    def needs() -> Iterator[tuple[NDArray[np.intp], Needs]]:
-        for piece in pieces(system):
+    def needs() -> Iterator[tuple[NDArray[np.intp], PieceNeeds]]:
+        for piece in system.pieces:
             place = np.minimum(np.searchsorted(piece.cells, ordered), len(piece) - 1)
             here = piece.cells[place] == ordered
             at = order[here]
             if at.size:
-                yield at, Needs(piece, place[here], down[at], up[at], width[at], system.truth[piece.cells], budget)
+                yield at, PieceNeeds(piece, place[here], down[at], up[at], width[at], system.truth[piece.cells], budget)
 
     if executor is None:
         yield from ((at, answer_needs(need)) for at, need in needs())
         return
     every = list(needs())
-    answers: dict[int, Answer] = {}
+    answers: dict[int, PieceAnswer] = {}
     for i, answer in spread(answer_needs, [n for _, n in every], [EASY_S * len(n.piece) for _, n in every], executor):
         answers[i] = answer
     yield from ((at, answers[i]) for i, (at, _) in enumerate(every))
 
 
-def answer_needs(needs: Needs) -> Answer:
+def answer_needs(needs: PieceNeeds) -> PieceAnswer:
     """Find witnesses for the wanted cells of a piece."""
     if are_points(needs.piece.matrix, needs.piece.lower, needs.piece.upper):
         return _at_the_bounds(needs)
-    shape = Shape.of(needs.piece)
+    shape = needs.piece.shape
     sides = _sides(shape, needs.wanted)
     scale = np.abs(shape.divisor[needs.wanted]) * float(needs.piece.grid)
     far = np.column_stack([_whole_needs(needs.down, scale), _whole_needs(needs.up, scale)])
@@ -361,7 +361,7 @@ def answer_needs(needs: Needs) -> Answer:
     return _answer(needs, shape, store, ranges, sides)
 
 
-def _at_the_bounds(needs: Needs) -> Answer:
+def _at_the_bounds(needs: PieceNeeds) -> PieceAnswer:
     """Two tables serve all cells: the one of all the lower bounds, and the one of all the upper."""
     piece, truth = needs.piece, needs.truth[needs.wanted].astype(np.float64)
     ends = [bounds.astype(np.int64) for bounds in (piece.lower, piece.upper)]
@@ -369,7 +369,7 @@ def _at_the_bounds(needs: Needs) -> Answer:
     here = np.zeros(len(needs.wanted), np.int64)
     low, high = (end[needs.wanted] / piece.grid for end in ends)
     component = Component(piece.cells, needs.truth, moves)
-    return Answer(truth + low, truth + high, here, here, here + 1, (component,))
+    return PieceAnswer(truth + low, truth + high, here, here, here + 1, (component,))
 
 
 def _sides(shape: Shape, wanted: NDArray[np.intp]) -> Integers:
@@ -380,7 +380,7 @@ def _sides(shape: Shape, wanted: NDArray[np.intp]) -> Integers:
 
 
 def _whole_needs(far: Floats, scale: Floats) -> Floats:
-    """Needs in whole numbers of a form, rounded up."""
+    """PieceNeeds in whole numbers of a form, rounded up."""
     exact = np.clip(far * scale, 0.0, MOST)
     nearest = np.rint(exact)
     return np.where(np.abs(exact - nearest) <= 1e-9 * np.maximum(1.0, nearest), nearest, np.ceil(exact))
@@ -408,7 +408,7 @@ def _served_by(store: Store, sides: Integers) -> Integers:
     return by
 
 
-def _answer(needs: Needs, shape: Shape, store: Store, ranges: Ranges, sides: Integers) -> Answer:
+def _answer(needs: PieceNeeds, shape: Shape, store: Store, ranges: Ranges, sides: Integers) -> PieceAnswer:
     asked = np.unique(sides[sides >= 0])
     tables = share(shape, store, asked[store.by[asked] >= 0])
     part_of_cell = np.full(len(shape.form), NOBODY)
@@ -430,11 +430,11 @@ def _answer(needs: Needs, shape: Shape, store: Store, ranges: Ranges, sides: Int
     part = part_of_cell[needs.wanted]
     there = (who[0] >= 0) | (who[1] >= 0)
     component = np.where(there, np.searchsorted(tables.parts, part), NOBODY)
-    return Answer(ends[0], ends[1], component, who[0], who[1], components)
+    return PieceAnswer(ends[0], ends[1], component, who[0], who[1], components)
 
 
 def _components(
-    needs: Needs, shape: Shape, tables: Tables, part_of_cell: Integers
+    needs: PieceNeeds, shape: Shape, tables: Tables, part_of_cell: Integers
 ) -> tuple[tuple[Component, ...], Integers]:
     """The parts that have witnesses, and the number of each table among those of its part."""
     order = np.argsort(part_of_cell, kind="stable")
@@ -451,7 +451,7 @@ def _components(
     return tuple(components), number
 
 
-def _move(needs: Needs, shape: Shape, cells: Integers, tables: Tables, table: int) -> Move:
+def _move(needs: PieceNeeds, shape: Shape, cells: Integers, tables: Tables, table: int) -> Move:
     """One table as the exact moves of the cells of its part."""
     span = slice(tables.values.indptr[table], tables.values.indptr[table + 1])
     form = np.zeros(shape.polytope.forms, np.int64)

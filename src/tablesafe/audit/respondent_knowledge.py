@@ -157,9 +157,9 @@ class Knowledge:
     size: int
 
     @classmethod
-    def of(cls, system: System, size: int) -> Self | None:
+    def of(cls, system: System, size: int, lists: Lists | None = None) -> Self | None:
         """The knowledge that a table's lists imply; None when the table lists nobody and tells no counts."""
-        lists = Lists.of(system.table)
+        lists = lists or Lists.of(system.table)
         return None if lists is None else cls(system, lists, size)
 
     @cached_property

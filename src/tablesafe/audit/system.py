@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidRelease
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
@@ -35,7 +36,13 @@ MOST_FREE = 20_000
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """`matrix @ x = rhs` and `lower <= x <= upper` over the unknown cells; the truth is one solution."""
+    """`matrix @ x = rhs` and `lower <= x <= upper` over the unknown cells; the truth is one solution.
+
+    A cell of the table is known (not here), unknown, or unseen: unknown because nobody ever publishes it. Every row
+    says which equation of the table it comes from, every bound holds for one cell; an attacker is a system and what it
+    knows beyond (see `respondent_knowledge`). What is worked out about a system is kept with it: its pieces, their
+    null spaces, and the intervals that somebody asked for.
+    """
 
     table: Table = field(repr=False)
     cells: NDArray[np.intp] = field(repr=False)
@@ -83,6 +90,34 @@ class System:
     def __len__(self) -> int:
         return len(self.cells)
 
+    @cached_property
+    def unseen(self) -> Mask:
+        """Which of the unknown cells no release shows: inner cells of the cube that tables are margins of."""
+        unseen = self.table.unseen
+        return np.zeros(len(self), dtype=np.bool_) if unseen is None else np.asarray(unseen[self.cells], np.bool_)
+
+    @cached_property
+    def is_large(self) -> bool:
+        """Whether it has more unseen cells than can be looked at all at once."""
+        return int(self.unseen.sum()) > MOST_FREE
+
+    def positions(self, cells: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Where cells of the table stand among the unknown; −1 for one that is known."""
+        if not len(self):
+            return np.full(len(cells), -1, dtype=np.intp)
+        at = np.minimum(np.searchsorted(self.cells, cells), len(self) - 1)
+        return np.where(self.cells[at] == cells, at, -1)
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The system cut into pieces that can be searched one by one."""
+        return tuple(pieces(self))
+
+    @cached_property
+    def derived(self) -> tuple[Floats, Floats]:
+        """The exact ends of the cells that somebody asked for; not a number where nobody did."""
+        return np.full(len(self), np.nan), np.full(len(self), np.nan)
+
     def within(self, lower: Floats, upper: Floats) -> Self:
         """The same equations with other bounds: what an attacker knows who knows more."""
         return replace(self, lower=lower, upper=upper)
@@ -96,11 +131,6 @@ def snapped(bounds: Floats) -> Floats:
     return np.where(close, nearest, bounds)
 
 
-def is_large(system: System) -> bool:
-    """Whether a system has more unseen cells than can be looked at all at once."""
-    return system.table.unseen is not None and int(system.table.unseen[system.cells].sum()) > MOST_FREE
-
-
 # -- pieces ------------------------------------------------------------------------------------------------------------
 
 
@@ -110,6 +140,8 @@ ROOM = 2.0**48
 """The largest bound that is multiplied to make fractions of a unit whole."""
 CELLS = 20_000
 """Small components are put together into pieces of about so many cells."""
+KEPT = 5_000_000
+"""Entries of a null space that is kept for the next question."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +158,20 @@ class Piece:
 
     def __len__(self) -> int:
         return len(self.cells)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What another process gets: the piece, without what was worked out about it here."""
+        return Piece, (self.cells, self.matrix, self.lower, self.upper, self.grid)
+
+    @property
+    def shape(self) -> Shape:
+        """The piece as a polytope, worked out once; that of a very large one is not kept."""
+        kept: Shape | None = self.__dict__.get("_shape")
+        if kept is None:
+            kept = Shape.of(self)
+            if kept.polytope.rows.nnz <= KEPT:
+                self.__dict__["_shape"] = kept
+        return kept
 
 
 @dataclass(frozen=True, eq=False)

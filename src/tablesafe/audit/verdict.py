@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tablesafe.audit.respondent_knowledge import Lists
-from tablesafe.audit.system import is_large
 
 if TYPE_CHECKING:
     from tablesafe.audit.findings import Findings
@@ -239,13 +238,15 @@ def _limits(findings: Findings) -> list[str]:
     """What was not looked at, or only in part."""
     table = findings.problem.table
     told = [f"published alone: {table.without_sums}"] if table.without_sums else []
+    if findings.late and not bool(findings.protected.all()):
+        told.append("time: it was over before all was decided; cells not proved to be hidden may be so.")
     told += [f"not examined together: {each}" for each in table.apart]
     if table.unseen is not None:
         told.append(
             f"unseen cells: {len(table) - table.seen:,} of the cross-classification that linked tables are margins of; "
             f"{_judged_unseen(findings)}"
         )
-        if is_large(findings.system):
+        if findings.system.is_large:
             told.append(
                 "unseen cells: so many that most were held at their values to prove cells protected, and to look at "
                 "respondents: what is called open may not be; sums were looked for among shown cells."

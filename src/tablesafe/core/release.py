@@ -132,6 +132,36 @@ class Release:
             solution,
         )
 
+    def withholding(self, problem: Problem, cells: Mask) -> Self:
+        """The release without the values of some cells."""
+        judged = self.as_judged
+        status = np.where(problem.sensitivity.mask, Status.SENSITIVE, Status.COMPLEMENTARY)
+        status = np.where(problem.suppressed & ~problem.sensitivity.mask, Status.GIVEN, status)
+        kept = (self.status == Status.BY_DESIGN) | (np.isnan(self.values) & cells)
+        return replace(
+            self,
+            values=np.where(cells, np.nan, self.values),
+            lower=np.where(cells, problem.lower, judged.lower),
+            upper=np.where(cells, problem.upper, judged.upper),
+            status=np.where(cells & ~kept, status, self.status).astype(np.uint8),
+            solution=None,
+            judged=None,
+        )
+
+    def publishing(self, cells: Mask) -> Self:
+        """The release with the true values of some cells."""
+        judged, value = self.as_judged, self.table.value
+        return replace(
+            self,
+            values=np.where(cells, value, self.values),
+            lower=np.where(cells, value, judged.lower),
+            upper=np.where(cells, value, judged.upper),
+            status=np.where(cells, Status.PUBLISHED, self.status).astype(np.uint8),
+            intervals=None if self.intervals is None else self.intervals & ~cells,
+            solution=None,
+            judged=None,
+        )
+
     def frame(self, *, labels: bool = False, intervals: bool = False) -> pl.DataFrame:
         """What may be published: the codes and the values, and nothing else.
 

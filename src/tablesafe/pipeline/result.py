@@ -70,6 +70,7 @@ class Result:
                 "status": str(solution.status),
                 **{name: _finite(getattr(solution, name)) for name in ("objective", "bound", "gap")},
                 "warning": solution.warning or None,
+                "notes": list(solution.notes),
             }
         if kept is not None:
             told["stability"] = {

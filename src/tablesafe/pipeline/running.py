@@ -8,7 +8,7 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import import_module
@@ -53,6 +53,7 @@ from tablesafe.methods import (
     protect,
 )
 from tablesafe.methods.intervals.leaks import check_intervals
+from tablesafe.methods.suppress.securing import PATIENCE, PER_CELL_S, SMALL
 from tablesafe.methods.suppress.stability import Stability, stability
 from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
 from tablesafe.pipeline.executing import executing, with_executor
@@ -66,7 +67,12 @@ from tablesafe.report.plots.named import named_plot
 from tablesafe.report.progress import Event, Listener, Trace, ignore, progress_bar
 from tablesafe.report.summary import Origin
 from tablesafe.report.writing import Subject
+from tablesafe.work.budget import Budget
+from tablesafe.work.stopping import heed
 
+PROTECTING = 0.7
+"""Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate."""
+NO_ATTACKS = "Attacks on the release were left out."
 WITHOUT_RECORDS = (Adjust, Pattern, PublishIntervals, Round, Suppress)
 """Methods that need nothing but the problem."""
 
@@ -142,16 +148,20 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
         trace = Trace()
         method = _ready(job, problem, _both(listen, trace.listen))
         inputs.require_unchanged()
-    with executing(job, kept) as executor:
+    limit = method.time_limit_s if isinstance(method, Suppress) else None
+    whole = Budget(limit)
+    with executing(job, kept) as executor, heed(whole) if limit is not None else nullcontext():
         with clock.stage("protect"):
             working = with_executor(method, executor)
+            if isinstance(working, Suppress):
+                working = replace(working, time_limit_s=PROTECTING * working.time_limit_s)
             release, tables = kept.stage("release", lambda: _protected(problem, working), {"table": problem.table})
             _tell_end(release, trace, _both(listen, trace.listen))
         with clock.stage("audit"):
             listen(Event("audit", "Attacking the release"))
-            findings = _audited(job, problem, release, listen, executor)
+            findings = _audited(job, problem, release, listen, executor, _for_audit(job, problem, whole, limit))
     with clock.stage("attack"):
-        scores = _attacked(job, problem, release, listen)
+        scores = None if whole.stopped else _attacked(job, findings, listen)
         leaks = None if release.intervals is None else check_intervals(problem, release, findings=findings)
     published = (findings.safe and (leaks is None or not leaks.leaking)) or job.output.force
     with clock.stage("write"):
@@ -333,7 +343,7 @@ def _with_perturbations(job: Job, method: CellKey) -> CellKey:
 
 
 def _audited(
-    job: Job, problem: Problem, release: Release, listen: Listener, executor: Executor | None
+    job: Job, problem: Problem, release: Release, listen: Listener, executor: Executor | None, budget: Budget
 ) -> Findings:  # fmt: skip
     def progress(done: float) -> None:
         listen(Event("audit", "Attacking the release", round(100 * done), 100))
@@ -352,22 +362,36 @@ def _audited(
         certify=options.certificate,
         executor=executor,
         progress=progress,
-        time_limit_s=options.time_limit_s,
+        budget=budget,
     )
 
 
-def _attacked(job: Job, problem: Problem, release: Release, listen: Listener) -> Scores | None:
+def _for_audit(job: Job, problem: Problem, whole: Budget, limit: float | None) -> Budget:
+    """The time for the audit: what the job says, or what is left of the whole, but enough to look at everybody.
+
+    When the user stops, or time is short, intervals are not made exact; what decides is looked at all the same.
+    """
+    if job.audit.time_limit_s is not None or limit is None:
+        return Budget(job.audit.time_limit_s)
+    if whole.stopped:
+        whole.give_up(NO_ATTACKS)
+    enough = limit / 2 + 1 + PER_CELL_S * max(0, len(problem.table) - SMALL)
+    return Budget(max(0.0 if whole.stopped else whole.left, enough), patience=PATIENCE)
+
+
+def _attacked(job: Job, findings: Findings, listen: Listener) -> Scores | None:
     """What an intruder would guess; None when the job wants no attack or there is nothing to guess.
 
     What is published is a guess only where it is not the truth.
     """
+    problem, release = findings.problem, findings.release
     if not job.attack.attacks or not len(problem.sensitive):
         return None
     listen(Event("attack", "Guessing what the release hides"))
     changed = bool((release.status == Status.CHANGED).any())
     every = choose(job.attack.attacks, seed=job.attack.seed)
     chosen = [each for each in every if changed or not isinstance(each, PublishedValue)]
-    view = View.of(problem, release)
+    view = View.of(problem, release, findings.system)
     return Scores.of(estimate_by(each, problem, view, job.attack.time_limit_s) for each in chosen)
 
 

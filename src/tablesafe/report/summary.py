@@ -240,7 +240,7 @@ def _solved(release: Release) -> Solved | None:
         float(found.bound) if proven else None,
         float(found.gap) if proven else None,
         float(found.seconds),
-        found.warning,
+        " ".join([*([found.warning] if found.warning else []), *found.notes]),
     )
 
 

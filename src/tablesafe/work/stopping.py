@@ -30,9 +30,10 @@ def heed(budget: Budget, working: Budget | None = None) -> Iterator[Budget]:
     first = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, _interrupted) if first else None
     entry = budget, budget if working is None else working
+    early = bool(_waiting) or any(outer.stopped for outer, _ in _heeded)
+    _waiting.clear()
     _heeded.append(entry)
-    if _waiting:
-        _waiting.clear()
+    if early:
         budget.stop()
     try:
         yield budget
@@ -44,9 +45,9 @@ def heed(budget: Budget, working: Budget | None = None) -> Iterator[Budget]:
 
 def ask() -> None:
     """Stop what is heeded; if that is nothing yet, what is heeded next."""
-    if _heeded:
-        _heeded[-1][0].stop()
-    else:
+    for budget, _ in _heeded:
+        budget.stop()
+    if not _heeded:
         _waiting.append(True)
 
 
@@ -68,4 +69,4 @@ def heeding() -> bool:
 def _interrupted(number: int, frame: FrameType | None) -> None:
     if not _heeded or _heeded[-1][0].stopped:
         raise KeyboardInterrupt
-    _heeded[-1][0].stop()
+    ask()

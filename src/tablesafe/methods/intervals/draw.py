@@ -17,8 +17,9 @@ from scipy import sparse
 from scipy.special import ndtr, ndtri
 
 from tablesafe.attack.reconstruction import seen
-from tablesafe.audit.audit import LEAST_WIDTH, audit
+from tablesafe.audit.audit import audit
 from tablesafe.audit.intervals import exact_intervals
+from tablesafe.audit.outsiders import LEAST_WIDTH
 from tablesafe.audit.protection import Component, protection
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask

@@ -21,10 +21,11 @@ from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
 from tablesafe.methods.suppress.costs import cost_of, never_free
 from tablesafe.methods.suppress.explain import ask_less
-from tablesafe.methods.suppress.hypercubes import CubePattern, hypercubes_of
+from tablesafe.methods.suppress.hypercubes import hypercubes_of
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded, exactly, refuse_levels_beyond_bounds
+from tablesafe.methods.suppress.many_targets import first_pattern, improved
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.network import Flows
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
@@ -46,6 +47,10 @@ SEARCHING = 0.65
 QUICKEST = "The search was given up: the pattern is the first that was found in the quickest way."
 STOPPED = "The search was stopped by the user."
 IMPROVING = "The search for a better pattern ended with the time limit."
+AUDITED_S, RESPONDENTS_S = 2.5e-3, 4e-3
+"""Seconds that are kept for the audit of each of many sensitive cells, and for what respondents learn of it."""
+CLEANING = 0.1
+"""Share of the search for second thoughts about a first pattern of hypercubes."""
 LARGE = 12_000
 """Cells beyond which `auto` does not try to prove an optimum."""
 VERY_LARGE = 100_000
@@ -273,7 +278,7 @@ class Suppress:
             group,
         )
         if cubes is not None:
-            found = self._by_cubes(search, cubes)
+            found = self._by_cubes(problem, search, cubes)
         elif self._in_parts(len(problem.table)):
             guard = Guard.of(problem) if self.insiders else None
             found = modular(
@@ -289,20 +294,27 @@ class Suppress:
         """The hypercubes of a table with too many targets for a program each; None where there are few, or none."""
         return hypercubes_of(problem, len(instance.level)) if self.algorithm in {"auto", "modular"} else None
 
-    def _by_cubes(self, search: Search, cubes: Hypercubes) -> Mask:
-        """A pattern by hypercubes, cleaned up while there is time; what none of them protects is left to programs."""
+    def _by_cubes(self, problem: Problem, search: Search, cubes: Hypercubes) -> Mask:
+        """A safe pattern at once by hypercubes, and cheaper ones while there is time; an interrupt keeps the best."""
         instance = search.instance
-        held = CubePattern(instance, cubes)
-        held.protect_all(lambda: False)
-        search.report(held.cost, 0.0)
+        pattern, left = first_pattern(instance, cubes, search.budget.child(CLEANING * search.budget.seconds_left))
+        if left.size:
+            pattern = self._with_programs(search, pattern, left)
+        search.keep(pattern, instance.pattern_cost(pattern))
+        audited = (AUDITED_S + RESPONDENTS_S * self.insiders) * len(problem.sensitive)
+        budget = search.budget.child(max(search.budget.seconds_left - audited, 0.0))
         try:
-            held.clean_up(search.late, lambda cost: search.report(cost, 0.0))
+            improved(search, list(problem.table.dimensions.values()), cubes, search.random, budget)
         except KeyboardInterrupt:
-            warnings.warn("Interrupted: the pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2)
-        pattern = held.pattern
-        left = np.flatnonzero(np.isin(instance.cell, held.failed))
-        if not left.size:
-            return pattern
+            warnings.warn(
+                "Interrupted: the best pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2
+            )
+        assert search.best is not None
+        return search.best
+
+    def _with_programs(self, search: Search, pattern: Mask, left: Integers) -> Mask:
+        """The pattern with what protects the targets that no hypercube does."""
+        instance = search.instance
         rest = replace(
             instance,
             forced=pattern,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.audit.audit import audit
+from tablesafe.audit.audit import Audit
 from tablesafe.audit.findings import Findings
-from tablesafe.audit.insiders import insiders as find_insiders
 from tablesafe.audit.respondent_knowledge import Guard, Lists
-from tablesafe.audit.system import System
 from tablesafe.audit.unions import Union
-from tablesafe.audit.unions import unions as find_unions
-from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.core.problem import Problem
-from tablesafe.core.release import Release
 from tablesafe.methods.suppress.hypercubes import CubePattern, against_sums
 from tablesafe.methods.suppress.insiders import against, asked_by
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance, zeros_kept
 from tablesafe.methods.suppress.ledger import ledger_of
+from tablesafe.methods.suppress.wider import judge_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import ENDLESS, Budget
@@ -37,14 +32,10 @@ PATIENCE = 1
 
 
 def repaired(
-    problem: Problem,
+    session: Audit,
     instance: Instance,
     pattern: Mask,
     *,
-    insiders: bool = True,
-    unions: bool = True,
-    possibly: Possibly = "open",
-    executor: Executor | None = None,
     cubes: Hypercubes | None = None,
     budget: Budget = ENDLESS,
 ) -> tuple[Mask, bool]:
@@ -57,13 +48,12 @@ def repaired(
 
     The search works with the tolerances of floating point and may think of outsiders only; the audit works with exact
     arithmetic and thinks of insiders and of derivable sums as well. Each round asks for a little more than the
-    levels, so that the two cannot disagree for ever.
+    levels, so that the two cannot disagree for ever. What was protected from somebody stays so, however much more is
+    withheld; so the audit, which is kept, asks only about what was open, and for new sums.
     """
-    guard, lists = Guard.of(problem) if insiders else None, Lists.of(problem.table)
-    release = Release.from_suppression(problem, pattern)
-    findings = _audited(
-        problem, release, insiders=insiders, unions=unions, possibly=possibly, executor=executor, budget=budget
-    )
+    problem, executor, judge = session.problem, session.executor, judge_of(session, budget)
+    guard, lists = Guard.of(problem) if session.insiders else None, Lists.of(problem.table)
+    findings = judge(pattern)
     best: tuple[int, Mask] | None = None
     for round_ in range(ROUNDS):
         if not findings.failing:
@@ -82,65 +72,13 @@ def repaired(
         pattern = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings, cubes)
         if (pattern == before).all() and round_ > (5 if findings.open else PATIENCE):
             break
-        findings = _again(problem, pattern, findings, executor, budget)
+        findings = judge(pattern)
     if best is not None:
         return best[1], False
     raise SolverFailure(
         f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.\n\n"
         f"Hint: try margin=0.01{' or zeros=True' if zeros_kept(problem, instance) else ''}; or waive the cell; "
         f"please report this."
-    )
-
-
-def _audited(
-    problem: Problem,
-    release: Release,
-    *,
-    insiders: bool,
-    unions: bool,
-    possibly: Possibly,
-    executor: Executor | None,
-    budget: Budget,
-) -> Findings:
-    return audit(
-        problem,
-        release,
-        exact=False,
-        certify=False,
-        insiders=insiders,
-        unions=unions,
-        possibly=possibly,
-        executor=executor,
-        budget=budget,
-    )
-
-
-def _again(
-    problem: Problem, pattern: Mask, findings: Findings, executor: Executor | None, budget: Budget = ENDLESS
-) -> Findings:
-    """The audit of a pattern that withholds more than the one of the findings.
-
-    What was protected from somebody stays so, however much more is withheld: the tables that prove it still agree with
-    what is published. So only what was open is looked at again, and all sums, because there are new ones.
-    """
-    release = Release.from_suppression(problem, pattern)
-    insiders, unions, again = findings.insiders, findings.unions, findings.cells[~findings.protected]
-    if again.size:
-        findings = _audited(
-            problem, release, insiders=False, unions=False, possibly=findings.possibly, executor=executor, budget=budget
-        )
-    system = System.of(problem, release)
-    if insiders is not None:
-        doubtful = [*(insider.cell for insider in insiders.found), *insiders.unsearched, *insiders.late]
-        open_ = np.union1d(again, np.array(doubtful, dtype=np.int64))
-        still = np.setdiff1d(open_, findings.cells[~findings.protected])
-        insiders = find_insiders(problem, system, np.searchsorted(system.cells, still), budget=budget)
-    return replace(
-        findings,
-        release=release,
-        system=system,
-        insiders=insiders,
-        unions=None if unions is None else find_unions(problem, system),
     )
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 
+from tablesafe.audit.audit import Audit
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import Interrupted, SolverFailure
@@ -18,7 +20,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed
-from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
+from tablesafe.methods.suppress.wider import judge_of, thinned, widened
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
 from tablesafe.work.stopping import heed
@@ -100,21 +102,11 @@ class Securing:
         """Aimed repair thinks of single insiders; coalitions, and who knows that values are whole, come after it."""
         asked = self.attackers
         try:
-            safe, late = repaired(
-                self.problem,
-                self.instance,
-                pattern,
-                insiders=asked.insiders,
-                unions=asked.unions,
-                possibly=asked.possibly,
-                executor=self.executor,
-                cubes=self.cubes,
-                budget=budget,
-            )
+            safe, late = repaired(self._single, self.instance, pattern, cubes=self.cubes, budget=budget)
         except SolverFailure:
-            safe, late = widened(self.problem, self.instance, pattern, self.judge(budget), budget)
+            safe, late = widened(self.problem, self.instance, pattern, judge_of(self._all, budget), budget)
         if not late and (asked.coalition > 1 or asked.integers):
-            safe, late = widened(self.problem, self.instance, safe, self.judge(budget), budget)
+            safe, late = widened(self.problem, self.instance, safe, judge_of(self._all, budget), budget)
         if late:
             if self.budget.stopped or self.best is not None:
                 return None
@@ -125,17 +117,28 @@ class Securing:
         """The safe pattern without what repair has made needless; whole groups are not taken apart."""
         if self.group is not None:
             return safe
-        return thinned(self.instance, self.instance.forced, safe, self.judge(self.budget), self.budget)
+        return thinned(self.instance, self.instance.forced, safe, judge_of(self._all, self.budget), self.budget)
 
-    def judge(self, budget: Budget) -> Judge:
-        """The audit that a pattern has to pass."""
+    @cached_property
+    def _single(self) -> Audit:
+        """The audit for aimed repair, kept: it thinks of single insiders."""
         asked = self.attackers
-        return judge_of(
+        return Audit(
+            self.problem, insiders=asked.insiders, unions=asked.unions, possibly=asked.possibly, executor=self.executor
+        )
+
+    @cached_property
+    def _all(self) -> Audit:
+        """The audit that a pattern has to pass; the same where nobody else is asked about."""
+        asked = self.attackers
+        if asked.coalition == 1 and asked.integers is None:
+            return self._single
+        return Audit(
             self.problem,
-            coalition=asked.coalition,
-            integers=asked.integers,
             insiders=asked.insiders,
+            coalition=asked.coalition if asked.insiders else 1,
             unions=asked.unions,
             possibly=asked.possibly,
-            budget=budget,
+            integers=asked.integers,
+            executor=self.executor,
         )

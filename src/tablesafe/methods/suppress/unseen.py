@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tablesafe.audit.outsiders import LEAST_WIDTH
 from tablesafe.audit.protection import protection
 from tablesafe.audit.system import System, snapped
 from tablesafe.core.problem import Problem
-
-LEAST_WIDTH = 1e-6
-"""Units that count as different where a cell must only not be known."""
 
 
 def looked_after(problem: Problem) -> Problem:

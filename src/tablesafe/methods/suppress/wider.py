@@ -12,9 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from tablesafe.audit.audit import audit
+from tablesafe.audit.audit import Audit
 from tablesafe.audit.findings import Findings
-from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import InvalidProblem
 from tablesafe.core.problem import Problem
@@ -35,33 +34,12 @@ Judge = Callable[[Mask], Findings]
 """Audits a pattern, as hard as the user asks for."""
 
 
-def judge_of(
-    problem: Problem,
-    *,
-    coalition: int,
-    integers: bool | None,
-    insiders: bool = True,
-    unions: bool = True,
-    possibly: Possibly = "open",
-    budget: Budget = ENDLESS,
-) -> Judge:
-    """The audit of patterns of a problem, against these attackers."""
-
-    def judge(pattern: Mask) -> Findings:
-        return audit(
-            problem,
-            Release.from_suppression(problem, pattern),
-            exact=False,
-            certify=False,
-            insiders=insiders,
-            coalition=coalition if insiders else 1,
-            unions=unions,
-            possibly=possibly,
-            integers=integers,
-            budget=budget,
-        )
-
-    return judge
+def judge_of(session: Audit, budget: Budget = ENDLESS) -> Judge:
+    """The audit of patterns, in the time that there is: what it proved of one it knows of the next."""
+    problem = session.problem
+    return lambda pattern: session.judge(
+        Release.from_suppression(problem, pattern), exact=False, certify=False, budget=budget
+    )
 
 
 def widened(problem: Problem, instance: Instance, pattern: Mask, judge: Judge, budget: Budget) -> tuple[Mask, bool]:

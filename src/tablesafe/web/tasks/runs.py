@@ -22,6 +22,7 @@ from tablesafe.web.child import Desk
 from tablesafe.web.desk import kept_at, result_of
 from tablesafe.web.drafts import JOB_FILE
 from tablesafe.web.tasks import runs as stops
+from tablesafe.work.stopping import ask, heeding
 
 if TYPE_CHECKING:
     from tablesafe.attack.estimate import Estimate
@@ -57,7 +58,9 @@ def finish() -> None:
 
 
 def _asked(number: int, frame: FrameType | None) -> None:
-    if keeps(frame):
+    if heeding():
+        ask()
+    elif keeps(frame):
         signal.raise_signal(signal.SIGINT)
     else:
         ask_again(RETRY_S)
@@ -165,7 +168,7 @@ def attack_run(desk: Desk, run: str, attacks: list[str], seed: int, time_limit_s
     result = result_of(desk, run)
     chosen = choose(tuple(attacks), seed=seed)
     desk.tell({"message": "Working out what anybody can", "done": 0, "total": len(chosen)})
-    view = View.of(result.problem, result.release)
+    view = View.of(result.problem, result.release, result.findings.system)
     estimates: list[Estimate] = []
     for number, each in enumerate(chosen):
         found = _scored(estimates) if estimates else None

@@ -1,0 +1,96 @@
+"""A pattern for tables with many sensitive cells: safe at once, then cheaper for as long as there is time.
+
+Hypercubes protect everything in a second, at several times the value. Exact problems of subtables suggest what a good
+pattern withholds; programs that move many targets together prove most of it, and find what is missing; hypercubes close
+the rest. The same again, with the pattern itself as the suggestion, finds what is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.methods.suppress.branch_and_cut.targets import Targets
+from tablesafe.methods.suppress.hypercubes import CubePattern
+from tablesafe.methods.suppress.incumbent import Incumbent
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.lower_bound import lower_bound
+from tablesafe.methods.suppress.simultaneous import Pattern, levels, protect_together
+from tablesafe.methods.suppress.top_down import Subtables, from_the_top
+from tablesafe.solve.hypercubes import Hypercubes
+from tablesafe.work.budget import Budget
+
+LEAST_S = 1e-3
+"""Seconds for each target without which programs do not get far enough to be better than hypercubes."""
+SUGGESTING = 0.5
+"""Share of the time for suggestions."""
+BOUNDING = 0.4
+"""Share of what is left after the first of them, for a bound."""
+GAINS = 0.99
+"""Share of its cost below which a pattern made anew must be, for another to be worth while."""
+
+
+def first_pattern(instance: Instance, cubes: Hypercubes, cleaned: Budget | None = None) -> tuple[Mask, Integers]:
+    """What hypercubes withhold, and the targets that none of them protects; cleaned up as far as a budget reaches."""
+    held = CubePattern(instance, cubes)
+    held.protect_all(lambda: False)
+    if cleaned is not None:
+        held.clean_up(lambda: cleaned.over, lambda cost: None)
+    return held.pattern, np.flatnonzero(np.isin(instance.cell, held.failed))
+
+
+def improved(
+    incumbent: Incumbent,
+    dimensions: Sequence[Hierarchy],
+    cubes: Hypercubes,
+    random: np.random.Generator,
+    budget: Budget,
+) -> None:
+    """Look for cheaper patterns than the incumbent's until a budget is over; each is safe."""
+    instance = incumbent.instance
+    if budget.left < LEAST_S * len(instance.level):
+        return
+    rise, fall = levels(instance)
+    subtables = Subtables(instance, dimensions, cubes)
+    some = budget.child(SUGGESTING * budget.seconds_left, work=SUGGESTING * budget.work_left)
+    suggested = from_the_top(instance, subtables, rise, fall, some)
+    targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
+    turn = 0
+    while not budget.over:
+        before = incumbent.best_cost
+        pattern = Pattern(instance)
+        protect_together(pattern, suggested, budget, random, sparing=turn > 0)
+        safe = completed(pattern, cubes)
+        if safe is not None:
+            incumbent.offer_pattern(safe, instance.pattern_cost(safe))
+        if incumbent.best is None:
+            return
+        if turn == 0:
+            some = budget.child(BOUNDING * budget.seconds_left, work=BOUNDING * budget.work_left)
+            incumbent.prove(min(lower_bound(instance, targets, subtables, some), incumbent.best_cost))
+        elif incumbent.best_cost > before * GAINS:
+            return
+        suggested, turn = incumbent.best, turn + 1
+
+
+def completed(pattern: Pattern, cubes: Hypercubes) -> Mask | None:
+    """The pattern with hypercubes for the targets that are open in it; None where some have none."""
+    instance = pattern.instance
+    rising = instance.sign > 0
+    open_ = np.where(rising, ~pattern.rises[instance.cell], ~pattern.falls[instance.cell])
+    if not open_.any():
+        return pattern.withheld
+    rest = replace(
+        instance,
+        forced=pattern.withheld,
+        cost=np.where(pattern.withheld, 0.0, instance.cost),
+        cell=instance.cell[open_],
+        sign=instance.sign[open_],
+        level=instance.level[open_],
+    )
+    held, failed = first_pattern(rest, cubes)
+    return None if len(failed) else held

@@ -1,0 +1,197 @@
+"""An audit that is kept and asked again says what a fresh one says, whatever was asked before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tablesafe as ts
+from seeds import fresh
+from tablesafe.audit.audit import Audit, audit
+from tablesafe.audit.findings import Findings
+from tablesafe.audit.intervals import exact_intervals
+from tablesafe.audit.proved import Proved
+from tablesafe.audit.system import System
+from tablesafe.core.errors import InvalidInput, InvalidRelease
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+
+
+def firms(seed: int, *, n: int = 110, rows: int = 6, columns: int = 5) -> Problem:
+    """A few firms, some of them in several cells."""
+    random = np.random.default_rng(seed)
+    frame = pl.DataFrame(
+        {
+            "a": random.choice([f"a{i}" for i in range(rows)], n),
+            "b": random.choice([f"b{i}" for i in range(columns)], n),
+            "firm": random.integers(0, n // 2, n),
+            "turnover": np.ceil(random.lognormal(3, 1.3, n)).astype(int),
+        }
+    )
+    table = ts.tabulate(frame, dimensions={"a": None, "b": None}, value="turnover", respondent="firm", largest=4)
+    return ts.Problem(table, rules=[ts.Threshold(n=3), ts.PPercent(p=20)])
+
+
+def told(findings: Findings) -> Any:
+    """What findings say of whom."""
+    assert findings.unions is not None
+    respondents = None if findings.insiders is None else {(o.cell, o.certain) for o in findings.insiders.found}
+    return (
+        findings.protected.tolist(),
+        respondents,
+        {(union.cells, union.certain) for union in findings.unions.failed},
+        findings.verdict.word,
+        {opening.cell for opening in findings.open},
+    )
+
+
+def walk(problem: Problem, seed: int, steps: int) -> list[np.ndarray[Any, Any]]:
+    """Patterns that withhold more, and less, and other cells."""
+    random = np.random.default_rng(seed + 1)
+    pattern = problem.sensitivity.mask | (random.random(len(problem.table)) < 0.4)
+    out = [pattern]
+    for step in range(steps):
+        pattern = pattern.copy()
+        cells = random.choice(len(pattern), 1 + len(pattern) // 12, replace=False)
+        pattern[cells] = step % 3 != 0 if step % 2 else ~pattern[cells]
+        out.append(pattern)
+    return out
+
+
+@pytest.mark.parametrize("coalition", [1, 2])
+@pytest.mark.parametrize("seed", fresh(4, "a kept audit says what a fresh one says"))
+def test_a_kept_audit_says_what_a_fresh_one_says(seed: int, coalition: int) -> None:
+    problem = firms(seed)
+    session = Audit(problem, coalition=coalition)
+    for pattern in walk(problem, seed, 7):
+        release = Release.from_suppression(problem, pattern)
+        again = session.judge(release, exact=False, certify=False)
+        assert told(again) == told(audit(problem, release, exact=False, certify=False, coalition=coalition))
+
+
+@pytest.mark.parametrize("seed", fresh(3, "a certificate of witnesses that were found before is proved"))
+def test_a_certificate_of_witnesses_that_were_found_before_is_proved(seed: int, tmp_path: Path) -> None:
+    problem = firms(seed)
+    session = Audit(problem)
+    for number, pattern in enumerate(walk(problem, seed, 4)):
+        release = Release.from_suppression(problem, pattern)
+        session.judge(release, exact=False, certify=bool(number % 2))
+        again = session.judge(release)
+        fresh_one = audit(problem, release)
+        assert told(again) == told(fresh_one)
+        assert np.allclose(again.lower, fresh_one.lower)
+        assert np.allclose(again.upper, fresh_one.upper)
+        path = tmp_path / f"{number}.json"
+        assert again.certificate is not None
+        again.certificate.save(path)
+        checked = ts.verify(path)
+        assert checked.protected == int(again.protected.sum())
+
+
+@pytest.mark.parametrize("seed", fresh(3, "what if is the audit of the changed release"))
+def test_what_if_is_the_audit_of_the_changed_release(seed: int) -> None:
+    problem = firms(seed)
+    pattern = ts.protect(problem, ts.Suppress(time_limit_s=2)).suppressed
+    session = Audit(problem)
+    session.judge(Release.from_suppression(problem, pattern), exact=False, certify=False)
+    for cell in np.flatnonzero(pattern)[:8].tolist():
+        without = pattern.copy()
+        without[cell] = False
+        whole = audit(problem, Release.from_suppression(problem, without), exact=False, certify=False)
+        assert told(session.publish(np.array([cell]))) == told(whole)
+    for cell in np.flatnonzero(~pattern & ~problem.frozen)[:4].tolist():
+        more = pattern.copy()
+        more[cell] = True
+        whole = audit(problem, Release.from_suppression(problem, more), exact=False, certify=False)
+        assert told(session.withhold(np.array([cell]))) == told(whole)
+    assert (session.release.suppressed == pattern).all()
+
+
+def test_what_withholds_more_asks_nobody_again_who_is_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = firms(3)
+    pattern = ts.protect(problem, ts.Suppress(time_limit_s=2)).suppressed
+    session = Audit(problem)
+    assert session.judge(Release.from_suppression(problem, pattern), exact=False, certify=False).safe
+    asked: list[int] = []
+    module = __import__("sys").modules["tablesafe.audit.outsiders"]
+    search = module.protection
+
+    def counted(system: System, wanted: Any, *others: Any, **options: Any) -> Any:
+        asked.append(len(wanted))
+        return search(system, wanted, *others, **options)
+
+    monkeypatch.setattr(module, "protection", counted)
+    more = session.withhold(~pattern & ~problem.frozen)
+    assert more.protected.all()
+    assert sum(asked) == 0
+    assert more.insiders is not None
+    assert more.insiders.programs == 0
+    assert more.insiders.checked == len(problem.sensitive)
+
+
+def test_a_witness_counts_only_where_it_has_the_room_it_had() -> None:
+    """The same pattern with narrower bounds, as of changed values: what was proved with more room is not."""
+    problem = firms(5)
+    pattern = ts.protect(problem, ts.Suppress(time_limit_s=2)).suppressed
+    wide = Release.from_suppression(problem, pattern)
+    session = Audit(problem, insiders=False, unions=False)
+    assert session.judge(wide).safe
+    value = problem.table.value
+    near = np.where(pattern, np.maximum(value - 1, 0), value), np.where(pattern, value + 1, value)
+    narrow = Release(problem.table, wide.values, *near, wide.status)
+    assert not session.judge(narrow).safe
+    assert told_outsiders(session.judge(narrow)) == told_outsiders(audit(problem, narrow, insiders=False, unions=False))
+    assert session.judge(wide).safe
+
+
+def told_outsiders(findings: Findings) -> list[bool]:
+    return [bool(each) for each in findings.protected.tolist()]
+
+
+def test_only_the_newest_proofs_are_kept() -> None:
+    problem = firms(6)
+    pattern = ts.protect(problem, ts.Suppress(time_limit_s=2)).suppressed
+    release = Release.from_suppression(problem, pattern)
+    findings = audit(problem, release)
+    assert findings.certificate is not None
+    kept, groups = Proved(), findings.certificate.groups
+    for _ in range(10):
+        kept.keep(findings.system, groups, checked=True)
+    assert len(kept._cell) <= 3 * len(problem.sensitive)
+    holding = kept.holding(findings.system, certify=True)
+    assert holding.cells.tolist() == problem.sensitive.tolist()
+    assert sum(len(group) for group in holding.groups) == len(problem.sensitive)
+
+
+def test_bounds_are_exact_and_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = firms(7)
+    pattern = ts.protect(problem, ts.Suppress(time_limit_s=2)).suppressed
+    release = Release.from_suppression(problem, pattern)
+    session = Audit(problem)
+    findings = session.judge(release)
+    lower, upper = session.bounds()
+    every = exact_intervals(System.of(problem, release))
+    assert np.allclose(lower[findings.system.cells], every.lower)
+    assert np.allclose(upper[findings.system.cells], every.upper)
+    known = np.setdiff1d(np.arange(len(problem.table)), findings.system.cells)
+    assert (lower[known] == problem.table.value[known]).all()
+    module = __import__("sys").modules["tablesafe.audit.intervals"]
+    monkeypatch.setattr(module, "look", None)
+    again = session.bounds(problem.sensitive)
+    assert np.allclose(again[0], lower[problem.sensitive])
+
+
+def test_what_cannot_be_asked_is_said() -> None:
+    problem = firms(8)
+    session = Audit(problem)
+    with pytest.raises(InvalidInput, match="judge"):
+        session.bounds()
+    frozen = problem.replace(frozen=~problem.sensitivity.mask)
+    session = Audit(frozen)
+    session.judge(Release.from_suppression(frozen, frozen.sensitivity.mask), exact=False, certify=False)
+    with pytest.raises(InvalidRelease, match="frozen"):
+        session.withhold(np.flatnonzero(frozen.frozen)[:1])

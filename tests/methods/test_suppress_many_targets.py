@@ -1,0 +1,136 @@
+"""Patterns for tables with many sensitive cells: safe whenever they are stopped, and not below the bound."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.optimize import linprog
+from tests.seeds import fresh
+
+import tablesafe as ts
+from tablesafe.core.equations import Mask
+from tablesafe.core.problem import Problem
+from tablesafe.methods.suppress.branch_and_cut.targets import Targets
+from tablesafe.methods.suppress.incumbent import Incumbent
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.levels import demanded
+from tablesafe.methods.suppress.lower_bound import lower_bound
+from tablesafe.methods.suppress.many_targets import completed, first_pattern, improved
+from tablesafe.methods.suppress.simultaneous import Pattern, levels, protect_together
+from tablesafe.methods.suppress.top_down import Subtables, from_the_top
+from tablesafe.solve.hypercubes import Hypercubes
+from tablesafe.work.budget import Budget
+
+TREES = {
+    "region": ts.Hierarchy.from_pairs([("R", "N"), ("R", "S"), *(("N", c) for c in "abc"), *(("S", c) for c in "def")]),
+    "size": ts.Hierarchy.from_pairs([("all", "small"), ("all", "large")]),
+    "nace": ts.Hierarchy.from_pairs([("T", "1"), ("T", "2"), ("1", "10"), ("1", "11"), ("2", "20"), ("2", "21")]),
+}
+SMALL = {"a": TREES["size"], "b": ts.Hierarchy.from_pairs([("B", "p"), ("B", "q"), ("B", "r")])}
+
+
+def firms(seed: int, records: int, trees: dict[str, ts.Hierarchy]) -> Problem:
+    """Few firms per cell and a heavy tail: most fine cells are sensitive, many are empty."""
+    rng = np.random.default_rng(seed)
+    columns = {name: rng.choice(list(tree.leaves), records) for name, tree in trees.items()}
+    frame = pl.DataFrame({**columns, "v": np.round(rng.lognormal(3, 1.3, records), 1), "firm": np.arange(records)})
+    table = ts.tabulate(frame, dimensions=trees, value="v", respondent="firm")
+    return ts.Problem(table, rules=[ts.Threshold(n=3), ts.PPercent(p=10)])
+
+
+def read(problem: Problem) -> tuple[Instance, Hypercubes]:
+    table = problem.table
+    cubes = Hypercubes.of(list(table.dimensions.values()), table.codes)
+    assert cubes is not None
+    return Instance.of(demanded(problem, 0.0, {}), problem.cost, zeros=False), cubes
+
+
+def unprotected(instance: Instance, pattern: Mask) -> list[int]:
+    """The targets that a fresh linear program each cannot move far enough."""
+    at = np.flatnonzero(pattern)
+    equations = instance.rows[:, at]
+    bounds = [(-float(instance.down[i]), float(min(instance.up[i], 1e7))) for i in at]
+    left = []
+    for target, (cell, sign, level) in enumerate(zip(instance.cell, instance.sign, instance.level, strict=True)):
+        cost = np.where(at == cell, -float(sign), 0.0)
+        answer = linprog(cost, A_eq=equations, b_eq=np.zeros(equations.shape[0]), bounds=bounds, method="highs")
+        if -answer.fun < level * (1 - 1e-6):
+            left.append(target)
+    return left
+
+
+@pytest.mark.parametrize("seed", fresh(2, "many targets, safe"))
+def test_what_is_kept_is_safe_and_no_dearer_than_the_first(seed: int) -> None:
+    problem = firms(seed, 90, TREES)
+    instance, cubes = read(problem)
+    first, failed = first_pattern(instance, cubes)
+    if len(failed):
+        pytest.skip("a cell that no hypercube protects")
+    incumbent = Incumbent(instance, budget=Budget(work=5.0), report=lambda cost, bound: None)
+    incumbent.keep(first, instance.pattern_cost(first))
+    improved(incumbent, list(problem.table.dimensions.values()), cubes, np.random.default_rng(0), incumbent.budget)
+    assert incumbent.best is not None
+    assert incumbent.best_cost <= instance.pattern_cost(first)
+    assert incumbent.bound <= incumbent.best_cost * (1 + 1e-9)
+    assert not unprotected(instance, incumbent.best)
+
+
+class Rings:
+    """A clock that says after so many looks that the time is over."""
+
+    def __init__(self, looks: int) -> None:
+        self.left = looks
+
+    def __call__(self) -> float:
+        self.left -= 1
+        return 0.0 if self.left > 0 else 1e9
+
+
+@pytest.mark.parametrize("looks", [1, 2, 5, 20, 60, 200, 700])
+def test_a_pattern_is_safe_whenever_it_is_stopped(looks: int) -> None:
+    problem = firms(fresh(1, "many targets, stopped")[0], 70, TREES)
+    instance, cubes = read(problem)
+    first, failed = first_pattern(instance, cubes)
+    if len(failed):
+        pytest.skip("a cell that no hypercube protects")
+    incumbent = Incumbent(instance, budget=Budget(1.0, clock=Rings(looks)), report=lambda cost, bound: None)
+    incumbent.keep(first, instance.pattern_cost(first))
+    improved(incumbent, list(problem.table.dimensions.values()), cubes, np.random.default_rng(0), incumbent.budget)
+    assert incumbent.best is not None
+    assert not unprotected(instance, incumbent.best)
+
+
+@pytest.mark.parametrize("seed", fresh(2, "many targets, together"))
+def test_who_is_said_to_move_far_enough_does(seed: int) -> None:
+    """Within what is withheld by then, without any hypercube."""
+    problem = firms(seed, 90, TREES)
+    instance, cubes = read(problem)
+    subtables = Subtables(instance, list(problem.table.dimensions.values()), cubes)
+    rise, fall = levels(instance)
+    pattern = Pattern(instance)
+    suggested = from_the_top(instance, subtables, rise, fall, Budget())
+    protect_together(pattern, suggested, Budget(), np.random.default_rng(1), sparing=seed % 2 == 0)
+    left = instance.cell[unprotected(instance, pattern.withheld)]
+    assert set(left) <= set(pattern.open)
+    whole = completed(pattern, cubes)
+    assert whole is None or not unprotected(instance, whole)
+
+
+@pytest.mark.parametrize("seed", fresh(4, "many targets, bound"))
+def test_no_safe_pattern_costs_less_than_the_bound(seed: int) -> None:
+    """Against all patterns of a tiny table."""
+    problem = firms(seed, 14, SMALL)
+    instance, cubes = read(problem)
+    subtables = Subtables(instance, list(problem.table.dimensions.values()), cubes)
+    bound = lower_bound(instance, Targets(instance.cell, instance.sign, instance.level), subtables, Budget())
+    chosen = np.flatnonzero(instance.live & ~instance.forced)
+    for size in range(len(chosen) + 1):
+        for some in combinations(chosen.tolist(), size):
+            pattern = instance.forced.copy()
+            pattern[list(some)] = True
+            cost = instance.pattern_cost(pattern)
+            if cost < bound * (1 - 1e-9):
+                assert unprotected(instance, pattern)

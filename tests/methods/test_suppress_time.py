@@ -1,0 +1,101 @@
+"""Suppression ends: a stop at any moment, or no time at all, leaves a safe pattern or an error that says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tablesafe as ts
+from seeds import fresh
+from tablesafe.audit.audit import Audit, audit
+from tablesafe.audit.insiders import insiders
+from tablesafe.audit.system import System
+from tablesafe.audit.verdict import Word
+from tablesafe.core.errors import Interrupted
+from tablesafe.methods.suppress import method, securing
+from tablesafe.work.budget import Budget
+
+
+def firms(seed: int, shape: tuple[int, ...] = (4, 4, 3), records: int = 250) -> ts.Problem:
+    random = np.random.default_rng(seed)
+    codes = {f"d{i}": [f"{i}{code}" for code in random.integers(0, size, records)] for i, size in enumerate(shape)}
+    turnover = np.ceil(random.lognormal(3, 1.3, records))
+    frame = pl.DataFrame({**codes, "turnover": turnover, "firm": random.integers(0, records // 2, records)})
+    table = ts.tabulate(frame, dimensions=list(codes), value="turnover", respondent="firm", largest=20)
+    return ts.Problem(table, rules=[ts.Threshold(n=3), ts.PPercent(p=10)])
+
+
+class StopsAfter(Budget):
+    """A budget that the user stops at the n-th look at it."""
+
+    looks = 0
+    most = 0
+
+    @property
+    def stopped(self) -> bool:
+        StopsAfter.looks += 1
+        return StopsAfter.looks > StopsAfter.most
+
+
+@pytest.mark.parametrize("looks", [0, 1, 2, 3, 5, 8, 13, 30, 80, 200])
+def test_a_stop_at_any_look_leaves_a_safe_pattern(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = firms(5)
+    monkeypatch.setattr(StopsAfter, "looks", 0)
+    monkeypatch.setattr(StopsAfter, "most", looks)
+    monkeypatch.setattr(method, "Budget", StopsAfter)
+    monkeypatch.setattr(securing, "AFTER_STOP_S", 600.0)  # a busy machine must get as far
+    with pytest.warns(UserWarning, match="Interrupted: the best pattern so far"):
+        release = ts.Suppress(time_limit_s=600).protect(problem)
+    assert audit(problem, release).safe
+    assert release.solution is not None
+    assert any("stopped by the user" in note or "quickest" in note for note in release.solution.notes)
+
+
+def test_a_stop_with_no_time_for_a_safe_pattern_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StopsAfter, "looks", 0)
+    monkeypatch.setattr(method, "Budget", StopsAfter)
+    monkeypatch.setattr(securing, "AFTER_STOP_S", 0.0)
+    with pytest.warns(UserWarning, match="Interrupted"), pytest.raises(Interrupted, match="before a safe pattern"):
+        ts.Suppress(time_limit_s=600).protect(firms(5))
+
+
+@pytest.mark.parametrize("seed", fresh(2, "without time the quickest way is safe, and few audits are made"))
+def test_without_time_the_quickest_way_is_safe_and_few_audits_are_made(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    judge = Audit.judge
+
+    def counted(*given: Any, **named: Any) -> ts.Findings:
+        asked.append(True)
+        return judge(*given, **named)
+
+    monkeypatch.setattr(Audit, "judge", counted)
+    monkeypatch.setattr(securing, "necessary", lambda *_: Budget())  # however busy the machine is
+    problem = firms(seed)
+    release = ts.Suppress(time_limit_s=1e-6).protect(problem)
+    assert len(asked) <= 12
+    assert audit(problem, release).safe
+    assert release.solution is not None
+    assert release.solution.notes
+    modular = ts.Suppress(algorithm="modular", time_limit_s=60).protect(problem).solution
+    assert modular is not None
+    assert release.solution.objective <= 3 * max(modular.objective, 1.0)
+
+
+def test_respondents_who_were_not_looked_at_are_not_proved() -> None:
+    problem = firms(5)
+    release = ts.Suppress(time_limit_s=600).protect(problem)
+    assert audit(problem, release, exact=False).safe
+    over = Budget()
+    over.stop()
+    found = insiders(problem, System.of(problem, release), budget=over)
+    assert set(found.late) == set(problem.sensitive.tolist())
+    assert not found.safe
+    late = audit(problem, release, exact=False, budget=over)
+    assert late.verdict.word is Word.NOT_PROVED
+    assert not late.safe
+    assert any("time: it was over" in line for line in late.verdict.lines)

@@ -7,7 +7,12 @@ call_program <- function(arguments, folder) {
   said <- file.path(folder, "said.txt")
   wrong <- file.path(folder, "wrong.txt")
   before <- setwd(folder)
-  on.exit(setwd(before))
+  libraries <- Sys.getenv("LD_LIBRARY_PATH", NA)
+  Sys.unsetenv("LD_LIBRARY_PATH") # R's own libraries are not those that the program was built with
+  on.exit({
+    setwd(before)
+    if (!is.na(libraries)) Sys.setenv(LD_LIBRARY_PATH = libraries)
+  })
   code <- suppressWarnings(system2(whole[1], shQuote(whole[-1]), stdout = said, stderr = wrong))
   text <- function(path) {
     if (file.exists(path)) paste(readLines(path, warn = FALSE, encoding = "UTF-8"), collapse = "\n") else ""

@@ -48,14 +48,14 @@ write_job <- function(folder, tabular, explanatory_vars, hrc, totcode, value, fr
   used <- unique(c(explanatory_vars, value, freq, secret_var, cost_var, contributions))
   cells <- as.data.frame(tabular)[used]
   cells[explanatory_vars] <- lapply(cells[explanatory_vars], as.character)
-  if (!is.null(secret_var)) cells[[secret_var]] <- as_flag(cells[[secret_var]], secret_var)
+  if (!is.null(secret_var)) cells[[secret_var]] <- ifelse(as_flag(cells[[secret_var]], secret_var) == 1L, "u", "s")
   for (each in unique(c(value, freq, cost_var, contributions))) cells[[each]] <- plain(cells[[each]])
   write_cells(cells, file.path(folder, "cells.csv"))
   totals <- total_codes(totcode, explanatory_vars)
   lines <- c(
     "[source]", 'file = "cells.csv"', 'kind = "cells"', paste("missing_totals =", quoted(missing_totals)),
     if (!is.null(freq)) paste("count =", quoted(freq)),
-    if (!is.null(secret_var)) c(paste("status =", quoted(secret_var)), 'scheme = "0/1"'),
+    if (!is.null(secret_var)) c(paste("status =", quoted(secret_var)), 'scheme = "tauargus"'),
     if (!is.null(contributions)) paste("contributions =", listed(contributions))
   )
   for (each in explanatory_vars) {

@@ -63,6 +63,7 @@ for _number, _command in enumerate(_PLAIN):
 app.command(rules)
 app.command(methods, sort_key=10, help=flowing(methods.__doc__ or ""))
 app.command(convert, sort_key=11, help=flowing(convert.__doc__ or ""))
+app.register_install_completion_command(help="Let the shell complete commands and options (bash, zsh, fish).")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

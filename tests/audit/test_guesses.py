@@ -53,7 +53,7 @@ def test_the_audit_says_the_same_with_guesses(
 
     monkeypatch.setattr(protection, "LARGE", 0)
     monkeypatch.setattr(Guesses, "__call__", counted)
-    monkeypatch.setattr(witnesses, "_from_the_truth", lambda polytope, part, ranges, store, sides: store)
+    monkeypatch.setattr(witnesses, "_from_the_truth", lambda polytope, part, ranges, store, *rest: store)
     guessed = audit(problem, release, exact=False)
     assert (guessed.protected == plain.protected).all()
     assert plain.protected.any()
@@ -73,6 +73,6 @@ def test_where_there_are_boxes_guesses_are_enough(decimals: int, monkeypatch: py
             raise AssertionError("guesses should have been enough")
 
     monkeypatch.setattr(protection, "LARGE", 0)
-    monkeypatch.setattr(witnesses, "_from_the_truth", lambda polytope, part, ranges, store, sides: store)
+    monkeypatch.setattr(witnesses, "_from_the_truth", lambda polytope, part, ranges, store, *rest: store)
     monkeypatch.setattr(witnesses, "_WholePart", Never)
     assert audit(problem, everything, exact=False).safe

@@ -178,3 +178,18 @@ def test_what_is_far_away_counts_too() -> None:
     for sign in (-1, 1):
         assert Obstacles(problem, zeros=False).reach(Demand(first, sign, 2.0)) == 0
         assert Obstacles(problem.replace(frozen=totals), zeros=False).reach(Demand(first, sign, 2.0)) == 2
+
+
+@pytest.mark.parametrize("seed", [3, 5, 6])
+def test_what_nothing_protects_costs_frozen_cells_where_that_is_the_policy(seed: int) -> None:
+    problem = blocked_problem(seed, share=0.8)
+    with pytest.raises(InvalidProblem, match="cannot be protected"):
+        Suppress().protect(problem)
+    release = Suppress(unprotectable="withhold totals").protect(problem)
+    assert open_cells(problem, release) == []
+    withheld = release.suppressed & problem.frozen
+    assert withheld.any()
+    assert release.solution is not None
+    told = " ".join(release.solution.notes)
+    assert "withhold totals" in told
+    assert all(problem.table.describe(cell) in told for cell in np.flatnonzero(withheld)[:1].tolist())

@@ -29,6 +29,10 @@ range_percent = {range_percent}
 rule = "dominance"
 n = 2
 k = {k}
+[[rules]]
+rule = "pq"
+p = {pq_p}
+q = {pq_q}
 [problem]
 within_percent = {within_percent}
 manual_range = {manual_range}

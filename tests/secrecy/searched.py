@@ -30,6 +30,8 @@ PARAMETERS = {
     "p": 13.5793172,
     "range_percent": 17.9318243,
     "k": 86.4173529,
+    "pq_p": 9.8137246,
+    "pq_q": 61.3971825,
     "within_percent": 83.2174519,
     "manual_range": 23.7194628,
     "least_percent": 5.8137429,

@@ -27,6 +27,8 @@ import pytest
 from secrecy.jobs import lay_out
 from secrecy.searched import PARAMETERS, SEED, Secrets, texts
 from tablesafe.cli.app import call
+from tablesafe.core.errors import TablesafeError
+from tablesafe.core.release import Release
 from tablesafe.files.serialization import freeze, thaw
 from tablesafe.methods import METHODS
 from tablesafe.pipeline import run
@@ -120,6 +122,7 @@ def test_no_method_lets_a_secret_out(office: Path, monkeypatch: pytest.MonkeyPat
     assert len(secrets.exact) > len(frame) / 2
     assert leaks(office, secrets) == {}
     assert secrets.found_in("\n".join(events)) == set(), "a progress line tells it"
+    assert secrets.found_in("\n".join(shown(result.release))) == set(), "a release shows it in a notebook or a shell"
     assert watch.exposed == {}
     assert not list((office.parent / "tmp").iterdir()), "temporary files outlive the run"
     assert not [path for path in office.rglob(".*") if "internal" not in path.parts], "hidden files outlive the run"
@@ -132,6 +135,14 @@ def test_no_method_lets_a_secret_out(office: Path, monkeypatch: pytest.MonkeyPat
     for words in SAID:
         _, said = said_by(office, *filter(None, [words]))
         assert secrets.found_in(said) == set(), f"printed with {words!r}"
+
+
+def shown(release: Release) -> Iterator[str]:
+    """All that a release says of itself: as text, in a notebook, as a frame with and without what it announces."""
+    yield from (repr(release), str(release), release.frame().write_csv(), repr(release.solution), release.method)
+    yield getattr(release, "_repr_html_", str)()
+    with contextlib.suppress(TablesafeError):  # methods that announce nothing
+        yield release.frame(intervals=True).write_csv()
 
 
 def kept_shut(internal: Path) -> None:

@@ -26,8 +26,8 @@ class Compiled:
         self._loop: Callable[..., Any] | None = None
         self.__name__, self.__doc__, self.__module__ = function.__name__, function.__doc__, function.__module__
 
-    def __call__(self, *arguments: Any) -> Any:
-        return (self._loop or self.loop())(*arguments)
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return (self._loop or self.loop())(*arguments, **named)
 
     def loop(self) -> Callable[..., Any]:
         """The loop as Numba knows it, with the loops that it calls in place of their declarations."""

@@ -11,6 +11,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.infeasible import Conflict, Demand, Obstacles, Remedy, remedy
 from tablesafe.methods.suppress.instance import NOISE
 from tablesafe.methods.suppress.levels import satisfied
+from tablesafe.work.budget import Budget
 
 LOOKED_AT = 500
 """Other sensitive cells that are looked at before the message is written."""
@@ -65,6 +66,27 @@ def explanation(problem: Problem, obstacles: Obstacles, demand: Demand) -> Table
         f"{head}\n{_held(problem, smallest)}\n{_sums(problem, smallest)}{more}{also}\n\n"
         f"Hint: {_unfreeze(problem, found)}; or waive {name}."
     )
+
+
+def freed(problem: Problem, eligible: Problem, obstacles: Obstacles, failed: Demand, budget: Budget) -> Problem:
+    """The problem in which the fewest cells are withheld, frozen or of value zero, that give a sensitive cell away.
+
+    What is withheld so against somebody's wish is noted in the budget, to be told with the release.
+    """
+    found = remedy(obstacles, failed)
+    if found is None or not found.solved or not found.unfreeze:
+        raise explanation(eligible, obstacles, failed)
+    cells = np.zeros(len(problem.table), dtype=np.bool_)
+    cells[list(found.unfreeze)] = True
+    ways = [f"{_names(problem, np.flatnonzero(cells & problem.frozen).tolist())} (frozen)"] * bool(
+        (cells & problem.frozen).any()
+    ) + ["cells of value zero"] * bool((cells & ~problem.frozen).any())
+    budget.give_up(
+        f"Sensitive cell {problem.table.describe(failed.cell)} can be protected by nothing else: withheld besides, "
+        f"though to be published, {' and '.join(ways)} (unprotectable = withhold totals). To avoid that, merge it with "
+        f"a neighbour (see ts.redesign)."
+    )
+    return problem.replace(frozen=problem.frozen & ~cells, suppressed=problem.suppressed | cells)
 
 
 def _also(problem: Problem, obstacles: Obstacles, cell: int) -> str:

@@ -22,6 +22,8 @@ from tablesafe.methods.suppress.top_down import Subtables
 from tablesafe.solve.covering import Covering, Cut
 from tablesafe.work.budget import Budget
 
+CUTTING = 0.7
+"""Share of the budget for cuts; the rest is for the program over all of them."""
 ROUNDS = 8
 """Rounds of cuts for one subtable by itself."""
 
@@ -35,8 +37,9 @@ def lower_bound(instance: Instance, targets: Targets, subtables: Subtables, budg
     asked[targets.cell] = True
     order = np.argsort(targets.cell, kind="stable")
     start = np.searchsorted(targets.cell[order], np.arange(len(instance) + 1))
+    cutting = budget.child(CUTTING * budget.seconds_left, work=CUTTING * budget.work_left)
     for i in np.argsort(-subtables.depth, kind="stable").tolist():
-        if budget.over:
+        if cutting.over:
             break
         cells = subtables.cells[i]
         if not asked[cells].any():
@@ -44,7 +47,7 @@ def lower_bound(instance: Instance, targets: Targets, subtables: Subtables, budg
         place[cells] = np.arange(len(cells))
         own = targets.take(order[spans(start, cells)[0]])
         own = Targets(place[own.cell], own.sign, own.level)
-        whole.add(_cuts(within(instance, cells, subtables.rows[i]), own, variables.of_cell[cells], budget))
+        whole.add(_cuts(within(instance, cells, subtables.rows[i]), own, variables.of_cell[cells], cutting))
     if not whole.cuts:
         return 0.0
     whole.relax(max(budget.seconds_left, 1.0))

@@ -28,8 +28,8 @@ LEAST_S = 1e-3
 """Seconds for each target without which programs do not get far enough to be better than hypercubes."""
 SUGGESTING = 0.5
 """Share of the time for suggestions."""
-BOUNDING = 0.4
-"""Share of what is left after the first of them, for a bound."""
+BOUNDING = 0.2
+"""Share of what is left after that, for a bound."""
 GAINS = 0.99
 """Share of its cost below which a pattern made anew must be, for another to be worth while."""
 
@@ -59,6 +59,8 @@ def improved(
     some = budget.child(SUGGESTING * budget.seconds_left, work=SUGGESTING * budget.work_left)
     suggested = from_the_top(instance, subtables, rise, fall, some)
     targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
+    some = budget.child(BOUNDING * budget.seconds_left, work=BOUNDING * budget.work_left)
+    incumbent.prove(min(lower_bound(instance, targets, subtables, some), incumbent.best_cost))
     turn = 0
     while not budget.over:
         before = incumbent.best_cost
@@ -69,10 +71,7 @@ def improved(
             incumbent.offer_pattern(safe, instance.pattern_cost(safe))
         if incumbent.best is None:
             return
-        if turn == 0:
-            some = budget.child(BOUNDING * budget.seconds_left, work=BOUNDING * budget.work_left)
-            incumbent.prove(min(lower_bound(instance, targets, subtables, some), incumbent.best_cost))
-        elif incumbent.best_cost > before * GAINS:
+        if turn and incumbent.best_cost > before * GAINS:
             return
         suggested, turn = incumbent.best, turn + 1
 

@@ -11,16 +11,17 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from tablesafe.audit.audit import audit
 from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidOption, SolverFailure
+from tablesafe.core.errors import InvalidOption, InvalidProblem, SolverFailure
 from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
 from tablesafe.methods.suppress.costs import cost_of, never_free
-from tablesafe.methods.suppress.explain import ask_less
+from tablesafe.methods.suppress.explain import ask_less, freed
 from tablesafe.methods.suppress.hypercubes import hypercubes_of
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
@@ -32,6 +33,7 @@ from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, 
 from tablesafe.methods.suppress.responses import groups_of, thinned_groups, together
 from tablesafe.methods.suppress.search import Search, Unfinished
 from tablesafe.methods.suppress.securing import Attackers, Securing, necessary
+from tablesafe.methods.suppress.slices import by_slices
 from tablesafe.methods.suppress.strategy import find
 from tablesafe.methods.suppress.unseen import looked_after
 from tablesafe.methods.suppress.witnesses import CannotProtect
@@ -41,7 +43,8 @@ from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.work.budget import Budget
 from tablesafe.work.stopping import heed
 
-Algorithm = Literal["auto", "optimal", "sequential", "modular", "network"]
+Algorithm = Literal["auto", "optimal", "sequential", "modular", "network", "slices"]
+Unprotectable = Literal["error", "withhold totals"]
 SEARCHING = 0.65
 """Share of the time for the search; the rest is for the audit, and for what it asks to repair."""
 QUICKEST = "The search was given up: the pattern is the first that was found in the quickest way."
@@ -65,13 +68,16 @@ class Suppress:
     that is published. `sequential` protects one cell after another and then improves the pattern; `optimal` also
     proves how far it is from the best; `network` is `sequential` for tables of two dimensions with at most one
     hierarchy, where flows take the place of linear programs; `modular` works subtable by subtable from the top, in
-    parallel, for tables of a hundred thousand cells and more; `auto` picks by size. Either way the pattern is audited
-    over the whole system of linked tables and repaired until nothing is open.
+    parallel, for tables of a hundred thousand cells and more; `slices` is how three dimensions were protected before
+    linear programs (Working Paper 22), and warns of what that left open; `auto` picks by size. Either way the pattern
+    is audited over the whole system of linked tables and repaired until nothing is open.
     """
 
     name: ClassVar[str] = "suppress"
 
-    algorithm: Algorithm = field(default="auto", metadata={"help": "auto, optimal, sequential, modular or network"})
+    algorithm: Algorithm = field(
+        default="auto", metadata={"help": "auto, optimal, sequential, modular, network or slices"}
+    )
     cost: str | Floats = field(
         default="problem",
         metadata={
@@ -96,6 +102,13 @@ class Suppress:
             "help": "file with a pattern somebody made: it is audited and repaired, what it withholds stays withheld",
             "example": "pattern.csv",
             "file": True,
+        },
+    )
+    clean_up: bool = field(
+        default=False,
+        metadata={
+            "help": "publish again what the pattern `keep` withholds needlessly, the dearest first; the office's own "
+            "choices (cells suppressed in the problem) stay"
         },
     )
     previous: str | Mask | None = field(
@@ -131,8 +144,19 @@ class Suppress:
             "algorithm can retrace its choices; needs a seed of your own, kept secret"
         },
     )
+    unprotectable: Unprotectable = field(
+        default="error",
+        metadata={
+            "help": "a cell that nothing protects while frozen cells and zeros are published: error, or withhold "
+            "totals, the fewest of these that give it away, which is told"
+        },
+    )
     time_limit_s: float = field(
-        default=60.0, metadata={"help": "stop improving after this many seconds; a first safe pattern may take longer"}
+        default=60.0,
+        metadata={
+            "help": "end after this many seconds, with repair and audit; where that is too short for a first safe "
+            "pattern, as soon as there is one"
+        },
     )
     seed: int = field(default=0, metadata={"help": "seed of the random choices; equal seed, equal pattern"})
     insiders: bool = field(
@@ -166,6 +190,7 @@ class Suppress:
     def __post_init__(self) -> None:
         require_choice(self, "algorithm", get_args(Algorithm))
         require_choice(self, "possibly", get_args(Possibly))
+        require_choice(self, "unprotectable", get_args(Unprotectable))
         require_number(self, "time_limit_s", above=0)
         require_number(self, "power", at_least=0, at_most=10)
         require_number(self, "margin", at_least=0, at_most=10)
@@ -173,6 +198,8 @@ class Suppress:
         require_number(self, "randomise", at_least=0, at_most=1)
         require_whole(self, "seed", at_least=0)
         require_whole(self, "coalition", at_least=1)
+        if self.clean_up and self.keep is None:
+            raise InvalidOption("Suppress.clean_up needs a pattern to clean up.\n\nHint: give one with keep.")
         if self.randomise > 0 and self.seed == 0:
             raise InvalidOption(
                 "Suppress.randomise needs a seed that nobody can guess, and the default 0 is known to all.\n\n"
@@ -182,9 +209,14 @@ class Suppress:
     def protect(self, problem: Problem) -> Release:
         """Find a pattern, and prove that it is safe before it is returned."""
         begin, budget = monotonic(), Budget(self.time_limit_s)
-        problem = keeping(problem, mask_of(problem, self.keep, "keep"))
+        kept = mask_of(problem, self.keep, "keep")
+        keeping_it = keeping(problem, kept)  # says which of its cells must be published, if any
         refuse_levels_beyond_bounds(problem)
-        pattern, objective, bound = self._protected(problem, budget)
+        if self.clean_up:
+            pattern, objective, bound = self._cleaned(problem, kept, budget)
+        else:
+            problem = keeping_it
+            pattern, objective, bound = self._protected(problem, budget)
         closed = objective <= bound * (1 + 1e-9)
         solution = Solution(
             status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
@@ -193,7 +225,19 @@ class Suppress:
             seconds=monotonic() - begin,
             notes=budget.given_up,
         )
+        against = pattern & problem.frozen  # as the policy says
+        problem = problem.replace(frozen=problem.frozen & ~against) if against.any() else problem
         return Release.from_suppression(problem, pattern, method=self.name, solution=solution)
+
+    def _cleaned(self, problem: Problem, kept: Mask, budget: Budget) -> tuple[Mask, float, float]:
+        """The given pattern, made safe where it is not, without what is not needed; no bound is looked for."""
+        cost = self._costs(problem)
+        instance = Instance.of(looked_after(problem), never_free(cost, ~problem.frozen)[0], zeros=True)
+        securing = self._securing(problem, instance, budget, None, None)
+        with heed(budget):
+            safe = securing.secure(kept | instance.forced)
+            pattern = securing.cleaned(safe)
+        return pattern, float(cost[pattern & ~instance.forced].sum()), 0.0
 
     def _protected(self, problem: Problem, budget: Budget) -> tuple[Mask, float, float]:
         """A safe pattern, its cost and the proven bound.
@@ -231,7 +275,13 @@ class Suppress:
                 cell = int(instance.cell[failure.target])
                 demand = Demand(cell, int(instance.sign[failure.target]), float(instance.level[failure.target]))
                 obstacles = obstacles or Obstacles(eligible, zeros=self.zeros)
-                ask_less(eligible, obstacles, demand, reached)
+                try:
+                    ask_less(eligible, obstacles, demand, reached)
+                except InvalidProblem:
+                    if self.unprotectable == "error":
+                        raise
+                    problem = freed(problem, eligible, obstacles, demand, budget)
+                    eligible, obstacles = looked_after(problem), None
                 continue
             bound = scale * float(search.bound) / (1 + self.randomise)  # disturbed costs are at most so much too high
             bound = rounded_up(max(bound - added, 0.0), cost[instance.live & ~instance.forced])
@@ -260,25 +310,11 @@ class Suppress:
     ) -> tuple[Securing, Mask]:
         """The pattern found, and what makes it safe; that may have done so with an earlier one, to fall back on."""
         cubes = self._cubes(problem, search.instance)
-        attackers = Attackers(
-            insiders=self.insiders,
-            coalition=self.coalition,
-            unions=self.unions,
-            integers=self.integers,
-            possibly=self.possibly,
-        )
-        securing = Securing(
-            problem,
-            search.instance,
-            attackers,
-            budget,
-            necessary(budget, self.time_limit_s, len(problem.table)),
-            self.executor,
-            cubes,
-            group,
-        )
+        securing = self._securing(problem, search.instance, budget, cubes, group)
         if cubes is not None:
             found = self._by_cubes(problem, search, cubes)
+        elif self.algorithm == "slices":
+            found = self._by_slices(problem, search)
         elif self._in_parts(len(problem.table)):
             guard = Guard.of(problem) if self.insiders else None
             found = modular(
@@ -289,6 +325,34 @@ class Suppress:
         if group is not None:
             found = thinned_groups(search.instance, found, group, search.late)
         return securing, found
+
+    def _securing(
+        self, problem: Problem, instance: Instance, budget: Budget, cubes: Hypercubes | None, group: Integers | None
+    ) -> Securing:
+        """What makes patterns safe from all whom the options name."""
+        attackers = Attackers(
+            insiders=self.insiders,
+            coalition=self.coalition,
+            unions=self.unions,
+            integers=self.integers,
+            possibly=self.possibly,
+        )
+        limit = necessary(budget, self.time_limit_s, len(problem.table))
+        return Securing(problem, instance, attackers, budget, limit, self.executor, cubes, group)
+
+    def _by_slices(self, problem: Problem, search: Search) -> Mask:
+        """A pattern by slices, and a warning of what the audit has against it: the repair comes next."""
+        found = by_slices(problem.table, search.instance, search.budget)
+        release = Release.from_suppression(problem, found)
+        opened = audit(problem, release, exact=False, certify=False, insiders=False, unions=False).open
+        if opened:
+            cells = len({opening.cell for opening in opened})
+            warnings.warn(
+                f"The slices protect each part of the table, but the audit of the whole finds {cells:,} sensitive "
+                f"{'cell' if cells == 1 else 'cells'} open. More is withheld until nothing is.",
+                stacklevel=2,
+            )
+        return found
 
     def _cubes(self, problem: Problem, instance: Instance) -> Hypercubes | None:
         """The hypercubes of a table with too many targets for a program each; None where there are few, or none."""

@@ -113,6 +113,11 @@ class Securing:
             self.budget.give_up(NOT_PROVED)
         return safe
 
+    def cleaned(self, safe: Mask) -> Mask:
+        """A safe pattern that somebody made without what is not needed, cell by cell while there is time."""
+        judge = judge_of(self._all, self.budget)
+        return thinned(self.instance, self.instance.forced, safe, judge, self.budget, audits=4 * len(safe))
+
     def _thinned(self, safe: Mask) -> Mask:
         """The safe pattern without what repair has made needless; whole groups are not taken apart."""
         if self.group is not None:

@@ -9,16 +9,22 @@ cheap deviations come first and the dear ones find much withheld.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.solve.highs import Model
+from tablesafe.solve.highs import INTERIOR, Model
 from tablesafe.solve.program import Program, SolveStatus
 from tablesafe.work.budget import Budget
 
+MANY = 3_000
+"""Cells on offer beyond which an interior point says first which of them are of use."""
+PER_STEP_AND_ENTRY = 2e-6
+"""Seconds of such a program, whose factors fill up."""
 USED = 1e-6
 PRESOLVED = 3
 """By which factor presolve makes such programs smaller, about."""
@@ -37,9 +43,6 @@ WITHIN = 2
 """Tries within what was suggested."""
 WORTH = (3.0, 30.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 1e3, 1e3, 1e3, 1e3)
 """What it is worth to move a target, in units of its level, at each try."""
-IN_TIME = 0.6
-LAST = 4
-"""Share of the budget after which every price is right, and the tries that are left for that."""
 DEAREST = (10.0, 15.0, 20.0, 30.0, 60.0, 100.0, np.inf, np.inf, np.inf, np.inf)
 """The cost, in the same units, beyond which a cell that was not suggested is not offered, at each try after those."""
 SLOPES = 3
@@ -100,21 +103,20 @@ def protect_together(
 
     First within what is withheld or suggested, then with whatever is not too dear; `sparing` also of what is suggested.
     """
-    instance, whole = pattern.instance, budget.left
+    instance = pattern.instance
     need = np.maximum(pattern.rise, pattern.fall)
-    tries = np.zeros(len(instance), dtype=np.int64)
-    while not budget.over:
+    turn, tried = 0, np.zeros(len(instance), dtype=np.bool_)
+    while not budget.over and len(pattern.open):
         cells = pattern.open
-        cells = cells[tries[cells] < len(WORTH)]
+        cells = cells[~tried[cells]]
         if not cells.size:
-            return
-        hurry = 0 if np.isinf(whole) else int(len(WORTH) * (1 - budget.left / whole) / IN_TIME)
-        tries[cells] = np.maximum(tries[cells], min(hurry, len(WORTH) - LAST))
-        turn = int(tries[cells].min())
-        cells = cells[tries[cells] == turn]
+            turn, tried[:] = turn + 1, False
+            if turn >= len(WORTH):
+                return
+            continue
         near = cells[need[cells] >= need[cells].max() / ALIKE]
         batch = random.choice(near, min(SEVERAL, len(near)), replace=False)
-        tries[batch] += 1
+        tried[batch] = True
         way = random.choice([-1.0, 1.0], len(batch))
         way = np.where(pattern.rises[batch], -1.0, np.where(pattern.falls[batch], 1.0, way))
         offered = suggested.copy()
@@ -146,6 +148,11 @@ def _sloped(
     level = float(np.median(np.maximum(pattern.rise, pattern.fall)[batch]))
     price = cost / np.clip(instance.down, 1.0, level)
     best: Floats | None = None
+    if slopes and int((offered & ~pattern.withheld).sum()) > MANY:
+        amid = _moved(pattern, batch, way, worth, price, offered, budget, **INTERIOR)
+        if amid is None:
+            return None
+        offered = (np.abs(amid) > FLAT * level) & ~pattern.withheld
     for turn in range(1 + slopes):
         deviation = _moved(pattern, batch, way, worth, price, offered, budget)
         if deviation is None:
@@ -159,7 +166,14 @@ def _sloped(
 
 
 def _moved(
-    pattern: Pattern, batch: Integers, way: Floats, worth: float, price: Floats, offered: Mask, budget: Budget
+    pattern: Pattern,
+    batch: Integers,
+    way: Floats,
+    worth: float,
+    price: Floats,
+    offered: Mask,
+    budget: Budget,
+    **options: Any,
 ) -> Floats | None:
     """The deviation that moves the cells of a batch as far as that is worth its price; None where time is over."""
     instance = pattern.instance
@@ -180,6 +194,7 @@ def _moved(
         np.concatenate([-below[free], np.zeros(2 * len(paid))]),
         np.concatenate([above[free], above[paid], below[paid]]),
         budget,
+        options or {"solver": "simplex"},
     )
     if answer is None:
         return None
@@ -191,17 +206,23 @@ def _moved(
 
 
 def _least(
-    cost: Floats, columns: list[sparse.csc_array], lower: Floats, upper: Floats, budget: Budget
+    cost: Floats,
+    columns: list[sparse.csc_array],
+    lower: Floats,
+    upper: Floats,
+    budget: Budget,
+    options: dict[str, Any],
 ) -> Floats | None:
     """The cheapest point that changes no sum; None where there is none, or no time."""
     matrix = sparse.csr_array(sparse.hstack(columns, format="csr"))
     matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
     program = Program.equations(matrix, np.zeros(matrix.shape[0]), lower, upper, cost=cost)
-    model = Model(program, solver="simplex")
+    model = Model(program, **options)
     try:
         answer = model.solve(budget)
     except (OutOfTime, SolverFailure):
         return None
     finally:
         budget.hot(matrix.shape[0] // PRESOLVED, model.info("simplex_iteration_count"))
+        budget.count(PER_STEP_AND_ENTRY * matrix.nnz * max(model.info("ipm_iteration_count"), 0))
     return answer.point if answer.status is SolveStatus.OPTIMAL else None

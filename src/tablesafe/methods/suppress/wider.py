@@ -90,7 +90,9 @@ def unexamined(findings: Findings) -> bool:
     return bool(left) and {each.cell for each in findings.failing} <= left and bool(np.all(findings.protected))
 
 
-def thinned(instance: Instance, given: Mask, pattern: Mask, judge: Judge, budget: Budget) -> Mask:
+def thinned(
+    instance: Instance, given: Mask, pattern: Mask, judge: Judge, budget: Budget, *, audits: int = AUDITS
+) -> Mask:
     """The pattern without what can be published again, the most costly first, many at a time while that works.
 
     Nothing of `given` is touched, and nothing more becomes possibly open. It ends with the budget; an interrupt keeps
@@ -100,7 +102,7 @@ def thinned(instance: Instance, given: Mask, pattern: Mask, judge: Judge, budget
     added = np.flatnonzero(pattern & ~given)
     before: frozenset[tuple[int, str, str]] | None = None
     waiting = [added[np.argsort(-cost[added], kind="stable")]]
-    for _ in range(AUDITS):
+    for _ in range(audits):
         if not waiting or budget.over:
             break
         chunk = waiting.pop()

@@ -33,6 +33,8 @@ NOBODY, TRUTH = -1, -2
 FARTHER, FARTHEST = 64.0, 2.0**50
 """Where a form has no end, the polytope is cut off at growing distances until the need is served."""
 NOTHING, NO_PRICES = np.zeros(0, np.int64), np.zeros(0)
+MOST_FRACTIONS = 2_000
+"""Forms of a part beyond which no simplex method in fractions is tried."""
 HUGE = 400_000
 """Forms of a part beyond which no program is asked about all of it."""
 _POINTS, _ENTRIES, _FULL = range(3)
@@ -329,6 +331,8 @@ class _WholePart:
         forget(self.proof)
 
     def _by_fractions(self, side: int) -> None:
+        if len(self.forms) > MOST_FRACTIONS or self.budget.over:
+            return  # not proved: a tableau of fractions over so much does not end in time
         form, sign = side // 2, 1 - 2 * (side % 2)
         found = rational.extreme(self.p, form, sign)
         if found.value is None:

@@ -26,7 +26,7 @@ ts_protect <- function(tabular, explanatory_vars, hrc = NULL, totcode = "Total",
   found <- as.data.frame(tabular)
   primary <- if (is.null(secret_var)) rep(FALSE, nrow(found)) else as_flag(found[[secret_var]], secret_var) == 1L
   found$Status <- ifelse(!withheld, "V", ifelse(primary, "B", "D"))
-  attr(found, "safe") <- isTRUE(facts$safe)
+  attr(found, "safe") <- identical(facts$status, "safe")
   attr(found, "facts") <- facts
   found
 }

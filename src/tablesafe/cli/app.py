@@ -30,6 +30,7 @@ from tablesafe.cli.show import warn
 from tablesafe.cli.suppress import suppress
 from tablesafe.cli.tabulate import flag, tabulate
 from tablesafe.cli.verify import key, verify
+from tablesafe.cli.warm_up import warm_up
 from tablesafe.core.errors import InvalidOption, Terminated
 from tablesafe.core.machine import leave_no_core_dump
 from tablesafe.files.limits import inputs_kept
@@ -56,7 +57,7 @@ app = App(
 
 _PLAIN: tuple[Callable[..., int], ...] = (
     run, init, demo, tabulate, flag, suppress, audit, attack, verify, redesign, difference,
-    serve, key,
+    serve, key, warm_up,
 )  # fmt: skip
 for _number, _command in enumerate(_PLAIN):
     app.command(_command, sort_key=_number, help=flowing(_command.__doc__ or ""))

@@ -45,8 +45,8 @@ FRACTION = re.compile(r"-?[0-9]+/[1-9][0-9]*")
 PLAIN = re.compile(r"[+-]?[0-9]*[.,]?[0-9]*(?:[eE][+-]?[0-9]{1,3})?")
 """A number as published files write it; an exponent of more digits would fill the memory."""
 DELIMITERS = ",;\t|"
-REPEAT = "\n\nHint: repeat the audit; a certificate is never edited."
-GIVE = "\n\nHint: give the file of the release (.csv, .xlsx, .parquet) as it was written."
+REPEAT = "repeat the audit; a certificate is never edited."
+GIVE = "give the file of the release (.csv, .xlsx, .parquet) as it was written."
 SIGNED = b"tablesafe certificate signature 1\n"
 """What a signed text begins with, so that no other signature of the same key can pass for one."""
 MARKS = ("", "c", "x", "s", "-", "–", ".", "..", "...", "…", ":", "*", "n.a.", "na", "confidential", "suppressed")
@@ -185,11 +185,11 @@ def verify(path: str | Path, *, release: str | Path | None = None, key: str | Pa
     except _Unreadable:
         raise
     except InvalidCertificate as error:
-        raise InvalidCertificate(f"{path.name} is not a valid certificate: {error}{REPEAT}") from None
+        raise InvalidCertificate(f"{path.name} is not a valid certificate: {error}", hint=REPEAT) from None
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InvalidCertificate(
-            f"{path.name} is not a valid certificate: it is damaged "
-            f"({type(error).__name__}: {str(error)[:100]}).{REPEAT}"
+            f"{path.name} is not a valid certificate: it is damaged ({type(error).__name__}: {str(error)[:100]}).",
+            hint=REPEAT,
         ) from error
     if release is None:
         return found
@@ -221,26 +221,26 @@ def _read(path: Path) -> tuple[dict[str, Any], Any]:
         data = _bytes_of(path)
         document = json.loads(data.decode("utf-8"), parse_float=_refuse_float, parse_constant=_refuse_float)
     except FileNotFoundError:
-        raise _Unreadable(f"There is no certificate {str(path)!r}.\n\nHint: check the path.") from None
+        raise _Unreadable(f"There is no certificate {str(path)!r}.", hint="check the path.") from None
     except OSError as error:
         why = error.strerror or error
-        raise _Unreadable(f"{path.name} cannot be read: {why}.\n\nHint: copy it again.") from error
+        raise _Unreadable(f"{path.name} cannot be read: {why}.", hint="copy it again.") from error
     except (EOFError, zlib.error, ValueError, RecursionError) as error:
         raise _Unreadable(
-            f"{path.name} is damaged or cut short: {error}.\n\nHint: copy it again, or repeat the audit."
+            f"{path.name} is damaged or cut short: {error}.", hint="copy it again, or repeat the audit."
         ) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise _Unreadable(f"{path.name} is not a certificate of tablesafe.\n\nHint: is it the right file?")
+        raise _Unreadable(f"{path.name} is not a certificate of tablesafe.", hint="is it the right file?")
     if document.get("version") != VERSION:
         raise _Unreadable(
-            f"{path.name} has version {document.get('version')!r} of the format; this program reads version {VERSION}."
-            f"\n\nHint: verify it with the release of tablesafe that made it."
+            f"{path.name} has version {document.get('version')!r} of the format; this program reads version {VERSION}.",
+            hint="verify it with the release of tablesafe that made it.",
         )
     claimed, signature = document.pop("sha256", None), document.pop("signature", None)
     if hashlib.sha256(_canonical(document)).hexdigest() != claimed:
         raise _Unreadable(
-            f"{path.name} was changed after it was made: its content does not match its own checksum.\n\n"
-            f"Hint: repeat the audit; a certificate is never edited."
+            f"{path.name} was changed after it was made: its content does not match its own checksum.",
+            hint="repeat the audit; a certificate is never edited.",
         )
     return document, signature
 
@@ -551,18 +551,19 @@ def fingerprint(public: bytes) -> str:
 def _check_signature(document: dict[str, Any], signature: Any, key: Path, name: str) -> None:
     """The document was signed by the holder of the private key that belongs to the public one given."""
     given, bad = _public_key(key)
-    again = f"\n\nHint: ask whoever made {name}; do not trust it as it is."
+    again = f"ask whoever made {name}; do not trust it as it is."
     if signature is None:
-        raise _Unreadable(f"{name} is not signed, but a signature of {key.name} is asked for.{again}")
+        raise _Unreadable(f"{name} is not signed, but a signature of {key.name} is asked for.", hint=again)
     if bytes.fromhex(signature["public_key"]) != given.public_bytes_raw():
         raise _Unreadable(
             f"{name} is signed with another key: {_signer(signature)}, not {fingerprint(given.public_bytes_raw())} of "
-            f"{key.name}.{again}"
+            f"{key.name}.",
+            hint=again,
         )
     try:
         given.verify(bytes.fromhex(signature["value"]), SIGNED + _canonical(document))
     except bad:
-        raise _Unreadable(f"{name} was changed after it was signed: its signature does not fit.{again}") from None
+        raise _Unreadable(f"{name} was changed after it was signed: its signature does not fit.", hint=again) from None
 
 
 def _public_key(path: Path) -> tuple[Any, type[Exception]]:
@@ -573,20 +574,20 @@ def _public_key(path: Path) -> tuple[Any, type[Exception]]:
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
     except ImportError:
         raise MissingExtra("Checking a signature", "sign") from None
-    hint = "\n\nHint: give the file that ends in .pub, as 'tablesafe key' made it."
+    hint = "give the file that ends in .pub, as 'tablesafe key' made it."
     try:
         data = _bytes_of(path)
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
-        raise _Unreadable(f"The key {str(path)!r} cannot be read: {why}.{hint}") from error
+        raise _Unreadable(f"The key {str(path)!r} cannot be read: {why}.", hint=hint) from error
     if b"PRIVATE KEY" in data:
-        raise _Unreadable(f"{path.name} holds a private key, which nobody needs to check a signature.{hint}")
+        raise _Unreadable(f"{path.name} holds a private key, which nobody needs to check a signature.", hint=hint)
     try:
         key = load_pem_public_key(data)
     except (ValueError, UnsupportedAlgorithm):
-        raise _Unreadable(f"{path.name} holds no public key.{hint}") from None
+        raise _Unreadable(f"{path.name} holds no public key.", hint=hint) from None
     if not isinstance(key, Ed25519PublicKey):
-        raise _Unreadable(f"{path.name} holds a key of another kind than Ed25519.{hint}")
+        raise _Unreadable(f"{path.name} holds a key of another kind than Ed25519.", hint=hint)
     return key, InvalidSignature
 
 
@@ -614,7 +615,7 @@ def _check_published_file(content: _Content, release: Path, name: str) -> None:
         columns = _columns_of(content, header)
         rows = _rows_of(content, columns, lines, release.name)
     except _Foreign as error:
-        raise InvalidCertificate(_foreign(name, release, str(error))) from None
+        raise _foreign(name, release, str(error)) from None
     keys = zip(
         *([names[at] for at in positions] for names, positions in zip(content.labels, content.codes, strict=True)),
         strict=True,
@@ -623,15 +624,15 @@ def _check_published_file(content: _Content, release: Path, name: str) -> None:
         row = rows.pop(key, None)
         if row is None:
             if content.published[cell] is not None:
-                raise InvalidCertificate(_foreign(name, release, f"cell {content.describe(cell)} is not in the file"))
+                raise _foreign(name, release, f"cell {content.describe(cell)} is not in the file")
             continue
         why = _disagreement(content, cell, row)
         if why:
-            raise InvalidCertificate(_foreign(name, release, f"line {row.line}: {why}"))
+            raise _foreign(name, release, f"line {row.line}: {why}")
     if rows:
         key, stranger = next(iter(rows.items()))
         where = f"line {stranger.line}: the table has no cell ({', '.join(key)})"
-        raise InvalidCertificate(_foreign(name, release, where))
+        raise _foreign(name, release, where)
 
 
 class _Foreign(Exception):
@@ -687,10 +688,10 @@ def _announces_no_more(content: _Content, cell: int, low: Number | None, high: N
     )
 
 
-def _foreign(name: str, release: Path, why: str) -> str:
-    return (
-        f"{name} was not made for {release.name}: {why}.\n\n"
-        f"Hint: audit the file that will be published, and keep the certificate of that audit."
+def _foreign(name: str, release: Path, why: str) -> InvalidCertificate:
+    return InvalidCertificate(
+        f"{name} was not made for {release.name}: {why}.",
+        hint="audit the file that will be published, and keep the certificate of that audit.",
     )
 
 
@@ -747,12 +748,12 @@ def _rows_of(
     for line, row, style in lines:
         where = f"{name}, line {line}"
         if len(row) < columns.count:
-            raise InvalidCertificate(f"{where} is cut short.{GIVE}")
+            raise InvalidCertificate(f"{where} is cut short.", hint=GIVE)
         if len(row) > columns.count:
             raise _Foreign(f"line {line} has more entries than the first line has names")
         key = tuple(row[i] for i in columns.codes)
         if key in rows:
-            raise InvalidCertificate(f"{where} repeats cell ({', '.join(key)}).{GIVE}")
+            raise InvalidCertificate(f"{where} repeats cell ({', '.join(key)}).", hint=GIVE)
         for i, code, labels in columns.captions:
             if row[i] != labels.get(row[code], row[code]):
                 raise _Foreign(f"line {line}: {row[i]!r} is not the label of {row[code]!r}")
@@ -783,7 +784,7 @@ def _published_number(text: str, scale: int, where: str, *, ends: bool = False) 
     except (ValueError, ZeroDivisionError):
         value = None
     if value is None:
-        raise InvalidCertificate(f"{where}: {text!r} is neither a number nor a mark for a withheld cell.{GIVE}")
+        raise InvalidCertificate(f"{where}: {text!r} is neither a number nor a mark for a withheld cell.", hint=GIVE)
     return value.numerator if value.denominator == 1 else value
 
 
@@ -803,11 +804,11 @@ def _table_of(
         return _text_table(_decode(data), needed)
     except _Foreign as error:
         raise InvalidCertificate(
-            f"{release.name} holds more than a release: {error}.\n\nHint: publish the file as tablesafe wrote it."
+            f"{release.name} holds more than a release: {error}.", hint="publish the file as tablesafe wrote it."
         ) from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, ValueError, LookupError) as error:
         why = getattr(error, "strerror", None) or error
-        raise InvalidCertificate(f"{release.name} cannot be read: {why}.{GIVE}") from error
+        raise InvalidCertificate(f"{release.name} cannot be read: {why}.", hint=GIVE) from error
 
 
 def _text_table(text: str, needed: Sequence[str]) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:
@@ -827,7 +828,7 @@ def _text_table(text: str, needed: Sequence[str]) -> tuple[list[str], Iterator[t
                 if row:
                     yield reader.line_num, [_unguarded(entry) for entry in row], ""
         except csv.Error as error:
-            raise InvalidCertificate(f"line {reader.line_num} cannot be read: {error}.{GIVE}") from error
+            raise InvalidCertificate(f"line {reader.line_num} cannot be read: {error}.", hint=GIVE) from error
 
     return header, rows()
 
@@ -843,7 +844,7 @@ def _parquet_table(release: Path, cells: int) -> tuple[list[str], Iterator[tuple
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise InvalidCertificate("Reading Parquet needs pyarrow.\n\nHint: install it, or give the CSV.") from None
+        raise InvalidCertificate("Reading Parquet needs pyarrow.", hint="install it, or give the CSV.") from None
     try:
         file = parquet.ParquetFile(release)
         about, schema = file.metadata, file.schema_arrow

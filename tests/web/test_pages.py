@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ from browsing import firms
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablesafe.core.errors import TablesafeError
 from tablesafe.job import parse_job
+from tablesafe.job.words import key_of
 from tablesafe.pipeline import build_problem
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import suggest
-from tablesafe.web.pages.blame import culprit
 from tablesafe.web.pages.bringing import Arrivals
 from tablesafe.web.pages.data import DIMENSION, NOTHING, VALUE, role_of, roles_of, set_role
 from tablesafe.web.pages.method import HIGH, WIDE, curve
@@ -183,34 +185,54 @@ def test_a_file_of_the_allowed_folder_is_suggested_by_its_name_in_the_job(desk: 
     assert {} not in draft.values()
 
 
-# -- blame -------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("message", "path"),
+    ("about", "path"),
     [
-        ("The filter 'a > 1' cannot be used on firms.csv", ("source", "where")),
-        ("Code 'X' of 'nace' at firms.csv, line 3 is not in nace.hrc.", ("dimensions", "nace", "hierarchy")),
-        ("The code of 'region' is missing at firms.csv, line 9.", ("dimensions", "region", "missing")),
-        ("firms.csv is empty.", ("source", "file")),
-        ("This needs the 2 largest contributors of each cell, but the table keeps 0.", ("rules", 1)),
-        ("Suppress needs the number of contributors", ("method", "name")),
+        (("source", "where"), ("source", "where")),
+        (("dimension", "nace", "hierarchy"), ("dimensions", "nace", "hierarchy")),
+        (("dimension", "region", "hierarchy"), ("dimensions", "region")),
+        (("dimension", "region", "missing"), ("dimensions", "region", "missing")),
+        (("column", "firm"), ("source", "respondent")),
+        (("column", "area"), ("dimensions", "region")),
+        (("column", "turnover"), ("response", "value", 0)),
+        (("file", "nace.hrc"), ("dimensions", "nace", "hierarchy")),
+        (("contributors",), ("rules", 1)),
+        (("method",), ("method", "name")),
+        (("option", "Suppress", "margin"), ("method", "margin")),
+        (("option", "PPercent", "p"), ("source", "file")),
+        ((), ("source", "file")),
     ],
 )
-def test_an_error_is_shown_beside_what_it_names(message: str, path: tuple[str, ...]) -> None:
+def test_an_error_is_shown_beside_what_it_is_about(about: tuple[str, ...], path: tuple[str, ...]) -> None:
     draft = {
-        "source": {"file": "firms.csv", "where": "a > 1"},
-        "dimensions": {"nace": {"hierarchy": "nace.hrc"}, "region": {}},
+        "source": {"file": "firms.csv", "where": "a > 1", "respondent": "firm"},
+        "dimensions": {"nace": {"hierarchy": "trees/nace.hrc"}, "region": {"column": "area"}},
+        "response": {"value": "turnover"},
         "rules": [{"rule": "threshold"}, {"rule": "p_percent"}],
-        "method": {"name": "suppress"},
+        "method": {"name": "suppress", "margin": 0.1},
     }
-    assert culprit(draft, message) == path
+    assert key_of(draft, about) == path
 
 
-def test_a_sheet_that_must_be_named_is_asked_for_at_its_field() -> None:
-    message = "cells.xlsx has 2 sheets: 'a', 'b'.\n\nHint: name one."
-    assert culprit({"source": {"file": "cells.xlsx"}}, message) == ("source", "sheet")
-    assert culprit({"source": {"file": "cells.csv"}}, message, ("dimensions", "d")) == ("dimensions", "d")
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (('value = "turnover"', 'value = "turnovr"'), ("response", "value", 0)),
+        (('respondent = "firm"', 'respondent = "firn"'), ("source", "respondent")),
+        (("[source]", "[source]\nwhere = 'nace = 1 AND'"), ("source", "where")),
+    ],
+)
+def test_the_work_itself_says_what_an_error_is_about(
+    desk: Desk, change: tuple[str, str], path: tuple[str, ...]
+) -> None:
+    job = JOB.replace(*change)
+    assert job != JOB
+    with pytest.raises(TablesafeError) as raised:
+        build_problem(parse_job(job, desk.folder / "job.toml"))
+    assert key_of(tomllib.loads(job), raised.value.about) == path
 
 
 # -- the curve ---------------------------------------------------------------------------------------------------

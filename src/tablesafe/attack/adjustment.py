@@ -82,7 +82,8 @@ class ReverseAdjustment:
             require_number(self, "capacity_percent", at_least=0)
         if isinstance(self.cost, str) and self.cost not in MEASURES:
             raise InvalidOption(
-                f"ReverseAdjustment.cost must be one of {', '.join(MEASURES)} or an array, got {self.cost!r}."
+                f"ReverseAdjustment.cost must be one of {', '.join(MEASURES)} or an array, got {self.cost!r}.",
+                about=("option", "ReverseAdjustment", "cost"),
             )
 
     def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
@@ -262,8 +263,8 @@ def _completed(system: System, shown: Floats) -> tuple[Floats, Mask]:
         missing = system.rhs - np.asarray(matrix @ shown)
     if bool((np.abs(missing) > 1e-6 * np.maximum(1.0, np.abs(system.rhs))).any()):
         raise InvalidRelease(
-            "The published values do not add up: this attack is for adjusted tables.\n\n"
-            "Hint: attack a rounded or suppressed table with ts.attack."
+            "The published values do not add up: this attack is for adjusted tables.",
+            hint="attack a rounded or suppressed table with ts.attack.",
         )
     return np.clip(shown, system.lower, system.upper), hidden
 

@@ -33,7 +33,10 @@ class RandomCentroid:
 
     def __post_init__(self) -> None:
         if self.draws < 1:
-            raise InvalidOption(f"RandomCentroid.draws must be 1 or more, got {self.draws}.")
+            raise InvalidOption(
+                f"RandomCentroid.draws must be 1 or more, got {self.draws}.",
+                about=("option", "RandomCentroid", "draws"),
+            )
         if not 0 <= self.low <= self.high <= 1:
             raise InvalidOption(f"RandomCentroid needs 0 <= low <= high <= 1, got {self.low} and {self.high}.")
 

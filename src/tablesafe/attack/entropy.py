@@ -72,8 +72,9 @@ class MaximumEntropy:
         prior = np.asarray(self.prior, dtype=np.float64)
         if prior.shape != (len(table),):
             raise InvalidOption(
-                f"MaximumEntropy.prior must have one value per cell ({len(table):,}), got shape {prior.shape}.\n\n"
-                f"Hint: NaN stands for a cell of which nothing is known."
+                f"MaximumEntropy.prior must have one value per cell ({len(table):,}), got shape {prior.shape}.",
+                hint="NaN stands for a cell of which nothing is known.",
+                about=("option", "MaximumEntropy", "prior"),
             )
         return prior[view.system.cells[view.free]] * 10.0**table.decimals
 

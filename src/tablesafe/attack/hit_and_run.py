@@ -239,9 +239,15 @@ class HitAndRun:
 
     def __post_init__(self) -> None:
         if self.effective < 1:
-            raise InvalidOption(f"HitAndRun.effective must be 1 or more, got {self.effective}.")
+            raise InvalidOption(
+                f"HitAndRun.effective must be 1 or more, got {self.effective}.",
+                about=("option", "HitAndRun", "effective"),
+            )
         if self.chains < 2:
-            raise InvalidOption(f"HitAndRun.chains must be 2 or more, to be compared; got {self.chains}.")
+            raise InvalidOption(
+                f"HitAndRun.chains must be 2 or more, to be compared; got {self.chains}.",
+                about=("option", "HitAndRun", "chains"),
+            )
 
     def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """Component by component, the small ones first: each needs as many steps as it needs."""

@@ -189,7 +189,7 @@ class KnownOffice:
         """What would be withheld of a table; `p` in percent, unless it is the office's own."""
         percent = self.p if p is None else p
         if percent is None:
-            raise InvalidOption("This office has no p of its own.\n\nHint: ts.known_office(..., p=20, ...).")
+            raise InvalidOption("This office has no p of its own.", hint="ts.known_office(..., p=20, ...).")
         level = np.where(self.primary, percent / 100 * np.abs(table.value), 0.0)
         sensitivity = Sensitivity.of(self.primary, level)
         tried = self.problem.replace(table=table, sensitivity=sensitivity, cost=np.abs(table.value))

@@ -56,5 +56,5 @@ def _known(name: str) -> str:
     plain = name.strip().lower().replace("-", " ").replace("_", " ")
     if plain not in spelled:
         hint = did_you_mean(plain, list(spelled)) or f"there are {', '.join(ATTACKS)}."
-        raise InvalidOption(f"There is no attack named {name!r}.\n\nHint: {hint}")
+        raise InvalidOption(f"There is no attack named {name!r}.", hint=hint)
     return spelled[plain]

@@ -151,8 +151,8 @@ def _shown(programs: Estimate) -> tuple[Any, Density]:
     """The sensitive cells that the release does not tell, and their density."""
     if programs.density is None:
         raise InvalidOption(
-            f"The attack {programs.attack!r} has one solution only, and no density.\n\n"
-            f"Hint: take VertexMean(), InteriorMean(), RandomCentroid() or HitAndRun()."
+            f"The attack {programs.attack!r} has one solution only, and no density.",
+            hint="take VertexMean(), InteriorMean(), RandomCentroid() or HitAndRun().",
         )
     cells = np.intersect1d(programs.cells, programs.unknown)
     return cells, programs.density.take(np.searchsorted(programs.unknown, cells))
@@ -193,8 +193,8 @@ def attack(
     for given in attacks:
         if not callable(getattr(given, "guess", None)) or isinstance(given, type):
             raise InvalidOption(
-                f"attack takes attacks such as AnalyticCentre(), got {given!r}.\n\nHint: there are "
-                f"{', '.join(kind.__name__ for kind in ATTACKS.values())}; write the brackets."
+                f"attack takes attacks such as AnalyticCentre(), got {given!r}.",
+                hint=f"there are {', '.join(kind.__name__ for kind in ATTACKS.values())}; write the brackets.",
             )
     if time_limit_s is not None and not time_limit_s > 0:
         raise InvalidOption(f"'time_limit_s' must be above 0, got {time_limit_s}.")

@@ -373,7 +373,7 @@ def whole_tables(table: Table, system: System, tables: NDArray[Any]) -> Integers
     within = (unknown >= system.lower) & (unknown <= system.upper)
     if added.any() or not within.all():
         raise InvalidOption(
-            "A candidate table does not add up, or contradicts the release.\n\nHint: candidate_tables makes some."
+            "A candidate table does not add up, or contradicts the release.", hint="candidate_tables makes some."
         )
     return integers
 
@@ -417,7 +417,8 @@ def _require_p(office: OfficeByP) -> None:
     except TypeError as error:
         raise InvalidOption(
             "trial_p_by_method asks an office what it would withhold with one p after another, but this one takes a "
-            "table only.\n\nHint: give a function of a table and a p in percent, or one of ts.known_office."
+            "table only.",
+            hint="give a function of a table and a p in percent, or one of ts.known_office.",
         ) from error
     except ValueError:  # no signature to look at
         return

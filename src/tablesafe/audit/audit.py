@@ -32,7 +32,7 @@ from tablesafe.audit.unions import Unions
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidRelease
+from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidRelease, Setting
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status, require_problem_and_release
 from tablesafe.core.table import Table
@@ -67,7 +67,7 @@ class Audit:
         if possibly not in get_args(Possibly):
             raise InvalidOption(f"audit's possibly must be 'open' or 'accept', got {possibly!r}.")
         if not isinstance(problem, Problem):
-            raise InvalidOption("Audit takes a problem.\n\nHint: ts.Audit(ts.Problem(table, rules=[…])).judge(release)")
+            raise InvalidOption("Audit takes a problem.", hint="ts.Audit(ts.Problem(table, rules=[…])).judge(release)")
         self.problem = problem
         self.insiders, self.coalition, self.names = insiders, coalition, names
         self.unions, self.possibly, self.executor = unions, possibly, executor
@@ -80,7 +80,7 @@ class Audit:
     def release(self) -> Release:
         """The release that was judged last."""
         if self._release is None:
-            raise InvalidInput("No release was judged yet.\n\nHint: audit.judge(release) first.")
+            raise InvalidInput("No release was judged yet.", hint="audit.judge(release) first.")
         return self._release
 
     def judge(
@@ -119,8 +119,8 @@ class Audit:
         clash = np.flatnonzero(mask & self.problem.frozen)
         if clash.size:
             raise InvalidRelease(
-                f"Cell {self.problem.table.describe(int(clash[0]))} is frozen to be published.\n\n"
-                f"Hint: unfreeze it, or ask about other cells."
+                f"Cell {self.problem.table.describe(int(clash[0]))} is frozen to be published.",
+                hint="unfreeze it, or ask about other cells.",
             )
         return self._if(release.withholding(self.problem, mask), options)
 
@@ -310,7 +310,11 @@ def knows_whole_numbers(table: Table, integers: bool | None) -> bool:
         return table.count is not None and table.decimals == 0 and bool((table.count == table.integers).all())
     if integers and table.decimals:
         raise InvalidOption(
-            f"audit's integers=True says that values are whole numbers, but they have {table.decimals} decimals."
+            (
+                "audit's ",
+                Setting("integers", True),
+                f" says that values are whole numbers, but they have {table.decimals} decimals.",
+            )
         )
     return integers
 

@@ -23,6 +23,7 @@ from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidInput
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
+from tablesafe.solve.program import Price
 
 NEVER_NARROWER = 1e-6
 """Units of width below which an interval is a point: what comes from a table is whole."""
@@ -77,6 +78,11 @@ class Findings:
     def not_proved(self) -> tuple[str, ...]:
         """Tables that were not examined together, though nobody chose that: nothing is proved of them."""
         return tuple(str(each) for each in self.problem.table.apart if each.why != "ignored")
+
+    @property
+    def prices(self) -> tuple[Price, ...]:
+        """What each attacker costs, one after another, as far as the method tells."""
+        return () if self.release.solution is None else self.release.solution.prices
 
     @property
     def value(self) -> Floats:
@@ -173,7 +179,7 @@ class Findings:
         found = np.flatnonzero(self.cells == cell)
         if not found.size:
             raise InvalidInput(
-                f"Cell {self.problem.table.describe(cell)} was not audited.\n\nHint: audit(..., cells='all')"
+                f"Cell {self.problem.table.describe(cell)} was not audited.", hint="audit(..., cells='all')"
             )
         at = int(found[0])
         place = np.flatnonzero(self.system.cells == cell)
@@ -231,6 +237,10 @@ class Findings:
                 "verdict": str(self.verdict.word),
                 "lines": list(self.verdict.lines),
                 "possibly": self.possibly,
+                "attackers": [
+                    {"attacker": price.attacker, "cells": price.cells, "cost": price.cost, "proved": price.proved}
+                    for price in self.prices
+                ],
                 "exact intervals": self.exact,
                 "sensitive cells": int(self.problem.sensitivity.mask.sum()),
                 "withheld cells": int(self.release.suppressed[: table.seen].sum()),

@@ -179,6 +179,47 @@ def search_insiders(
     return found, search.settled_cells()
 
 
+@dataclass(frozen=True, eq=False)
+class Question:
+    """How far a cell must be able to move in the eyes of an insider, and how far others can, in units of the table."""
+
+    cell: int
+    """The table's cell."""
+    lower: float
+    upper: float
+    sliding: float
+    bare: bool
+    """It must only not be known exactly."""
+    cells: NDArray[np.intp]
+    """The table's cells of which the insider knows something, ascending."""
+    down: Floats
+    up: Floats
+
+
+class Questions:
+    """What insiders must not learn: the same whatever is withheld, so that a search can ask it of every pattern."""
+
+    def __init__(self, problem: Problem, system: System, coalition: int = 1) -> None:
+        """Read a system in which everything is unknown that may be withheld."""
+        knowledge = Knowledge.of(system, coalition)
+        assert knowledge is not None
+        sensitive = np.flatnonzero(problem.sensitivity.mask[system.cells])
+        self._search, self._system = _Search(problem, knowledge, sensitive, 0, Budget()), system
+
+    def of(self, insider: Insider) -> Question:
+        """What one of them must not learn about its cell."""
+        search, system = self._search, self._system
+        target = int(np.searchsorted(system.cells, insider.cell))
+        room, limits, need = search.in_question(target, insider.members, certain=insider.certain)
+        down, up = room.down.copy(), room.up.copy()
+        down[limits.cells] = np.minimum(down[limits.cells], limits.down)
+        up[limits.cells] = np.minimum(up[limits.cells], limits.up)
+        less = np.flatnonzero((down < search.plain.down) | (up < search.plain.up))
+        return Question(
+            insider.cell, need.lower, need.upper, need.sliding, need.bare, system.cells[less], down[less], up[less]
+        )
+
+
 def _except(cut: int, late: int) -> str:
     found = f", not all of them against {cut:,} of these: there are too many" if cut else ""
     return found + (f", not all of them against {late:,} of these: the time was over" if late else "")
@@ -452,19 +493,25 @@ class _Search:
 
     def _opening(self, target: int, members: Members, *, certain: bool) -> _Opening | None:
         """The interval of a cell as a coalition sees it, if it is too narrow."""
-        room = self.cautious if not members and not certain else self.plain
-        limits = self._limits(members, guess=not certain and bool(members))
-        value, need = float(self.system.truth[target]), self._need(target, members, certain=certain)
+        room, limits, need = self.in_question(target, members, certain=certain)
+        value = float(self.system.truth[target])
         low, high = (value + sign * self.moves.reach(room, target, sign, limits, exactly=certain) for sign in (-1, 1))
-        own = limits.down[limits.cells == target]
-        floor = value - min([float(room.down[target]), *own.tolist()])
-        if floor > self.system.lower[target] and not need.bare:
-            need = replace(need, lower=min(need.lower, value - floor))
         short = need.short(value, low, high)
         if short is None:  # no table shows it, only a bound over all of the component
             self.moved[target].append(np.flatnonzero(self.components == self.components[target]))
             return None
         return _Opening(members, low, high, short, certain)
+
+    def in_question(self, target: int, members: Members, *, certain: bool) -> tuple[Room, Limits, _Need]:
+        """How far cells may move for all a coalition knows, and how far one must."""
+        room = self.cautious if not members and not certain else self.plain
+        limits = self._limits(members, guess=not certain and bool(members))
+        value, need = float(self.system.truth[target]), self._need(target, members, certain=certain)
+        own = limits.down[limits.cells == target]
+        floor = value - min([float(room.down[target]), *own.tolist()])
+        if floor > self.system.lower[target] and not need.bare:
+            need = replace(need, lower=min(need.lower, value - floor))
+        return room, limits, need
 
     def settled_cells(self) -> SettledCells:
         """The targets that nobody comes too close to, each with the cells that its witnesses move."""

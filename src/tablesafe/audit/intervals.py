@@ -65,11 +65,11 @@ class Checkpoint:
         except (KeyboardInterrupt, MemoryError):
             raise
         except Exception as error:  # a damaged archive fails in many ways
-            raise InvalidFile(f"{path.name!r} is not a checkpoint of an audit.\n\nHint: remove it.") from error
+            raise InvalidFile(f"{path.name!r} is not a checkpoint of an audit.", hint="remove it.") from error
         if not belongs:
             raise InvalidFile(
-                f"The checkpoint {path.name!r} belongs to another audit: table, release or bounds differ.\n\n"
-                f"Hint: remove it, or name another file."
+                f"The checkpoint {path.name!r} belongs to another audit: table, release or bounds differ.",
+                hint="remove it, or name another file.",
             )
         self.put(cells, lower, upper)
 

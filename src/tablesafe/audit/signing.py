@@ -31,8 +31,8 @@ def make_key(path: str | Path) -> tuple[Path, Path]:
     for file in (private, public):
         if file.exists() or file.is_symlink():
             raise InvalidOption(
-                f"There is a file {str(file)!r} already.\n\nHint: what it signed can be checked with it only; keep it, "
-                f"and choose another name."
+                f"There is a file {str(file)!r} already.",
+                hint="what it signed can be checked with it only; keep it, and choose another name.",
             )
     passphrase = os.environ.get(PASSPHRASE, "").encode()
     key = private_key.generate()
@@ -64,23 +64,23 @@ def signature(path: str | Path, message: bytes) -> dict[str, str]:
 def read_private_key(path: str | Path) -> Any:
     """The private key in a file; whatever is wrong with it is said before any work is done with it."""
     serialization, private_key = _cryptography()
-    path, hint = Path(path), "\n\nHint: give the file that ends in .key, as 'tablesafe key' made it."
+    path, hint = Path(path), "give the file that ends in .key, as 'tablesafe key' made it."
     passphrase = os.environ.get(PASSPHRASE, "").encode() or None
     try:
         data = path.read_bytes()
         shared = not is_for_owner_only(path.stat())
     except OSError as error:
-        raise InvalidFile(f"The key {str(path)!r} cannot be read: {error.strerror}.{hint}") from error
+        raise InvalidFile(f"The key {str(path)!r} cannot be read: {error.strerror}.", hint=hint) from error
     encrypted = b"ENCRYPTED" in data
     if encrypted and passphrase is None:
-        raise InvalidFile(f"{path.name} is encrypted.\n\nHint: put its passphrase into the variable {PASSPHRASE}.")
+        raise InvalidFile(f"{path.name} is encrypted.", hint=f"put its passphrase into the variable {PASSPHRASE}.")
     try:
         key = serialization.load_pem_private_key(data, passphrase if encrypted else None)
     except (ValueError, TypeError):
         why = "its passphrase is another one, or it is damaged" if encrypted else "it holds no private key"
-        raise InvalidFile(f"{path.name} cannot be used: {why}.{hint}") from None
+        raise InvalidFile(f"{path.name} cannot be used: {why}.", hint=hint) from None
     if not isinstance(key, private_key):
-        raise InvalidFile(f"{path.name} holds a key of another kind than Ed25519.{hint}")
+        raise InvalidFile(f"{path.name} holds a key of another kind than Ed25519.", hint=hint)
     if shared:
         warnings.warn(f"{path.name} can be read by others than its owner: chmod 600 {path.name}", stacklevel=2)
     return key

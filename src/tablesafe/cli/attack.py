@@ -65,7 +65,7 @@ def attack(
     from tablesafe.report.progress import Event, progress_bar
 
     if release is not None and pattern is not None:
-        raise InvalidOption("The release is named twice.\n\nHint: leave out --pattern.")
+        raise InvalidOption("The release is named twice.", hint="leave out --pattern.")
     if not time_limit_s > 0:
         raise InvalidOption(f"--time-limit-s must be above 0, got {time_limit_s}.")
     with progress_bar(enabled=not (json or quiet)) as listen:
@@ -110,7 +110,7 @@ def _with_density(estimates: list[Any]) -> list[Any]:
     many = [estimate for estimate in estimates if estimate.density is not None]
     if not many:
         raise InvalidOption(
-            "None of these attacks has a density.\n\nHint: --attacks mean-of-vertices, or --attacks hit-and-run."
+            "None of these attacks has a density.", hint="--attacks mean-of-vertices, or --attacks hit-and-run."
         )
     return many
 

@@ -86,11 +86,11 @@ def _convert(source: Path, target: Path, sheet: str | None, indent: str, toleran
         return _frame(source, target, sheet)
     if after in PROBLEMS:
         raise InvalidOption(
-            f"{source.name} does not say how its cells add up, so it cannot become {target.name}.\n\n"
-            f"Hint: 'tablesafe init {source.name}' writes a job file; convert that."
+            f"{source.name} does not say how its cells add up, so it cannot become {target.name}.",
+            hint=f"'tablesafe init {source.name}' writes a job file; convert that.",
         )
     raise InvalidOption(
-        f"{target.name}: there is no format {after!r}.\n\nHint: {', '.join([*PROBLEMS[:2], *FRAMES, '.hrc'])}"
+        f"{target.name}: there is no format {after!r}.", hint=f"{', '.join([*PROBLEMS[:2], *FRAMES, '.hrc'])}"
     )
 
 

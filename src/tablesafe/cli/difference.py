@@ -57,10 +57,10 @@ def difference(
     from tablesafe.report.progress import progress_bar
 
     if len(jobs) < 2:
-        raise InvalidOption("Differencing takes at least two job files.\n\nHint: tablesafe difference a.toml b.toml")
+        raise InvalidOption("Differencing takes at least two job files.", hint="tablesafe difference a.toml b.toml")
     named = {path.stem: load_job(path) for path in jobs}
     if len(named) < len(jobs):
-        raise InvalidOption("Two jobs have the same file name.\n\nHint: rename one of them; tables are called by it.")
+        raise InvalidOption("Two jobs have the same file name.", hint="rename one of them; tables are called by it.")
     hidden = _files(withheld, "--withheld", list(named))
     kinds = {job.source.holds for job in named.values()}
     with progress_bar(enabled=not (json or quiet)) as listen:
@@ -96,7 +96,7 @@ def _files(texts: tuple[str, ...], option: str, names: list[str]) -> dict[str, P
         name, equals, file = text.partition("=")
         if not (equals and file) or name not in names:
             raise InvalidOption(
-                f"Cannot read {option} {text!r}.\n\nHint: {option} {names[0]}=FILE; there are {', '.join(names)}."
+                f"Cannot read {option} {text!r}.", hint=f"{option} {names[0]}=FILE; there are {', '.join(names)}."
             )
         found[name] = Path(file)
     return found
@@ -114,7 +114,8 @@ def _of_records(
     if first.source.frequency is not None:
         raise InvalidOption(
             f"Differences are judged by who contributes to them, but with frequency = {first.source.frequency!r} a row "
-            f"stands for respondents whom nobody knows.\n\nHint: give one record per respondent."
+            f"stands for respondents whom nobody knows.",
+            hint="give one record per respondent.",
         )
     rules = _rules(named)
     tables = [_published(name, job, hidden.get(name), scheme, listen) for name, job in named.items()]
@@ -141,8 +142,8 @@ def _refuse_strangers(named: dict[str, Job]) -> None:
                 mine, other = one.resolve(mine).resolve(), job.resolve(other).resolve()
             if mine != other:
                 raise InvalidOption(
-                    f"Jobs {first!r} and {name!r} differ in {key!r} of [source]: {mine} and {other}.\n\n"
-                    f"Hint: tables can be compared over the same records only."
+                    f"Jobs {first!r} and {name!r} differ in {key!r} of [source]: {mine} and {other}.",
+                    hint="tables can be compared over the same records only.",
                 )
         if job.response.value != one.response.value or len(one.response.value) > 1:
             raise InvalidOption(f"Jobs {first!r} and {name!r} must add up the same one column (or count records both).")
@@ -154,7 +155,7 @@ def _rules(named: dict[str, Job]) -> list[Any]:
     for job in named.values():
         rules += [rule for rule in job.rules if rule not in rules]
     if not rules:
-        raise InvalidOption("None of the jobs has rules to judge what is found.\n\nHint: add [[rules]] to one of them.")
+        raise InvalidOption("None of the jobs has rules to judge what is found.", hint="add [[rules]] to one of them.")
     return rules
 
 
@@ -225,7 +226,7 @@ def _joint(equations: tuple[str, ...], dimensions: list[str]) -> dict[str, Hiera
         name, colon, sums = text.partition(":")
         if not colon or name.strip() not in dimensions:
             raise InvalidOption(
-                f"Cannot read --equation {text!r}.\n\nHint: --equation '{dimensions[0]}: total = part + part'"
+                f"Cannot read --equation {text!r}.", hint=f"--equation '{dimensions[0]}: total = part + part'"
             )
         found.setdefault(name.strip(), []).append(sums.strip())
     return {name: Hierarchy.from_equations(sums, name=f"dimension {name!r}") for name, sums in found.items()}

@@ -56,8 +56,7 @@ def message_of(error: BaseException) -> tuple[str, str]:
     if isinstance(error, (KeyboardInterrupt, Interrupted, Terminated)):
         return "Interrupted: nothing was written.", ""
     if isinstance(error, TablesafeError):
-        message, _, hint = str(error).partition("\n\nHint: ")
-        return message, hint
+        return error.message, error.hint
     if isinstance(error, MemoryError):
         return "There is not enough memory for this table.", "try fewer dimensions, or a machine with more memory."
     message = f"tablesafe failed: {type(error).__name__}{_place(error)}."

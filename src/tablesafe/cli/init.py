@@ -36,7 +36,7 @@ def init(
     from tablesafe.job.draft import draft_text
 
     if output.exists() and not overwrite:
-        raise InvalidFile(f"{output} exists already.\n\nHint: --overwrite replaces it, -o names another file.")
+        raise InvalidFile(f"{output} exists already.", hint="--overwrite replaces it, -o names another file.")
     text, summary = draft_text(data, read_frame(data, sheet=sheet, delimiter=delimiter), output.parent)
     write_text(output, text)
     say(summary, quiet=quiet)

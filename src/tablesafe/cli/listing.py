@@ -22,7 +22,7 @@ def list_kinds(noun: str, kinds: Mapping[str, type[Any]], name: str | None, opti
 
     if name is not None and name not in kinds:
         hint = did_you_mean(name, list(kinds)) or f"there are {', '.join(kinds)}."
-        raise InvalidOption(f"There is no {noun} {name!r}.\n\nHint: {hint}")
+        raise InvalidOption(f"There is no {noun} {name!r}.", hint=hint)
     if json:
         chosen = kinds if name is None else {name: kinds[name]}
         print_json({name: {"help": first_line(kind), "options": options(kind)} for name, kind in chosen.items()})

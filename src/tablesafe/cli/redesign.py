@@ -109,7 +109,7 @@ def _assignment(text: str, option: str) -> tuple[str, str]:
 
     left, equals, right = text.partition("=")
     if not (left and equals and right):
-        raise InvalidOption(f"Cannot read {option} {text!r}.\n\nHint: {option} 'A+B=North'")
+        raise InvalidOption(f"Cannot read {option} {text!r}.", hint=f"{option} 'A+B=North'")
     return left, right
 
 
@@ -150,8 +150,8 @@ def write_job(old: Job, found: Proposals, path: Path, steps: int | None) -> list
 
     if old.source.holds == "problem":
         raise InvalidOption(
-            "A new job can be written for a job that reads records or cells, not for a table with statuses.\n\n"
-            "Hint: write the recodes with --recodes, and recode the table where it comes from."
+            "A new job can be written for a job that reads records or cells, not for a table with statuses.",
+            hint="write the recodes with --recodes, and recode the table where it comes from.",
         )
     start, new = found.problem, found.apply(steps)
     dimensions, written = dict(old.dimensions), []
@@ -196,8 +196,8 @@ def _with_cells(job: Job, problem: Problem, path: Path) -> Job:
     table, file = problem.table, path.parent / f"{path.stem}_cells.csv"
     if RESPONSE in table.dimensions or any(each.file for each in job.tables) or job.source.status:
         raise InvalidOption(
-            "The cells of a table with several responses, several files or statuses cannot be written as one new "
-            "file.\n\nHint: write the recodes with --recodes, and recode the table where it comes from."
+            "The cells of a table with several responses, several files or statuses cannot be written as one new file.",
+            hint="write the recodes with --recodes, and recode the table where it comes from.",
         )
     kept, frame = table.contributors, table.cells()
     amounts, people = [], []
@@ -262,8 +262,8 @@ def _withheld(job: Job, start: Problem, new: Problem) -> Any:
         return job.problem.withheld
     if isinstance(job.problem.withheld, str):
         raise InvalidOption(
-            "The job names a column of withheld cells already, so that tables cannot be left out as well.\n\n"
-            "Hint: use --keep-tables."
+            "The job names a column of withheld cells already, so that tables cannot be left out as well.",
+            hint="use --keep-tables.",
         )
     names = list(new.table.dimensions)
     selectors = [

@@ -51,15 +51,15 @@ def job_of(path: Path, data: Data, rules: tuple[str, ...] = ()) -> Job:
 
     if path.suffix.lower() == ".toml":
         if data != Data() or rules:
-            raise InvalidOption("A job file says all that is needed.\n\nHint: leave out the other options, or edit it.")
+            raise InvalidOption("A job file says all that is needed.", hint="leave out the other options, or edit it.")
         return load_job(path)
     trees = dict(_assignment(text) for text in data.hierarchy)
     dimensions = data.by or tuple(trees)
     if not dimensions:
-        raise InvalidOption(f"Which columns of {path.name} span the table?\n\nHint: --by region --by size")
+        raise InvalidOption(f"Which columns of {path.name} span the table?", hint="--by region --by size")
     for name in trees:
         if name not in dimensions:
-            raise InvalidOption(f"--hierarchy names {name!r}, which --by does not.\n\nHint: --by {name}")
+            raise InvalidOption(f"--hierarchy names {name!r}, which --by does not.", hint=f"--by {name}")
     return Job(
         source=Source(
             file=str(path.absolute()), kind="records", delimiter=data.delimiter, where=data.where,
@@ -78,7 +78,7 @@ def job_of(path: Path, data: Data, rules: tuple[str, ...] = ()) -> Job:
 def _assignment(text: str) -> tuple[str, str]:
     name, equals, file = text.partition("=")
     if not (name and equals and file):
-        raise InvalidOption(f"Cannot read --hierarchy {text!r}.\n\nHint: --hierarchy region=regions.hrc")
+        raise InvalidOption(f"Cannot read --hierarchy {text!r}.", hint="--hierarchy region=regions.hrc")
     return name, file
 
 
@@ -89,13 +89,13 @@ def problem_job(path: Path, tolerance: float = 0.0) -> Job:
 
     if path.suffix.lower() == ".toml":
         if tolerance:
-            raise InvalidOption("A job file has its own tolerance.\n\nHint: tolerance = … in [source].")
+            raise InvalidOption("A job file has its own tolerance.", hint="tolerance = … in [source].")
         return load_job(path)
     source = Source(file=str(path.absolute()), tolerance=tolerance)
     if source.holds != "problem":
         raise InvalidOption(
-            f"{path.name} is neither a job file (.toml) nor a table with statuses (.jj, .tab).\n\n"
-            f"Hint: 'tablesafe init {path.name}' writes a job file for it."
+            f"{path.name} is neither a job file (.toml) nor a table with statuses (.jj, .tab).",
+            hint=f"'tablesafe init {path.name}' writes a job file for it.",
         )
     return Job(source=source)
 

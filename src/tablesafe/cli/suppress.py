@@ -184,6 +184,7 @@ def _told(result: Result) -> str:
             least = f"no pattern costs less than {solution.bound:,.9g} (gap {solution.gap:.1%})"
         word = "proven to be the least" if solution.gap < 1e-9 else least
         lines.append(f"What is withheld besides costs {solution.objective:,.9g}: {word}.")
+        lines += [solution.priced] if solution.priced else []
     if result.stability is not None:
         lines.append(str(result.stability))
     return "\n".join(lines)

@@ -89,7 +89,7 @@ def flag(
 
     statuses = source.suffix.lower() in {".jj", ".tab", ".gz"}
     if not statuses and source.suffix.lower() != ".toml" and not rule:
-        raise InvalidOption('Which rules?\n\nHint: --rule "threshold n=3" --rule "p_percent p=10"')
+        raise InvalidOption("Which rules?", hint='--rule "threshold n=3" --rule "p_percent p=10"')
     with progress_bar(enabled=not (json or quiet)) as listen:
         problem = build_problem(problem_job(source, tolerance) if statuses else job_of(source, data, rule), listen)
     frame = office_view(Withhold().protect(problem), problem)

@@ -451,8 +451,8 @@ def _extended(table: Table, found: Sequence[Found], known: Table | None) -> Tabl
     if bad.size:
         raise InvalidTable(
             f"Cell {table.describe(int(totals[bad[0]]))} is {table._show(int(table.integers[totals[bad[0]]]))}, but "
-            f"other tables of the same records leave no place for that: {_words(found)}.\n\n"
-            f"Hint: were all tables made from the same records?"
+            f"other tables of the same records leave no place for that: {_words(found)}.",
+            hint="were all tables made from the same records?",
         )
     return wider
 
@@ -534,7 +534,8 @@ def _fitted(table: Table, rows: sparse.csr_array, totals: Integers, extra: int) 
         row = int(np.flatnonzero(bare & (right != 0))[0])
         raise InvalidTable(
             f"Cell {table.describe(int(totals[row]))} is {table._show(abs(int(right[row])))}, but other tables of the "
-            f"same records say that there is nothing.\n\nHint: were all tables made from the same records?"
+            f"same records say that there is nothing.",
+            hint="were all tables made from the same records?",
         )
     if extra > MOST_FITTED:
         raise _TooLarge
@@ -547,7 +548,7 @@ def _fitted(table: Table, rows: sparse.csr_array, totals: Integers, extra: int) 
     if status is SolveStatus.INFEASIBLE:
         raise InvalidTable(
             "The linked tables contradict each other: no records without negative values have all of them as margins, "
-            "though any two of them agree.\n\nHint: were they made from the same records? link(..., cube='ignore') "
-            "does not ask."
+            "though any two of them agree.",
+            hint="were they made from the same records? link(..., cube='ignore') does not ask.",
         )
     raise _TooLarge

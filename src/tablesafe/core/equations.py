@@ -158,8 +158,8 @@ def to_integers(values: Floats, decimals: int | None = None) -> tuple[Integers, 
         decimals = max(0, min(room, 15))
     if decimals > room:
         raise InvalidTable(
-            f"Values up to {largest:,.0f} with {decimals} decimals are too large to add exactly.\n\n"
-            f"Hint: use a larger unit (thousands, millions)."
+            f"Values up to {largest:,.0f} with {decimals} decimals are too large to add exactly.",
+            hint="use a larger unit (thousands, millions).",
         )
     integers = np.rint(values * 10.0**decimals)
     exact = bool((np.abs(values * 10.0**decimals - integers) <= 1e-6).all())

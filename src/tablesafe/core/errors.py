@@ -21,15 +21,120 @@ Terminated stands outside the tree, as KeyboardInterrupt does: the process is to
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias, TypeVar
+
+Error = TypeVar("Error", bound="TablesafeError")
 LONGEST_LINE, MOST_LINES = 1_000, 60
 """What is shown of a message that quotes a file without line breaks, or that lists hundreds of mistakes."""
 
 
-class TablesafeError(Exception):
-    """Root of all errors that tablesafe raises on purpose. A message is for people: one beyond all measure is cut."""
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An option that an error speaks of. Each interface calls it by the name that it has there.
 
-    def __init__(self, message: str = "", *rest: object) -> None:
-        super().__init__(_readable(str(message)), *rest)
+    `value` is what to set it to; without one, `…` stands for it, and None is the option as such. `of` is what the
+    option is given for, where it is given for several.
+    """
+
+    name: str
+    value: Any = ...
+    of: str = ""
+
+    def __str__(self) -> str:
+        """As an argument in Python."""
+        value = "…" if self.value is ... else "" if self.value is None else repr(self.value)
+        return f"{self.name}={{{self.of!r}: {value}}}" if self.of else f"{self.name}={value}"
+
+
+Words: TypeAlias = str | tuple[str | Setting, ...]
+"""A text, or its parts where it speaks of options."""
+About: TypeAlias = tuple[str | int, ...]
+"""A key of a job, from its section on; or what it is, and its name."""
+Speech: TypeAlias = Callable[[Setting], str]
+"""How an interface calls an option."""
+
+
+class TablesafeError(Exception):
+    """Root of all errors that tablesafe raises on purpose. A message is for people: one beyond all measure is cut.
+
+    An error is data; its text is how one interface says it, as Python does unless another `speech` is set.
+    """
+
+    def __init__(self, message: Words = "", *, hint: Words = "", about: About = (), where: str = "") -> None:
+        super().__init__(message)
+        self.told, self.advice, self.about, self.where = message, hint, about, where
+        self.speech: Speech = str
+
+    @property
+    def message(self) -> str:
+        """What is wrong, and where."""
+        told = spoken(self.told, self.speech)
+        return _readable(f"{self.where}: {told}" if self.where else told)
+
+    @property
+    def hint(self) -> str:
+        """What to do about it; may be empty."""
+        return spoken(self.advice, self.speech)
+
+    def __str__(self) -> str:
+        hint = self.hint
+        return _readable(f"{self.message}\n\nHint: {hint}" if hint else self.message)
+
+    def __reduce__(self) -> Any:
+        """As data, whatever the arguments of its class: errors come back from other processes."""
+        return _again, (type(self), {**self.__dict__, "speech": str})
+
+    def at(self, where: str) -> Self:
+        """The same error, found at this place."""
+        error = _again(type(self), dict(self.__dict__))
+        error.where = f"{where}: {self.where}" if self.where else where
+        return error
+
+
+def _again(kind: type[Error], fields: dict[str, Any]) -> Error:
+    error = kind.__new__(kind)
+    Exception.__init__(error, fields["told"])
+    error.__dict__.update(fields)
+    return error
+
+
+def spoken(words: Words, speech: Speech = str) -> str:
+    """A text with its options as an interface calls them."""
+    if isinstance(words, str):
+        return words
+    return "".join(part if isinstance(part, str) else speech(part) for part in words)
+
+
+def joined(by: str, several: Iterable[Words]) -> Words:
+    """Several texts as one."""
+    out: list[str | Setting] = []
+    for words in several:
+        out += [by] if out else []
+        out += [words] if isinstance(words, str) else words
+    return tuple(out)
+
+
+@contextmanager
+def speaking(speech: Speech) -> Iterator[None]:
+    """Let errors that leave the block call options as an interface does."""
+    try:
+        yield
+    except TablesafeError as error:
+        error.speech = speech
+        raise
+
+
+@contextmanager
+def concerning(*about: str | int) -> Iterator[None]:
+    """Say of errors that leave the block what they are about, unless they know better."""
+    try:
+        yield
+    except TablesafeError as error:
+        error.about = error.about or about
+        raise
 
 
 def _readable(message: str) -> str:
@@ -45,7 +150,11 @@ def _readable(message: str) -> str:
 
 
 class InvalidInput(TablesafeError, ValueError):
-    """Something the user gave is wrong."""
+    """Something the user gave is wrong.
+
+    `about` says what: a key of a job (`"source", "where"`); or `"column"`, `"dimension"`, `"file"` or `"option"` and
+    its name; or `"contributors"`, where a table does not tell enough of them. An interface shows the error there.
+    """
 
 
 class InvalidFile(InvalidInput):
@@ -84,7 +193,7 @@ class MissingExtra(TablesafeError, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional dependency.\n\nHint: pip install 'tablesafe[{extra}]'")
+        super().__init__(f"{what} needs an optional dependency.", hint=f"pip install 'tablesafe[{extra}]'")
 
 
 class SolverFailure(TablesafeError, RuntimeError):

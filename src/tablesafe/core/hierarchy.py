@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.core.display import shown
-from tablesafe.core.errors import InvalidHierarchy, InvalidOption
+from tablesafe.core.errors import InvalidHierarchy, InvalidOption, Setting
 from tablesafe.files.read import Source, did_you_mean, read_source, read_text
 from tablesafe.files.write import write_text
 
@@ -103,7 +103,7 @@ class Hierarchy:
         for row, path in enumerate(zip(*text, strict=True)):
             codes = [code for i, code in enumerate(path) if code and (i == 0 or code != path[i - 1])]
             if not codes:
-                raise InvalidHierarchy(f"{table.where(row)} holds no code.\n\nHint: delete the empty row.")
+                raise InvalidHierarchy(f"{table.where(row)} holds no code.", hint="delete the empty row.")
             alone.setdefault(codes[0])
             for parent, child in itertools.pairwise(codes):
                 seen.setdefault((parent, child), table.where(row))
@@ -165,7 +165,7 @@ class Hierarchy:
         """
         path = Path(path)
         if not indent:
-            raise InvalidHierarchy(f"The indent string of {path.name} is empty.\n\nHint: it is usually '@'.")
+            raise InvalidHierarchy(f"The indent string of {path.name} is empty.", hint="it is usually '@'.")
         lines = _hrc_lines(path, indent)
         located: list[tuple[str, str, str]] = []
         alone: dict[str, None] = {}
@@ -175,15 +175,15 @@ class Hierarchy:
             where = f"{path.name}, line {line}"
             if depth > len(stack):
                 raise InvalidHierarchy(
-                    f"Code {code!r} at {where} skips a level: {depth} {indent!r} after at most {len(stack)}.\n\n"
-                    f"Hint: a line may go only one {indent!r} deeper than the line before it."
+                    f"Code {code!r} at {where} skips a level: {depth} {indent!r} after at most {len(stack)}.",
+                    hint=f"a line may go only one {indent!r} deeper than the line before it.",
                 )
             if code in first_seen:
                 is_group = i + 1 < len(lines) and lines[i + 1][1] > depth
                 if not is_group:
                     raise InvalidHierarchy(
-                        f"Code {code!r} stands twice in {path.name}: lines {first_seen[code]} and {line}.\n\n"
-                        f"Hint: remove one of the two, or give it another code."
+                        f"Code {code!r} stands twice in {path.name}: lines {first_seen[code]} and {line}.",
+                        hint="remove one of the two, or give it another code.",
                     )
                 renamed = f"{code} ({stack[depth - 1] if depth else f'line {line}'})"
                 warnings.warn(
@@ -201,7 +201,7 @@ class Hierarchy:
             stack.append(code)
         if not first_seen:
             raise InvalidHierarchy(
-                f"{path.name} holds no codes.\n\nHint: it needs a line for each code; is it the right file?"
+                f"{path.name} holds no codes.", hint="it needs a line for each code; is it the right file?"
             )
         return cls._from_tree(located, total=total, labels=labels, name=path.name, alone=alone)
 
@@ -247,49 +247,52 @@ class Hierarchy:
         children: dict[str, list[str]] = {}
         for parent, child, where in located:
             if parent == child:
-                raise InvalidHierarchy(f"Code {child!r} is its own parent ({name}, {where}).\n\nHint: remove the pair.")
+                raise InvalidHierarchy(f"Code {child!r} is its own parent ({name}, {where}).", hint="remove the pair.")
             if child in parent_of:
                 other, first = parent_of[child]
                 if other == parent:
                     raise InvalidHierarchy(
-                        f"Code {child!r} stands twice under {parent!r} ({name}: {first} and {where}).\n\n"
-                        f"Hint: remove one of the two."
+                        f"Code {child!r} stands twice under {parent!r} ({name}: {first} and {where}).",
+                        hint="remove one of the two.",
                     )
                 raise InvalidHierarchy(
-                    f"Code {child!r} has two parents, {other!r} ({first}) and {parent!r} ({where}), in {name}.\n\n"
-                    f"Hint: several trees over the same leaves go in as equations: Hierarchy.from_equations."
+                    f"Code {child!r} has two parents, {other!r} ({first}) and {parent!r} ({where}), in {name}.",
+                    hint="several trees over the same leaves go in as equations: Hierarchy.from_equations.",
                 )
             parent_of[child] = (parent, where)
             children.setdefault(parent, []).append(child)
         mentioned = list(dict.fromkeys([*(alone or {}), *children, *parent_of]))
         if not mentioned:
             raise InvalidHierarchy(
-                f"{name} holds no codes.\n\nHint: it needs a line for each code; is it the right file?"
+                f"{name} holds no codes.", hint="it needs a line for each code; is it the right file?"
             )
         roots = [code for code in mentioned if code not in parent_of]
         if not roots:
-            raise InvalidHierarchy(
-                f"{name} has no root: {_a_cycle(children, mentioned)}.\n\nHint: remove one of these."
-            )
+            raise InvalidHierarchy(f"{name} has no root: {_a_cycle(children, mentioned)}.", hint="remove one of these.")
         top = total
         if total is not None and total not in mentioned:
             children[total] = roots
         elif len(roots) > 1 and total is None:
             raise InvalidHierarchy(
                 f"{name} has several codes without a parent: {', '.join(map(repr, roots[:5]))}"
-                f"{' …' if len(roots) > 5 else ''}.\n\nHint: add the missing parents, or pass total='Total'."
+                f"{' …' if len(roots) > 5 else ''}.",
+                hint=(
+                    "add the missing parents, or pass ",
+                    Setting("total", "Total"),
+                    ".",
+                ),
             )
         elif total is not None and (orphans := [code for code in roots if code != total]):
             raise InvalidHierarchy(
-                f"Code {orphans[0]!r} of {name} has no parent, though {total!r} is the total.\n\n"
-                f"Hint: add the pair ({total!r}, {orphans[0]!r})."
+                f"Code {orphans[0]!r} of {name} has no parent, though {total!r} is the total.",
+                hint=f"add the pair ({total!r}, {orphans[0]!r}).",
             )
         else:
             top = roots[0]
         order = _depth_first(children, top or roots[0])
         if len(order) < len({*mentioned, *children}):
             lost = [code for code in mentioned if code not in set(order)]
-            raise InvalidHierarchy(f"{name} has a cycle: {_a_cycle(children, lost)}.\n\nHint: remove one of these.")
+            raise InvalidHierarchy(f"{name} has a cycle: {_a_cycle(children, lost)}.", hint="remove one of these.")
         equations = [
             Equation(parent, tuple(children[parent]), (1,) * len(children[parent]), name)
             for parent in order
@@ -310,7 +313,7 @@ class Hierarchy:
                 if code not in known:
                     hint = did_you_mean(code, list(codes)) or "add it to the list of codes."
                     raise InvalidHierarchy(
-                        f"Equation '{equation}' of {name} names {code!r}, which is no code.\n\nHint: {hint}"
+                        f"Equation '{equation}' of {name} names {code!r}, which is no code.", hint=hint
                     )
         aliases = _merge_single_parts(codes, equations)
         merged: dict[tuple[str, frozenset[tuple[str, int]]], Equation] = {}
@@ -325,11 +328,11 @@ class Hierarchy:
                 continue
             if new.total in new.parts:
                 raise InvalidHierarchy(
-                    f"Equation '{equation}' of {name} has {new.total!r} on both sides.\n\nHint: remove it from one."
+                    f"Equation '{equation}' of {name} has {new.total!r} on both sides.", hint="remove it from one."
                 )
             if len(set(new.parts)) < len(new.parts):
                 raise InvalidHierarchy(
-                    f"Equation '{equation}' of {name} counts a code twice.\n\nHint: name every code once."
+                    f"Equation '{equation}' of {name} counts a code twice.", hint="name every code once."
                 )
             merged.setdefault((new.total, frozenset(zip(new.parts, new.signs, strict=True))), new)
         kept = [code for code in codes if code not in aliases]
@@ -383,7 +386,7 @@ class Hierarchy:
         found = self._position.get(code, self._stripped.get(code.strip(), -1))
         if found < 0:
             hint = did_you_mean(code, list(self._position)) or f"its codes are {', '.join(map(repr, self.codes[:8]))} …"
-            raise InvalidHierarchy(f"{self.name} has no code {code!r}.\n\nHint: {hint}")
+            raise InvalidHierarchy(f"{self.name} has no code {code!r}.", hint=hint)
         return found
 
     def positions(self, codes: pl.Series) -> NDArray[np.int32]:
@@ -400,17 +403,25 @@ class Hierarchy:
         positions = self.positions(text)
         bad = np.flatnonzero(positions < 0)
         if bad.size:
-            raise InvalidHierarchy(self.unknown(text[int(bad[0])], source.where(int(bad[0])), dimension or column))
+            raise self.unknown(text[int(bad[0])], source.where(int(bad[0])), dimension or column)
         return positions
 
-    def unknown(self, code: str | None, where: str, dimension: str) -> str:
+    def unknown(self, code: str | None, where: str, dimension: str) -> InvalidHierarchy:
         """What to tell the user about a code that this hierarchy does not know."""
         if code is None:
-            return f"The code of {dimension!r} is missing at {where}.\n\nHint: fill it in, or name a code for missing."
+            return InvalidHierarchy(
+                f"The code of {dimension!r} is missing at {where}.",
+                hint="fill it in, or name a code for missing.",
+                about=("dimension", dimension, "missing"),
+            )
         hint = did_you_mean(code, list(self._position)) or (
             f"is it the hierarchy of {dimension!r}? It has {', '.join(map(repr, self.codes[:5]))} …"
         )
-        return f"Code {code.strip()!r} of {dimension!r} at {where} is not in {self.name}.\n\nHint: {hint}"
+        return InvalidHierarchy(
+            f"Code {code.strip()!r} of {dimension!r} at {where} is not in {self.name}.",
+            hint=hint,
+            about=("dimension", dimension, "hierarchy"),
+        )
 
     @cached_property
     def is_total(self) -> NDArray[np.bool_]:
@@ -516,7 +527,7 @@ class Hierarchy:
         """The hierarchy with one more leaf, right below the grand total."""
         if self.total is None:
             raise InvalidHierarchy(
-                f"{self.name} has no single total that {code!r} could be a part of.\n\nHint: add {code!r} to it."
+                f"{self.name} has no single total that {code!r} could be a part of.", hint=f"add {code!r} to it."
             )
         equations = [
             replace(e, parts=(*e.parts, code), signs=(*e.signs, 1)) if e.total == self.total else e
@@ -540,7 +551,7 @@ class Hierarchy:
     def hrc_text(self, *, indent: str = "@") -> str:
         """The text of a τ-ARGUS `.hrc` file."""
         if not self.is_tree:
-            raise InvalidHierarchy(f"{self.name} is not a tree, so it has no .hrc file.\n\nHint: write its equations.")
+            raise InvalidHierarchy(f"{self.name} is not a tree, so it has no .hrc file.", hint="write its equations.")
         parts = {total: members for total, members, _ in self._members()}
         top = self._position[self.roots[0]]
         below: dict[str, list[str]] = {}
@@ -564,11 +575,11 @@ def _located_pairs(pairs: Any, name: str) -> list[tuple[str, str, str]]:
         return [(str(parent), str(child), f"pair {i + 1}") for i, (parent, child) in enumerate(pairs)]
     source = read_source(pairs, name=name)
     if len(source.frame.columns) < 2:
-        raise InvalidHierarchy(f"{source.name} has one column only.\n\nHint: pairs are two: the parent and the child.")
+        raise InvalidHierarchy(f"{source.name} has one column only.", hint="pairs are two: the parent and the child.")
     parents, children = (source.text(column).to_list() for column in source.frame.columns[:2])
     for row, pair in enumerate(zip(parents, children, strict=True)):
         if None in pair:
-            raise InvalidHierarchy(f"A code is missing at {source.where(row)}.\n\nHint: delete the empty row.")
+            raise InvalidHierarchy(f"A code is missing at {source.where(row)}.", hint="delete the empty row.")
     return [(parent, child, source.where(i)) for i, (parent, child) in enumerate(zip(parents, children, strict=True))]
 
 
@@ -587,7 +598,7 @@ def _hrc_lines(path: Path, indent: str) -> list[tuple[int, int, str]]:
 def require_hierarchies(dimensions: Any) -> None:
     """Refuse what is no hierarchy where one belongs, and say how to make one of it."""
     if isinstance(dimensions, str):
-        raise InvalidOption(f"dimensions must name columns, got {dimensions!r}.\n\nHint: dimensions=[{dimensions!r}]")
+        raise InvalidOption(f"dimensions must name columns, got {dimensions!r}.", hint=f"dimensions=[{dimensions!r}]")
     for name, given in dimensions.items() if isinstance(dimensions, Mapping) else ():
         if given is None or isinstance(given, Hierarchy):
             continue
@@ -597,7 +608,7 @@ def require_hierarchies(dimensions: Any) -> None:
         elif isinstance(given, str | PathLike):
             how = f"Hierarchy.from_hrc({str(given)!r}), or Hierarchy.from_levels(…) and from_pairs(…) for a table"
         raise InvalidOption(
-            f"The hierarchy of {name!r} must be a Hierarchy or None, got a {type(given).__name__}.\n\nHint: {how}"
+            f"The hierarchy of {name!r} must be a Hierarchy or None, got a {type(given).__name__}.", hint=how
         )
 
 
@@ -614,7 +625,7 @@ def parse_equations(equations: str | Iterable[str] | Mapping[str, Sequence[str]]
         lines = equations
     parsed = [_parse_equation(text, f"{name}, equation {i + 1}") for i, text in enumerate(lines) if text.strip()]
     if not parsed:
-        raise InvalidHierarchy(f"{name} holds no equation.\n\nHint: write them as 'total = part + part'.")
+        raise InvalidHierarchy(f"{name} holds no equation.", hint="write them as 'total = part + part'.")
     return parsed
 
 
@@ -623,8 +634,8 @@ _TOKEN = re.compile(r'\s*(?:"([^"]*)"|(=)|(\+)|((?<=\s)-(?=\s))|((?:[^=+"\s]|\s(
 
 def _parse_equation(text: str, where: str) -> Equation:
     problem = InvalidHierarchy(
-        f"Cannot read {text.strip()!r} ({where}) as an equation.\n\n"
-        f"Hint: write 'total = part + part'; put codes with = + ; in double quotes and spaces around a minus."
+        f"Cannot read {text.strip()!r} ({where}) as an equation.",
+        hint="write 'total = part + part'; put codes with = + ; in double quotes and spaces around a minus.",
     )
     words: list[str] = []
     signs: list[int] = []
@@ -673,7 +684,7 @@ def _refuse_repeats(codes: Sequence[str], name: str) -> None:
     if len(set(codes)) < len(codes):
         seen: set[str] = set()
         repeated = next(code for code in codes if code in seen or seen.add(code))  # type: ignore[func-returns-value]
-        raise InvalidHierarchy(f"Code {repeated!r} stands twice in {name}.\n\nHint: remove one of the two.")
+        raise InvalidHierarchy(f"Code {repeated!r} stands twice in {name}.", hint="remove one of the two.")
 
 
 def _refuse_blanks(codes: Sequence[str], totals: Set[str], name: str) -> None:
@@ -681,7 +692,7 @@ def _refuse_blanks(codes: Sequence[str], totals: Set[str], name: str) -> None:
     blank = next((code for code in codes if not (code or "").strip() and code not in totals), None)
     if blank is not None:
         raise InvalidHierarchy(
-            f"A code of {name} is blank: {blank!r}.\n\nHint: give it a name, or leave it out if the code is missing."
+            f"A code of {name} is blank: {blank!r}.", hint="give it a name, or leave it out if the code is missing."
         )
 
 
@@ -736,7 +747,7 @@ def _refuse_cycles(codes: Sequence[str], equations: Sequence[Equation], name: st
             path.append(below[path[-1]])
         cycle = path[path.index(below.get(path[-1], path[0])) :]
         spelled = " contains ".join(repr(codes[i]) for i in [*cycle, cycle[0]])
-        raise InvalidHierarchy(f"{name} has a cycle: {spelled}.\n\nHint: remove one of these equations.")
+        raise InvalidHierarchy(f"{name} has a cycle: {spelled}.", hint="remove one of these equations.")
 
 
 def _bottom_up(n: int, members: Sequence[tuple[int, Sequence[int]]]) -> list[int]:

@@ -175,7 +175,8 @@ def _codes_in(table: Table, dimensions: Mapping[str, Hierarchy]) -> NDArray[np.i
         elif hierarchy.total is None:
             raise InvalidTable(
                 f"A table without dimension {name!r} cannot be linked: {hierarchy.name} has no single total "
-                f"({', '.join(map(repr, hierarchy.roots[:4]))}).\n\nHint: add the total of {name!r} to its hierarchy."
+                f"({', '.join(map(repr, hierarchy.roots[:4]))}).",
+                hint=f"add the total of {name!r} to its hierarchy.",
             )
         else:
             out[:, j] = hierarchy.position(hierarchy.total)
@@ -236,8 +237,8 @@ def _refuse_disagreement(joined: Table, integers: Integers, cell_of: Integers, t
         cell = int(cell_of[clash[0]])
         one, other = joined._show(int(joined.integers[cell])), joined._show(int(integers[clash[0]]))
         raise InvalidTable(
-            f"Linked tables disagree on cell {joined.describe(cell)}: {one} in one, {other} in another.\n\n"
-            f"Hint: common cells must be equal; were the tables made from the same records?"
+            f"Linked tables disagree on cell {joined.describe(cell)}: {one} in one, {other} in another.",
+            hint="common cells must be equal; were the tables made from the same records?",
         )
 
 
@@ -266,7 +267,7 @@ def _require_response_equations(
     if wrong.size:
         residual = np.asarray(implied.equations.astype(np.int64) @ table.integers)
         whole = replace(table, equations=implied.equations, totals=implied.totals)
-        raise InvalidTable(whole._not_additive(wrong, residual, "the linked tables"))
+        raise whole._not_additive(wrong, residual, "the linked tables")
 
 
 def _tell_of_sums_between_responses(table: Table) -> None:

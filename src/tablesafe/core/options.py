@@ -14,6 +14,11 @@ from tablesafe.core.errors import InvalidOption
 _COMPARE = {"above": operator.gt, "at least": operator.ge, "below": operator.lt, "at most": operator.le}
 
 
+def about(options: object, name: str) -> tuple[str, str, str]:
+    """What an error about an option is about."""
+    return "option", type(options).__name__, name
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a finite number; yes and no are not."""
     return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
@@ -34,7 +39,10 @@ def require_number(
     given = {word: limit for word, limit in limits.items() if limit is not None}
     if not is_number(value) or not all(_COMPARE[word](value, limit) for word, limit in given.items()):
         wanted = " and ".join(f"{word} {limit:g}" for word, limit in given.items())
-        raise InvalidOption(f"{type(rule).__name__}.{name} must be a number {wanted}".rstrip() + f", got {value!r}.")
+        raise InvalidOption(
+            f"{type(rule).__name__}.{name} must be a number {wanted}".rstrip() + f", got {value!r}.",
+            about=about(rule, name),
+        )
 
 
 def require_whole(rule: object, name: str, *, at_least: int) -> None:
@@ -42,7 +50,8 @@ def require_whole(rule: object, name: str, *, at_least: int) -> None:
     value: Any = getattr(rule, name)
     if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
         raise InvalidOption(
-            f"{type(rule).__name__}.{name} must be a whole number of at least {at_least}, got {value!r}."
+            f"{type(rule).__name__}.{name} must be a whole number of at least {at_least}, got {value!r}.",
+            about=about(rule, name),
         )
 
 
@@ -51,7 +60,8 @@ def require_choice(rule: object, name: str, choices: Sequence[str]) -> None:
     value = getattr(rule, name)
     if value not in choices:
         raise InvalidOption(
-            f"{type(rule).__name__}.{name} must be one of {', '.join(map(repr, choices))}, got {value!r}."
+            f"{type(rule).__name__}.{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.",
+            about=about(rule, name),
         )
 
 
@@ -59,7 +69,9 @@ def require_rule(rule: object, name: str, value: Any) -> None:
     """Check that what should be a rule can be applied to a table."""
     if not callable(value) or isinstance(value, type):
         raise InvalidOption(
-            f"{type(rule).__name__}.{name} must be a rule, got {value!r}.\n\nHint: for example PPercent(p=10)."
+            f"{type(rule).__name__}.{name} must be a rule, got {value!r}.",
+            hint="for example PPercent(p=10).",
+            about=about(rule, name),
         )
 
 

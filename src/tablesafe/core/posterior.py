@@ -144,8 +144,8 @@ def posterior(problem: Problem, release: Release, *, prior: Prior = "empirical",
         raise InvalidRelease(f"The release has {len(release.values):,} cells, the table {len(problem.table):,}.")
     if release.mechanism is None:
         raise InvalidRelease(
-            "The release does not say how chance changed its values, so there is no posterior.\n\n"
-            "Hint: random rounding and the cell key method do; for other methods, ts.audit tells what is possible."
+            "The release does not say how chance changed its values, so there is no posterior.",
+            hint="random rounding and the cell key method do; for other methods, ts.audit tells what is possible.",
         )
     mechanism = release.mechanism
     cells = np.flatnonzero(mechanism.cells & ~release.suppressed)
@@ -205,7 +205,8 @@ class _Beliefs:
             cell = int(cells[first[np.flatnonzero(total <= 0)[0]]])
             raise InvalidOption(
                 f"Under this prior, cell {problem.table.describe(cell)} could not have been published as "
-                f"{release.values[cell]:,.0f}.\n\nHint: give every count that occurs a probability above 0."
+                f"{release.values[cell]:,.0f}.",
+                hint="give every count that occurs a probability above 0.",
             )
         self.chance = weight / total[:, None]
         self.published = published[first]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting, Words
 from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.core.table import Table
 
@@ -60,8 +60,8 @@ class Problem:
     ) -> None:
         if not isinstance(table, Table):
             raise InvalidOption(
-                f"A Problem is made from a Table, got a {type(table).__name__}.\n\n"
-                f"Hint: ts.tabulate(…) makes one from records, ts.Table.from_cells(…) from cells."
+                f"A Problem is made from a Table, got a {type(table).__name__}.",
+                hint="ts.tabulate(…) makes one from records, ts.Table.from_cells(…) from cells.",
             )
         rules = _rules(rules)
         n = len(table)
@@ -99,7 +99,13 @@ class Problem:
         self._refuse(
             (value < self.lower) | (value > self.upper),
             "lies outside the attacker's prior bounds",
-            "the attacker's bounds must contain the true value; widen lower= or upper=.",
+            (
+                "the attacker's bounds must contain the true value; widen ",
+                Setting("lower", None),
+                " or ",
+                Setting("upper", None),
+                ".",
+            ),
         )
         self._refuse(
             ~np.isfinite(self.cost) | (self.cost < 0),
@@ -114,13 +120,11 @@ class Problem:
         self._refuse(self.frozen & self.suppressed, "is frozen to be published, but marked as suppressed")
         self._refuse(self.frozen & self.withheld, "is frozen to be published, but withheld by design")
 
-    def _refuse(self, bad: Mask, what: str, hint: str = "") -> None:
+    def _refuse(self, bad: Mask, what: str, hint: Words = "") -> None:
         if bad.any():
             cell = int(np.flatnonzero(bad)[0])
             more = f" (and {int(bad.sum()) - 1:,} more)" if bad.sum() > 1 else ""
-            raise InvalidProblem(
-                f"Cell {self.table.describe(cell)} {what}{more}." + (f"\n\nHint: {hint}" if hint else "")
-            )
+            raise InvalidProblem(f"Cell {self.table.describe(cell)} {what}{more}.", hint=hint)
 
     def replace(self, **changes: Any) -> Problem:
         """The same problem with some parts changed; the sensitivity is kept, not recomputed from the rules."""
@@ -158,19 +162,19 @@ def _rules(given: Any) -> tuple[Rule, ...]:
     """The rules as a tuple; a single one may stand alone."""
     several = (given,) if isinstance(given, str | type) or callable(given) else given
     if not isinstance(several, Iterable):
-        raise InvalidOption(f"rules must be a list of rules, got {given!r}.\n\nHint: rules=[ts.Threshold(n=3)]")
+        raise InvalidOption(f"rules must be a list of rules, got {given!r}.", hint="rules=[ts.Threshold(n=3)]")
     out = tuple(several)
     for rule in out:
         if isinstance(rule, type):
             raise InvalidOption(
-                f"{rule.__name__} is a kind of rule.\n\nHint: rules=[ts.{rule.__name__}()] with options."
+                f"{rule.__name__} is a kind of rule.", hint=f"rules=[ts.{rule.__name__}()] with options."
             )
         if isinstance(rule, str) or not callable(rule):
             made = "".join(part.capitalize() for part in rule.split("_")) if isinstance(rule, str) else "Threshold"
             raise InvalidOption(
-                f"{rule!r} is not a rule, but a {type(rule).__name__}.\n\n"
-                f"Hint: a rule is made with its options, as in rules=[ts.{made or 'Threshold'}(…)]; a job file and the "
-                f"command line take names."
+                f"{rule!r} is not a rule, but a {type(rule).__name__}.",
+                hint=f"a rule is made with its options, as in rules=[ts.{made or 'Threshold'}(…)]; a job file and the "
+                f"command line take names.",
             )
     return out
 

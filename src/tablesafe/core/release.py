@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidOption, InvalidRelease
+from tablesafe.core.errors import InvalidOption, InvalidRelease, Setting
 from tablesafe.core.linking import RESPONSE
 from tablesafe.core.mechanism import Mechanism
 from tablesafe.core.problem import Problem
@@ -113,8 +113,8 @@ class Release:
         clash = np.flatnonzero(mask & problem.frozen)
         if clash.size:
             raise InvalidRelease(
-                f"Cell {table.describe(int(clash[0]))} is withheld in the pattern, but frozen to be published.\n\n"
-                f"Hint: unfreeze it, or leave it out of the pattern."
+                f"Cell {table.describe(int(clash[0]))} is withheld in the pattern, but frozen to be published.",
+                hint="unfreeze it, or leave it out of the pattern.",
             )
         hidden = mask | problem.withheld
         status = np.full(len(table), Status.PUBLISHED, dtype=np.uint8)
@@ -191,9 +191,12 @@ class Release:
             return self.intervals
         if intervals and self.private_bounds:
             raise InvalidOption(
-                "intervals=True would show every reader the attacker's prior bounds, which differ from cell to cell: "
-                "such bounds are often made from the true values.\n\n"
-                "Hint: publish without intervals, or give the problem one lower and one upper bound for all cells."
+                (
+                    Setting("intervals", True),
+                    " would show every reader the attacker's prior bounds, which differ from cell to cell: "
+                    "such bounds are often made from the true values.",
+                ),
+                hint="publish without intervals, or give the problem one lower and one upper bound for all cells.",
             )
         return ~self.suppressed & intervals
 
@@ -225,13 +228,13 @@ def _rounded(bounds: Floats) -> Floats:
 def require_problem_and_release(what: str, problem: object, release: object) -> None:
     """Refuse arguments in the wrong order or of the wrong kind before anything is asked of them."""
     if isinstance(problem, Release) and isinstance(release, Problem):
-        raise InvalidOption(f"{what} takes the problem first.\n\nHint: {what}(problem, release)")
+        raise InvalidOption(f"{what} takes the problem first.", hint=f"{what}(problem, release)")
     for given, kind, hint in (
         (problem, Problem, "ts.Problem(table, rules=[…])"),
         (release, Release, "ts.protect(problem, method), or ts.Release.from_suppression(problem, mask)"),
     ):
         if not isinstance(given, kind):
             raise InvalidOption(
-                f"{what} takes a problem and a release; got a {type(given).__name__} for the {kind.__name__.lower()}."
-                f"\n\nHint: {hint}"
+                f"{what} takes a problem and a release; got a {type(given).__name__} for the {kind.__name__.lower()}.",
+                hint=hint,
             )

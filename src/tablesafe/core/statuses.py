@@ -46,7 +46,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.core.errors import InvalidFile, InvalidOption
+from tablesafe.core.errors import InvalidFile, InvalidOption, Setting, joined
 from tablesafe.core.release import Status
 from tablesafe.files.read import Source, did_you_mean
 
@@ -140,7 +140,7 @@ def check_scheme(scheme: str | None) -> None:
     """Refuse a scheme that does not exist."""
     if scheme is not None and scheme not in VOCABULARIES:
         hint = did_you_mean(scheme, list(VOCABULARIES)) or f"schemes are {', '.join(get_args(Scheme))}."
-        raise InvalidOption(f"There is no scheme {scheme!r} of statuses.\n\nHint: {hint}")
+        raise InvalidOption(f"There is no scheme {scheme!r} of statuses.", hint=hint)
 
 
 def read_statuses(
@@ -186,15 +186,16 @@ def _vocabulary(
     if len(fitting) > 1 and "s" in words and "a" not in words and (text != "").all():
         fitting.pop("obs-status", None)  # strikes, and not one normal value
     if not fitting:
-        raise InvalidFile(_unknown(source, column, text, words, scheme))
+        raise _unknown(source, column, text, words, scheme)
     makes = {tuple(k[word].hidden if pattern else k[word] for word in words) for k in fitting.values()}
     if len(makes) > 1:
-        raise InvalidFile(_ambiguous(source, column, text, words, fitting))
+        raise _ambiguous(source, column, text, words, fitting)
     chosen, known = next(iter(fitting.items()))
     if chosen == "0/1" and words and name.removeprefix("is_") in PUBLISHING:
         raise InvalidFile(
             f"Column {column!r} of {source.name} says yes for what is published, but a status of 1 or yes is read as "
-            f"withheld.\n\nHint: turn it around and call it 'suppressed', or write words: published, suppressed."
+            f"withheld.",
+            hint="turn it around and call it 'suppressed', or write words: published, suppressed.",
         )
     return chosen, known
 
@@ -211,18 +212,17 @@ def _fitting(words: list[str], schemes: list[Scheme]) -> dict[Scheme, Mapping[st
 
 def _ambiguous(
     source: Source, column: str, text: pl.Series, words: list[str], fitting: Mapping[Scheme, Mapping[str, Meaning]]
-) -> str:
+) -> InvalidFile:
     """What to tell when vocabularies disagree about a column."""
     lines = [f"Column {column!r} of {source.name} can be read in more than one way:"]
     lines += [_line(source, column, text, word, fitting) for word in words[:SHOWN]]
     if len(words) > SHOWN:
         lines.append(f"  and {len(words) - SHOWN} more")
-    first, *others = (repr(scheme) for scheme in fitting)
-    return (
-        "\n".join(lines)
-        + f"\n\nHint: say which vocabulary it is: scheme={first}"
-        + "".join(f" or scheme={other}" for other in others)
-        + " (--scheme on the command line, scheme = in a job file)."
+    either = joined(" or ", [(Setting("scheme", scheme),) for scheme in fitting])
+    return InvalidFile(
+        "\n".join(lines),
+        hint=joined("", ["say which vocabulary it is: ", either, " (--scheme on the command line)."]),
+        about=("column", column),
     )
 
 
@@ -239,7 +239,7 @@ def _line(
     return f"  {spelled} ({times:,} {'cell' if times == 1 else 'cells'}): {makes}"
 
 
-def _unknown(source: Source, column: str, text: pl.Series, words: list[str], scheme: Scheme | None) -> str:
+def _unknown(source: Source, column: str, text: pl.Series, words: list[str], scheme: Scheme | None) -> InvalidFile:
     """What to tell when no vocabulary has all entries: the first that the nearest one lacks."""
     spellings = [
         (name, known) for name, each in VOCABULARIES.items() for known in each if scheme is None or name == scheme
@@ -247,18 +247,21 @@ def _unknown(source: Source, column: str, text: pl.Series, words: list[str], sch
     nearest = min(spellings, key=lambda each: sum(word not in each[1] for word in words))[1]
     unknown = next(word for word in words if word not in nearest)
     row = int((text == unknown).arg_max() or 0)
+    about = ("column", column)
     told = f"{source.where(row)} has the status {source.frame[column][row]!r}"
     close = did_you_mean(
         unknown, sorted({word for _, known in spellings for word in known}) if len(unknown) > 2 else []
     )
     if scheme is not None:
-        return f"{told}.\n\nHint: {close or f'statuses of {scheme} are ' + _spelled(scheme) + '.'}"
+        return InvalidFile(f"{told}.", hint=close or f"statuses of {scheme} are {_spelled(scheme)}.", about=about)
     partly = {name: known for name, known in reversed(spellings) if any(word in known for word in words)}
     if close or not partly:
-        return f"{told}.\n\nHint: {close or 'schemes are ' + ', '.join(VOCABULARIES) + '; see the page on formats.'}"
+        hint = close or f"schemes are {', '.join(VOCABULARIES)}; see the page on formats."
+        return InvalidFile(f"{told}.", hint=hint, about=about)
     lines = [f"{told}, and no vocabulary knows every status of column {column!r}:"]
     lines += [_line(source, column, text, word, dict(reversed(partly.items()))) for word in words[:SHOWN]]
-    return "\n".join(lines) + "\n\nHint: correct it, or say which vocabulary it is: scheme='…'."
+    which = ("correct it, or say which vocabulary it is: ", Setting("scheme"), ".")
+    return InvalidFile("\n".join(lines), hint=which, about=about)
 
 
 def _spelled(scheme: Scheme) -> str:

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Integers, Mask, cell_keys, product_equations, roll_up, to_integers
-from tablesafe.core.errors import InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidOption, InvalidTable, Setting
 from tablesafe.core.hierarchy import TOTAL, Hierarchy, parse_equations, require_hierarchies
 from tablesafe.core.totals import Shown, flat_dimension
 from tablesafe.files.read import LARGEST_EXACT, Source, read_source
@@ -330,8 +330,16 @@ class Table:
             cell = int(seen[0])
             what = "is" if self.integers[cell] < 0 else "has a contribution that is"
             raise InvalidTable(
-                f"Cell {self.describe(cell)} of {source} {what} negative, but negative='never' says that no "
-                f"contribution is.\n\nHint: correct the value, or leave negative='never' out."
+                (
+                    f"Cell {self.describe(cell)} of {source} {what} negative, but ",
+                    Setting("negative", "never"),
+                    " says that no contribution is.",
+                ),
+                hint=(
+                    "correct the value, or leave ",
+                    Setting("negative", "never"),
+                    " out.",
+                ),
             )
         return replace(self, signed=np.full(len(self), negative == "possible"))
 
@@ -343,17 +351,22 @@ class Table:
         if same.size:
             first, cell = int(order[same[0]]), int(order[same[0] + 1])
             raise InvalidTable(
-                f"Cell {self.describe(cell)} stands twice in {source} (rows {first + 1} and {cell + 1}).\n\n"
-                f"Hint: remove one of the two, or add up the rows first."
+                f"Cell {self.describe(cell)} stands twice in {source} (rows {first + 1} and {cell + 1}).",
+                hint="remove one of the two, or add up the rows first.",
             )
         product = product_equations(self.codes, list(self.dimensions.values()))
         if product.orphan_cell is not None and not ignore_missing:
             dimension = list(self.dimensions)[product.orphan_dimension]
             raise InvalidTable(
                 f"Cell {self.describe(product.orphan_cell)} is part of {product.orphan_total!r} of {dimension!r}, "
-                f"but {source} has no row for that total.\n\n"
-                f"Hint: add the row, pass missing_totals='compute' to add up what is missing, or "
-                f"missing_totals='none' if that total is published nowhere."
+                f"but {source} has no row for that total.",
+                hint=(
+                    "add the row, pass ",
+                    Setting("missing_totals", "compute"),
+                    " to add up what is missing, or ",
+                    Setting("missing_totals", "none"),
+                    " if that total is published nowhere.",
+                ),
             )
         table = replace(self, equations=product.equations, totals=product.totals)
         return table._balanced(tolerance, source)
@@ -370,15 +383,14 @@ class Table:
         allowed = np.maximum(tolerance * 10.0**self.decimals, rounding)
         wrong = bad[np.abs(residual[bad]) > allowed]
         if wrong.size:
-            raise InvalidTable(self._not_additive(wrong, residual, source))
+            raise self._not_additive(wrong, residual, source)
         integers = self._recomputed_totals()
         table = replace(self, integers=integers)
         left = np.flatnonzero(table.residual())
         if left.size:
-            raise InvalidTable(
-                table._not_additive(left, table.residual(), source)
-                + "\nIts totals were recomputed within the tolerance, and no longer agree with each other."
-            )
+            found = table._not_additive(left, table.residual(), source)
+            also = "Its totals were recomputed within the tolerance, and no longer agree with each other."
+            raise InvalidTable(f"{found.message}\n{also}", hint=found.advice)
         if tolerance > 0 and bool((np.abs(residual[bad]) > rounding).any()):
             moved = int((integers != self.integers).sum())
             off = "not the sums of their parts" if np.isinf(tolerance) else "off within the tolerance"
@@ -444,8 +456,8 @@ class Table:
             return None
         if new:
             raise InvalidTable(
-                "The largest contributors of missing totals cannot be computed from the cells.\n\n"
-                "Hint: give all totals, or tabulate from microdata."
+                "The largest contributors of missing totals cannot be computed from the cells.",
+                hint="give all totals, or tabulate from microdata.",
             )
         return self.contributors
 
@@ -515,13 +527,21 @@ class Table:
             counted = None if self.origin is None else self.origin.options.get("frequency")
             if counted is not None:
                 raise InvalidTable(
-                    f"This needs the {k} largest contributors of each cell, but with frequency={counted!r} a row "
-                    f"stands for several respondents, and nobody knows how much each of them reported.\n\n"
-                    f"Hint: judge such cells by a threshold, or tabulate one record per respondent."
+                    (
+                        f"This needs the {k} largest contributors of each cell, but with ",
+                        Setting("frequency", counted),
+                        " a row stands for several respondents, and nobody knows how much each of them reported.",
+                    ),
+                    hint="judge such cells by a threshold, or tabulate one record per respondent.",
                 )
             raise InvalidTable(
-                f"This needs the {k} largest contributors of each cell, but the table keeps {have}.\n\n"
-                f"Hint: tabulate with largest={k}, or name the columns that hold them."
+                f"This needs the {k} largest contributors of each cell, but the table keeps {have}.",
+                about=("contributors",),
+                hint=(
+                    "tabulate with ",
+                    Setting("largest", k),
+                    ", or name the columns that hold them.",
+                ),
             )
         return self.contributors
 
@@ -638,12 +658,15 @@ class Table:
         raise InvalidTable(
             f"Cell {self.describe(int(alone[0]))} of {source} is part of no sum"
             + (f", as are {alone.size - 1:,} more" if alone.size > 1 else "")
-            + ": nothing would be proved about it.\n\n"
-            "Hint: give hierarchies with a total, or, if no sum of these cells is published anywhere, say so "
-            "(missing_totals='none')."
+            + ": nothing would be proved about it.",
+            hint=(
+                "give hierarchies with a total, or, if no sum of these cells is published anywhere, say so (",
+                Setting("missing_totals", "none"),
+                ").",
+            ),
         )
 
-    def _not_additive(self, wrong: NDArray[Any], residual: Integers, source: str) -> str:
+    def _not_additive(self, wrong: NDArray[Any], residual: Integers, source: str) -> InvalidTable:
         lines = []
         for row in wrong[:3].tolist():
             total = int(self.totals[row])
@@ -653,19 +676,25 @@ class Table:
                 f"{self._show(value + difference)} (difference {self._show(abs(difference))})."
             )
         more = f"\nand {wrong.size - 3:,} more equations of {source}." if wrong.size > 3 else ""
+        told = "\n".join(lines) + more
         levels = self._levels_added_up(wrong, residual)
-        if levels:
-            return "\n".join(lines) + more + f"\n\n{levels}"
+        if levels is not None:
+            name, much = levels
+            return InvalidTable(
+                f"{told}\n\nThe codes of {name!r} add up to {much} their total: codes of several levels seem to stand "
+                f"side by side.",
+                hint=f"give {name!r} a hierarchy that says which codes are parts of which.",
+                about=("dimension", name, "hierarchy"),
+            )
         largest = int(np.abs(residual[wrong]).max())
-        return (
-            "\n".join(lines)
-            + more
-            + f"\n\nHint: correct {source}, or pass tolerance={self._show(largest).replace(',', '')}"
-            " to accept such differences and recompute the totals."
+        tolerance = Setting("tolerance", largest / 10**self.decimals if self.decimals else largest)
+        return InvalidTable(
+            told,
+            hint=(f"correct {source}, or pass ", tolerance, " to accept such differences and recompute the totals."),
         )
 
-    def _levels_added_up(self, wrong: NDArray[Any], residual: Integers) -> str:
-        """Say which dimension seems to hold codes of several levels, though all were taken for parts of its total.
+    def _levels_added_up(self, wrong: NDArray[Any], residual: Integers) -> tuple[str, str] | None:
+        """Which dimension seems to hold codes of several levels, though all were taken for parts of its total.
 
         Parts of every level add up to a total as often as there are levels; where some branches are deeper than others
         they add up to much more than the total throughout.
@@ -682,11 +711,8 @@ class Table:
                 continue
             times = np.unique(parts / total)
             much = f"exactly {int(times[0])} times" if times.size == 1 and times[0].is_integer() else "more than"
-            return (
-                f"The codes of {name!r} add up to {much} their total: codes of several levels seem to stand side by "
-                f"side.\n\nHint: give {name!r} a hierarchy that says which codes are parts of which."
-            )
-        return ""
+            return name, much
+        return None
 
     def _show(self, integer: int) -> str:
         return f"{integer / 10**self.decimals:,.{self.decimals}f}" if self.decimals else f"{integer:,}"
@@ -709,7 +735,7 @@ def _flat_where_missing(
     if not isinstance(dimensions, Mapping):
         dimensions = dict.fromkeys(dimensions)
     if not dimensions:
-        raise InvalidTable("A table needs at least one dimension.\n\nHint: dimensions={'region': None}")
+        raise InvalidTable("A table needs at least one dimension.", hint="dimensions={'region': None}")
     source.require(*dimensions)
     out: dict[str, Hierarchy] = {}
     for name, hierarchy in dimensions.items():
@@ -743,7 +769,8 @@ def _merge_aliases(
         one, other = int(leader[at]), int(order[at])
         raise InvalidTable(
             f"{source.where(one)} and {source.where(other)} are the same cell under two names "
-            f"(a code with a single part), but their {value!r} differ.\n\nHint: correct one of them."
+            f"(a code with a single part), but their {value!r} differ.",
+            hint="correct one of them.",
         )
     keep = np.sort(order[~repeated])
     return keep, codes[keep]
@@ -757,7 +784,8 @@ def _whole(source: Source, column: str | None) -> Integers | None:
     if bad.size:
         raise InvalidTable(
             f"Column {column!r} should hold whole numbers of 0 or more, but {source.where(int(bad[0]))} has "
-            f"{numbers[bad[0]]:g}.\n\nHint: a count is the number of contributors, not a weighted sum."
+            f"{numbers[bad[0]]:g}.",
+            hint="a count is the number of contributors, not a weighted sum.",
         )
     return numbers.astype(np.int64)
 
@@ -771,8 +799,8 @@ def _read_contributors(source: Source, largest: Sequence[str], identity: Sequenc
     if bool((np.abs(amount[:, 1:]) > np.abs(amount[:, :-1])).any()):
         row = int(np.flatnonzero((np.abs(amount[:, 1:]) > np.abs(amount[:, :-1])).any(axis=1))[0])
         raise InvalidTable(
-            f"The largest contributions at {source.where(row)} are not in descending order.\n\n"
-            f"Hint: name the columns from the largest down: largest=['max1', 'max2']."
+            f"The largest contributions at {source.where(row)} are not in descending order.",
+            hint="name the columns from the largest down: largest=['max1', 'max2'].",
         )
     if not identity:
         return Contributors(amount, np.full(amount.shape, -1, dtype=np.int64))

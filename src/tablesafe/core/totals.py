@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tablesafe.core.errors import InvalidTable
+from tablesafe.core.errors import InvalidTable, Setting
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.files.read import Source
 
@@ -70,8 +70,8 @@ def _codes(source: Source, name: str, total: str) -> list[str]:
     if "" in codes:
         hint = f"the total is written {total!r}." if total else "each row needs one."
         raise InvalidTable(
-            f"The code of {name!r} is missing at {source.where(int((text == '').arg_max() or 0))}.\n\n"
-            f"Hint: fill it in; {hint}"
+            f"The code of {name!r} is missing at {source.where(int((text == '').arg_max() or 0))}.",
+            hint=f"fill it in; {hint}",
         )
     return codes
 
@@ -89,15 +89,19 @@ def _total_of(name: str, codes: Sequence[str], shown: Sequence[Shown], total: st
     if len(certain) == 1:
         return certain[0]
     if named:
-        raise InvalidTable(_not_total(name, named[0], total))
+        raise _not_total(name, named[0], total)
     if len(sums) == 1 and len(codes) > 2 and unlikely >= CERTAIN:
         raise InvalidTable(
             f"{sums[0]!r} of {name!r} is the sum of all other codes in every row, so it is their total, though it is "
-            f"not called {total!r}.\n\nHint: say total={sums[0]!r}; if that is a coincidence, and nothing adds up "
-            f"across {name!r}, say so with an empty total for it."
+            f"not called {total!r}.",
+            hint=(
+                "say ",
+                Setting("total", sums[0]),
+                f"; if that is a coincidence, and nothing adds up across {name!r}, say so with an empty total for it.",
+            ),
         )
     if missing == "error":
-        raise InvalidTable(_no_total(name, codes, total, sums))
+        raise _no_total(name, codes, total, sums)
     return total if missing == "compute" else None
 
 
@@ -134,25 +138,34 @@ def _sums_in(table: Shown, name: str, value: str) -> tuple[list[str] | None, flo
     return tally["code"].to_list(), float(tally["amount"].max() or 0.0)  # type: ignore[arg-type]
 
 
-def _not_total(name: str, code: str, total: str) -> str:
-    return (
+def _not_total(name: str, code: str, total: str) -> InvalidTable:
+    return InvalidTable(
         f"No code of {name!r} is called {total!r}. {code!r} looks like its total, but is not the sum of all other "
-        f"codes.\n\nHint: say total={code!r}, and give {name!r} its hierarchy if it has codes of several levels. If "
-        f"nothing adds up across {name!r}, say so with an empty total for it."
+        f"codes.",
+        hint=(
+            "say ",
+            Setting("total", code),
+            f", and give {name!r} its hierarchy if it has codes of several levels. If nothing adds up across {name!r}, "
+            f"say so with an empty total for it.",
+        ),
+        about=("dimension", name, "total"),
     )
 
 
-def _no_total(name: str, codes: Sequence[str], total: str, sums: Sequence[str]) -> str:
+def _no_total(name: str, codes: Sequence[str], total: str, sums: Sequence[str]) -> InvalidTable:
     some = ", ".join(map(repr, codes[:6])) + (" …" if len(codes) > 6 else "")
     told = f"; {sums[0]!r} is the sum of the others" if len(sums) == 1 and len(codes) > 2 else ""
-    return (
+    return InvalidTable(
         f"Dimension {name!r} has no total: none of its codes ({some}) is called {total!r}{told}. Without sums nothing "
-        f"would be proved about what a reader can subtract.\n\n{_hint(name, sums[0] if told else codes[-1])}"
-    )
-
-
-def _hint(name: str, code: str) -> str:
-    return (
-        f"Hint: name the total (total={code!r}), let it be added up (missing_totals='compute'), give {name!r} a "
-        f"hierarchy, or, if no sum of these cells is published anywhere, say so (missing_totals='none')."
+        f"would be proved about what a reader can subtract.",
+        hint=(
+            "name the total (",
+            Setting("total", sums[0] if told else codes[-1]),
+            "), let it be added up (",
+            Setting("missing_totals", "compute"),
+            f"), give {name!r} a hierarchy, or, if no sum of these cells is published anywhere, say so (",
+            Setting("missing_totals", "none"),
+            ").",
+        ),
+        about=("dimension", name, "total"),
     )

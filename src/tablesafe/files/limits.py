@@ -59,7 +59,7 @@ def read_limit() -> int:
         return DEFAULT_LIMIT
     found = re.fullmatch(r"\s*([0-9]{1,15})\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
     if found is None or not int(found[1]):
-        raise InvalidOption(f"{VARIABLE} is {text!r}.\n\nHint: write it like 8GB.")
+        raise InvalidOption(f"{VARIABLE} is {text!r}.", hint="write it like 8GB.")
     return int(found[1]) * _UNITS[found[2].upper()]
 
 
@@ -117,23 +117,23 @@ def read_plain(path: Path) -> bytes:
     try:
         handle = open_plain(path)
     except FileNotFoundError:
-        raise InvalidFile(f"There is no file {str(path)!r}.\n\nHint: paths are relative to the job file.") from None
+        raise InvalidFile(f"There is no file {str(path)!r}.", hint="paths are relative to the job file.") from None
     except PermissionError:
-        raise InvalidFile(f"{str(path)!r} may not be read by this user.\n\nHint: ask its owner, or copy it.") from None
+        raise InvalidFile(f"{str(path)!r} may not be read by this user.", hint="ask its owner, or copy it.") from None
     except (OSError, ValueError) as error:
         what = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise InvalidFile(f"{str(path)!r} cannot be read: {what}.\n\nHint: check the path.") from error
+        raise InvalidFile(f"{str(path)!r} cannot be read: {what}.", hint="check the path.") from error
     kind = next((words for test, words in _KINDS if test(os.fstat(handle).st_mode)), "")
     if kind:
         os.close(handle)
-        raise InvalidFile(f"{str(path)!r} is {kind}.\n\nHint: name a file; save what comes from elsewhere first.")
+        raise InvalidFile(f"{str(path)!r} is {kind}.", hint="name a file; save what comes from elsewhere first.")
     note_input(path)
     with os.fdopen(handle, "rb") as file:
         try:
             return b"".join(_pieces_within(file, path.name))
         except OSError as error:
             raise InvalidFile(
-                f"{str(path)!r} cannot be read: {error.strerror}.\n\nHint: check the disk, or copy the file again."
+                f"{str(path)!r} cannot be read: {error.strerror}.", hint="check the disk, or copy the file again."
             ) from error
 
 
@@ -167,7 +167,7 @@ def _gzip_pieces(data: bytes, name: str) -> Iterator[bytes]:
             while piece := stream.read(CHUNK):
                 yield piece
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidFile(f"{name} is a damaged gzip file: {error}.\n\nHint: copy it again.") from error
+        raise InvalidFile(f"{name} is a damaged gzip file: {error}.", hint="copy it again.") from error
 
 
 def require_streamable(path: Path, unpacked_so_far: int) -> None:
@@ -183,13 +183,13 @@ def require_bounded_zip(path: Path) -> None:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             for member in archive.infolist():
                 if member.flag_bits & 1:
-                    raise InvalidFile(f"{path.name} is protected by a password.\n\nHint: save it without one.")
+                    raise InvalidFile(f"{path.name} is protected by a password.", hint="save it without one.")
                 for piece in _member_pieces(file, member):
                     size += piece
                     if size > limit:
                         raise _too_large(path.name, "unpacks to more")
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, struct.error, NotImplementedError) as error:
-        raise InvalidFile(f"{path.name} is damaged: {error}.\n\nHint: open it in the program that wrote it.") from error
+        raise InvalidFile(f"{path.name} is damaged: {error}.", hint="open it in the program that wrote it.") from error
 
 
 def _member_pieces(file: IO[bytes], member: zipfile.ZipInfo) -> Iterator[int]:
@@ -222,7 +222,7 @@ def refused_as(what: str, hint: str) -> Iterator[None]:
         raise
     except BaseException as error:  # a panic is no Exception
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InvalidFile(f"{what}: {said[:200]}\n\nHint: {hint}") from error
+        raise InvalidFile(f"{what}: {said[:200]}", hint=hint) from error
 
 
 def require_plausible_rows(name: str, rows: int, columns: int, size: int, *, in_memory: bool) -> None:
@@ -230,13 +230,13 @@ def require_plausible_rows(name: str, rows: int, columns: int, size: int, *, in_
     implausible = rows < 0 or rows > ROWS_PER_BYTE * max(size, 1)
     if implausible or (in_memory and 8 * rows * max(columns, 1) > read_limit()):
         raise InvalidFile(
-            f"{name} announces {rows:,} rows and {columns:,} columns in {size:,} bytes, more than can be held.\n\n"
-            f"Hint: is it the right file? {VARIABLE}=16GB raises the limit for files that are read whole."
+            f"{name} announces {rows:,} rows and {columns:,} columns in {size:,} bytes, more than can be held.",
+            hint=f"is it the right file? {VARIABLE}=16GB raises the limit for files that are read whole.",
         )
 
 
 def _too_large(name: str, how: str) -> InvalidFile:
     return InvalidFile(
-        f"{name} {how} than {read_limit():,} bytes.\n\n"
-        f"Hint: if that is right, raise the limit: {VARIABLE}=16GB in the environment."
+        f"{name} {how} than {read_limit():,} bytes.",
+        hint=f"if that is right, raise the limit: {VARIABLE}=16GB in the environment.",
     )

@@ -55,8 +55,9 @@ class Source:
         for column in columns:
             if column not in self.frame.columns:
                 raise InvalidTable(
-                    f"{self.name} has no column {column!r}. It has: {', '.join(map(repr, self.frame.columns))}.\n\n"
-                    f"Hint: {did_you_mean(column, self.frame.columns) or 'check the delimiter and the header line.'}"
+                    f"{self.name} has no column {column!r}. It has: {', '.join(map(repr, self.frame.columns))}.",
+                    hint=did_you_mean(column, self.frame.columns) or "check the delimiter and the header line.",
+                    about=("column", column),
                 )
 
     def text(self, column: str, *, strip: bool = True) -> pl.Series:
@@ -80,15 +81,18 @@ class Source:
         if series.dtype == pl.String:
             series = self._parse(series, column)
         elif not series.dtype.is_numeric() and series.dtype != pl.Boolean:
-            raise InvalidTable(f"Column {column!r} of {self.name} holds {series.dtype}, not numbers.")
+            raise InvalidTable(
+                f"Column {column!r} of {self.name} holds {series.dtype}, not numbers.", about=("column", column)
+            )
         numbers = series.cast(pl.Float64)
         empty = numbers.is_null()
         if empty.any():
             if missing is None:
                 row = int(empty.arg_max() or 0)
                 raise InvalidTable(
-                    f"Column {column!r} is empty at {self.where(row)}.\n\n"
-                    f"Hint: fill it in, or leave the row out if the cell does not exist."
+                    f"Column {column!r} is empty at {self.where(row)}.",
+                    hint="fill it in, or leave the row out if the cell does not exist.",
+                    about=("column", column),
                 )
             numbers = numbers.fill_null(missing)
         out = numbers.to_numpy().astype(np.float64, copy=True)
@@ -107,8 +111,9 @@ class Source:
         if bad.any():
             row = int(bad.arg_max() or 0)
             raise InvalidTable(
-                f"Column {column!r} should hold numbers, but {self.where(row)} has {series[row]!r}.\n\n"
-                f"Hint: is it the right column, with a decimal point or comma and no thousands separator?"
+                f"Column {column!r} should hold numbers, but {self.where(row)} has {series[row]!r}.",
+                hint="is it the right column, with a decimal point or comma and no thousands separator?",
+                about=("column", column),
             )
         return number
 
@@ -119,8 +124,9 @@ class Source:
             value = values[row]
             what = "not a number" if np.isnan(value) else "infinite" if np.isinf(value) else "too large to add exactly"
             raise InvalidTable(
-                f"Column {column!r} is {what} at {self.where(row)}.\n\n"
-                f"Hint: values must be finite and below 2^53; use a larger unit, or leave the row out."
+                f"Column {column!r} is {what} at {self.where(row)}.",
+                hint="values must be finite and below 2^53; use a larger unit, or leave the row out.",
+                about=("column", column),
             )
 
 
@@ -141,7 +147,7 @@ def read_text(path: str | Path, *, encoding: str | None = None) -> str:
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError) as error:
-            raise InvalidFile(f"{path.name} is not text in {encoding}: {error}.\n\nHint: save it as UTF-8.") from error
+            raise InvalidFile(f"{path.name} is not text in {encoding}: {error}.", hint="save it as UTF-8.") from error
     return decode(data, path.name)
 
 
@@ -157,10 +163,10 @@ def decode(data: bytes, name: str) -> str:
             return data.decode("utf-16")
         except UnicodeDecodeError as error:
             raise InvalidFile(
-                f"{name} begins like UTF-16 text, but is not: {error.reason}.\n\nHint: save it as UTF-8."
+                f"{name} begins like UTF-16 text, but is not: {error.reason}.", hint="save it as UTF-8."
             ) from error
     if b"\x00" in data[:4096]:
-        raise InvalidFile(f"{name} is not a text file.\n\nHint: is it the right file? Save it as text.")
+        raise InvalidFile(f"{name} is not a text file.", hint="is it the right file? Save it as text.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -184,8 +190,8 @@ def read_source(source: Any, *, name: str = "the frame", delimiter: str | None =
         frame = pl.DataFrame(with_index(source), strict=False)
     except Exception as error:
         raise InvalidInput(
-            f"Cannot read a {type(source).__name__} as a table of rows and columns.\n\n"
-            f"Hint: give a path, a pandas, polars or Arrow frame, or a dict of columns."
+            f"Cannot read a {type(source).__name__} as a table of rows and columns.",
+            hint="give a path, a pandas, polars or Arrow frame, or a dict of columns.",
         ) from error
     return Source(frame, name)
 
@@ -236,18 +242,18 @@ def read_bytes_probe(path: Path) -> None:
 def parse_csv(text: str, name: str, *, delimiter: str | None = None) -> Source:
     """Parse delimited text with a header line; every column stays text."""
     if not text.strip():
-        raise InvalidFile(f"{name} is empty.\n\nHint: is it the right file, and complete?")
+        raise InvalidFile(f"{name} is empty.", hint="is it the right file, and complete?")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     delimiter = delimiter or guess_delimiter(text)
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n':
-        raise InvalidFile(f"{delimiter!r} cannot delimit the columns of {name}.\n\nHint: it is one character, as ; is.")
+        raise InvalidFile(f"{delimiter!r} cannot delimit the columns of {name}.", hint="it is one character, as ; is.")
     try:
         header = [column.strip() for column in next(csv.reader(io.StringIO(text), delimiter=delimiter))]
     except csv.Error as error:
-        raise InvalidFile(f"The first line of {name} cannot be read: {error}.\n\nHint: are quotes closed?") from error
+        raise InvalidFile(f"The first line of {name} cannot be read: {error}.", hint="are quotes closed?") from error
     repeated = [column for column, times in Counter(header).items() if times > 1]
     if repeated:
-        raise InvalidFile(f"{name} has two columns named {repeated[0]!r}.\n\nHint: rename one of them.")
+        raise InvalidFile(f"{name} has two columns named {repeated[0]!r}.", hint="rename one of them.")
     try:
         frame = pl.read_csv(
             text.encode(), separator=delimiter, infer_schema=False, has_header=True, new_columns=header,
@@ -256,11 +262,11 @@ def parse_csv(text: str, name: str, *, delimiter: str | None = None) -> Source:
     except pl.exceptions.PolarsError as error:
         first = str(error).splitlines()[0]
         raise InvalidFile(
-            f"{name} cannot be read as text delimited by {delimiter!r}: {first}\n\n"
-            f"Hint: does every line have {len(header)} entries, and are quotes closed?"
+            f"{name} cannot be read as text delimited by {delimiter!r}: {first}",
+            hint=f"does every line have {len(header)} entries, and are quotes closed?",
         ) from error
     if frame.height == 0:
-        raise InvalidFile(f"{name} has a header line but no rows.\n\nHint: is it complete?")
+        raise InvalidFile(f"{name} has a header line but no rows.", hint="is it complete?")
     return Source(frame, name, first_line=2)
 
 

@@ -46,7 +46,7 @@ def _read(path: Path) -> tuple[pl.DataFrame, dict[str, dict[str, str]]]:
         given, meta = getattr(pyreadstat, READERS[path.suffix.lower()])(str(path), output_format="polars")
     except Exception as error:
         raise InvalidFile(
-            f"{path.name} cannot be read: {error}.\n\nHint: is it complete, and of the kind its ending says?"
+            f"{path.name} cannot be read: {error}.", hint="is it complete, and of the kind its ending says?"
         ) from error
     frame: pl.DataFrame = given
     labels = {

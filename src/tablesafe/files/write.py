@@ -18,11 +18,11 @@ def require_replaceable(path: Path) -> None:
     """Check that a file may be put in a place: not over a folder, a device or a pipe, also not through a link."""
     kind = "no name of a file" if "\x00" in str(path) else kind_of(path)
     if kind:
-        raise InvalidFile(f"Cannot write {str(path)!r}: it is {kind}.\n\nHint: name a file.")
+        raise InvalidFile(f"Cannot write {str(path)!r}: it is {kind}.", hint="name a file.")
     if is_input(path):
         raise InvalidFile(
-            f"Cannot write {str(path)!r}: it was read, and writing it would destroy the original.\n\n"
-            f"Hint: name another file."
+            f"Cannot write {str(path)!r}: it was read, and writing it would destroy the original.",
+            hint="name another file.",
         )
 
 

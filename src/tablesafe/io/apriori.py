@@ -54,7 +54,7 @@ class Information:
         if bad.any():
             cell = int(np.argmax(bad))
             where = self.source.where(int(self.row[cell]))
-            raise InvalidProblem(f"{where}: cell {table.describe(cell)} {what}.\n\nHint: {hint}")
+            raise InvalidProblem(f"{where}: cell {table.describe(cell)} {what}.", hint=hint)
 
 
 def apply_cells(
@@ -110,9 +110,9 @@ def _recognised_columns(source: Source, table: Table) -> dict[str, str]:
             found[name] = column
         elif column not in key_columns(table) and column not in harmless:
             hint = did_you_mean(name, sorted(known)) or f"columns can be {', '.join(sorted(known))}."
-            raise InvalidInput(f"{source.name} has a column {column!r}, which means nothing here.\n\nHint: {hint}")
+            raise InvalidInput(f"{source.name} has a column {column!r}, which means nothing here.", hint=hint)
     if not found:
-        raise InvalidInput(f"{source.name} says nothing about its cells.\n\nHint: add {', '.join(sorted(known))}.")
+        raise InvalidInput(f"{source.name} says nothing about its cells.", hint=f"add {', '.join(sorted(known))}.")
     return found
 
 

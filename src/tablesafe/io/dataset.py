@@ -72,8 +72,8 @@ class Dataset:
             row = int(absent.arg_max() or 0)
             raise InvalidFile(
                 f"{self.rows.name} does not hold every value: {int(absent.sum()):,} of {len(absent):,} are missing, "
-                f"the first at {self._cell(row)}.\n\n"
-                f"Hint: a finished table is judged by `tablesafe audit` with the table it was made from."
+                f"the first at {self._cell(row)}.",
+                hint="a finished table is judged by `tablesafe audit` with the table it was made from.",
             )
         given = {name: self._hierarchy(name) for name in self.dimensions}
         total = {name: self.totals[name] for name in self.dimensions if given[name] is None and name in self.totals}
@@ -122,12 +122,12 @@ class Dataset:
         which rule flagged a cell: that needs the `problem`.
         """
         if confidential and problem is None:
-            raise InvalidOption("The office's view of a release needs its problem.\n\nHint: pass problem=…")
+            raise InvalidOption("The office's view of a release needs its problem.", hint="pass problem=…")
         table = release.table
         if table.names is not None:
             raise InvalidOption(
-                "Cells that have names instead of codes have no dimensions, which this format needs.\n\n"
-                "Hint: write .csv, .parquet or .xlsx."
+                "Cells that have names instead of codes have no dimensions, which this format needs.",
+                hint="write .csv, .parquet or .xlsx.",
             )
         by_design = release.status[: table.seen] == Status.BY_DESIGN
         values = np.where(by_design, np.nan, (table.value if confidential else release.values)[: table.seen])

@@ -40,7 +40,7 @@ class Format:
     def write(self, dataset: Dataset, path: Path) -> None:
         """Write a file of this format."""
         if self.writes is None:
-            raise InvalidOption(f"{path.name}: files of the format {self.name} are only read.\n\nHint: write .csv.")
+            raise InvalidOption(f"{path.name}: files of the format {self.name} are only read.", hint="write .csv.")
         _function(self.writes)(dataset, path)
 
 
@@ -79,7 +79,7 @@ def format_of(path: str | Path, named: str | None = None) -> Format | None:
         if found is None and named not in {"csv", "parquet", "excel"}:
             names = ["csv", "parquet", "excel", *(own.name for own in FORMATS)]
             raise InvalidOption(
-                f"There is no format {named!r}.\n\nHint: {did_you_mean(named, names) or ', '.join(names)}"
+                f"There is no format {named!r}.", hint=f"{did_you_mean(named, names) or ', '.join(names)}"
             )
         return found
     lower = Path(path).name.lower()

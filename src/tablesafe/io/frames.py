@@ -65,7 +65,7 @@ def read_excel(path: str | Path, *, sheet: str | None = None) -> Source:
     frame, chosen = load_sheet(path, sheet)
     if frame.height == 0:
         raise InvalidFile(
-            f"Sheet {chosen!r} of {path.name} has no rows below its names.\n\nHint: the first row names the columns."
+            f"Sheet {chosen!r} of {path.name} has no rows below its names.", hint="the first row names the columns."
         )
     return Source(frame, path.name, first_line=2)
 
@@ -130,7 +130,7 @@ def write_frame(
         elif ending == ".xlsx":
             _write_excel(frame, temporary, colour, colours)
         else:
-            raise InvalidOption(f"{path.name} ends in {ending!r}.\n\nHint: .csv, .parquet and .xlsx are written.")
+            raise InvalidOption(f"{path.name} ends in {ending!r}.", hint=".csv, .parquet and .xlsx are written.")
 
 
 def guarded(frame: pl.DataFrame) -> pl.DataFrame:
@@ -174,12 +174,12 @@ def _write_excel(frame: pl.DataFrame, path: Path, colour: str | None, colours: M
         raise MissingExtra("Writing Excel files", "excel") from None
     if frame.height > EXCEL_ROWS:
         raise InvalidOption(
-            f"{frame.height:,} rows are more than an Excel sheet holds.\n\nHint: write .csv or .parquet."
+            f"{frame.height:,} rows are more than an Excel sheet holds.", hint="write .csv or .parquet."
         )
     longest = max((len(text) for name in frame.columns for text in (name, _longest(frame[name]))), default=0)
     if longest > EXCEL_TEXT:
         raise InvalidOption(
-            f"A text of {longest:,} letters is longer than an Excel cell holds.\n\nHint: write .csv or .parquet."
+            f"A text of {longest:,} letters is longer than an Excel cell holds.", hint="write .csv or .parquet."
         )
     as_text = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     workbook = xlsxwriter.Workbook(str(path), {**as_text, "in_memory": True})  # no temporary files with cells in them

@@ -58,7 +58,7 @@ class _Lines:
         return _Lines(self.name, self.text[start:stop], self.number[start:stop])
 
     def fail(self, at: int, what: str, hint: str) -> NoReturn:
-        raise InvalidFile(f"{self.name}, line {self.number[at]}: {what}.\n\nHint: {hint}")
+        raise InvalidFile(f"{self.name}, line {self.number[at]}: {what}.", hint=hint)
 
     def refuse(self, bad: Mask, what: str, hint: str) -> None:
         """Fail at the first bad line, if there is one; `{}` in `what` becomes its text."""
@@ -161,7 +161,7 @@ def _read_lines(path: Path) -> _Lines:
     number = np.flatnonzero((text != "").to_numpy())
     lines = _Lines(path.name, text.gather(number), number + 1)
     if len(lines.text) == 0:
-        raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
+        raise InvalidFile(f"{path.name} is empty.", hint="is it the right file, and complete?")
     return lines
 
 

@@ -33,7 +33,7 @@ def read_jsonstat(path: str | Path) -> Dataset:
         document = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise InvalidFile(
-            f"{path.name}, line {error.lineno}: this is no JSON: {error.msg}.\n\nHint: is the file complete?"
+            f"{path.name}, line {error.lineno}: this is no JSON: {error.msg}.", hint="is the file complete?"
         ) from error
     return _dataset(_found(document, path.name), path.name)
 
@@ -95,8 +95,8 @@ def _found(document: Any, file: str) -> Mapping[str, Any]:
     if isinstance(document, dict) and "value" in document and "id" in document and "dimension" in document:
         return document
     raise InvalidFile(
-        f"{file} holds no dataset of JSON-stat 2.\n\n"
-        f"Hint: it has 'class': 'dataset' with 'id', 'size', 'dimension' and 'value'; older versions are not read."
+        f"{file} holds no dataset of JSON-stat 2.",
+        hint="it has 'class': 'dataset' with 'id', 'size', 'dimension' and 'value'; older versions are not read.",
     )
 
 
@@ -105,18 +105,18 @@ def _dataset(document: Mapping[str, Any], file: str) -> Dataset:
     dimensions = document["dimension"]
     missing = next((name for name in names if not isinstance(dimensions.get(name), dict)), None)
     if missing is not None or not names:
-        raise InvalidFile(f"{file} does not describe its dimension {missing!r}.\n\nHint: is the file complete?")
+        raise InvalidFile(f"{file} does not describe its dimension {missing!r}.", hint="is the file complete?")
     categories = {name: dimensions[name].get("category", {}) for name in names}
     codes = {name: _codes(file, name, categories[name]) for name in names}
     sizes = [len(codes[name]) for name in names]
     if "size" in document and list(document["size"]) != sizes:
         raise InvalidFile(
-            f"{file} says its dimensions have {document['size']} codes, but they have {sizes}.\n\n"
-            f"Hint: is the file complete?"
+            f"{file} says its dimensions have {document['size']} codes, but they have {sizes}.",
+            hint="is the file complete?",
         )
     many = int(np.prod(sizes, dtype=np.int64))
     if many > LARGEST:
-        raise InvalidFile(f"{file} lays out {many:,} cells, more than can be held.\n\nHint: take a part of it.")
+        raise InvalidFile(f"{file} lays out {many:,} cells, more than can be held.", hint="take a part of it.")
     values = _laid_out(file, "value", document["value"], many)
     status = _laid_out(file, "status", document.get("status", {}), many)
     sparse = isinstance(document["value"], dict)
@@ -156,9 +156,9 @@ def _codes(file: str, name: str, category: Mapping[str, Any]) -> list[str]:
     elif isinstance(category.get("label"), dict) and len(category["label"]) == 1:
         codes = [str(code) for code in category["label"]]
     else:
-        raise InvalidFile(f"{file} has no codes for dimension {name!r}.\n\nHint: 'category' needs an 'index'.")
+        raise InvalidFile(f"{file} has no codes for dimension {name!r}.", hint="'category' needs an 'index'.")
     if len(set(codes)) < len(codes):
-        raise InvalidFile(f"{file} has a code twice in dimension {name!r}.\n\nHint: codes must differ.")
+        raise InvalidFile(f"{file} has a code twice in dimension {name!r}.", hint="codes must differ.")
     return codes
 
 
@@ -169,12 +169,12 @@ def _laid_out(file: str, key: str, given: Any, many: int) -> list[Any]:
             return given
         if key == "status" and len(given) == 1:
             return given * many
-        raise InvalidFile(f"{file} has {len(given):,} entries of '{key}' for {many:,} cells.\n\nHint: is it complete?")
+        raise InvalidFile(f"{file} has {len(given):,} entries of '{key}' for {many:,} cells.", hint="is it complete?")
     if isinstance(given, dict):
         out: list[Any] = [None] * many
         for position, entry in given.items():
             if not str(position).isdecimal() or int(position) >= many:
-                raise InvalidFile(f"{file} has '{key}' at {position!r}, but {many:,} cells.\n\nHint: is it complete?")
+                raise InvalidFile(f"{file} has '{key}' at {position!r}, but {many:,} cells.", hint="is it complete?")
             out[int(position)] = entry
         return out
     return [given] * many
@@ -184,7 +184,7 @@ def _finite(file: str, value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-        raise InvalidFile(f"{file} has the value {value!r}, which is no number.\n\nHint: withheld values are null.")
+        raise InvalidFile(f"{file} has the value {value!r}, which is no number.", hint="withheld values are null.")
     return float(value)
 
 

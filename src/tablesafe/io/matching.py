@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.core.equations import Integers, Mask, cell_keys
-from tablesafe.core.errors import InvalidHierarchy, InvalidTable
+from tablesafe.core.errors import InvalidTable
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source, did_you_mean
 
@@ -40,7 +40,7 @@ def match_cells(table: Table, source: Source, *, needed: Mask | None = None) -> 
         unknown = np.flatnonzero((codes[:, d] < 0) & needed)
         if unknown.size:
             row = int(unknown[0])
-            raise InvalidHierarchy(hierarchy.unknown(text[row], source.where(row), dimension))
+            raise hierarchy.unknown(text[row], source.where(row), dimension)
     sizes = [len(hierarchy) for hierarchy in table.dimensions.values()]
     keys = cell_keys(np.concatenate([table.codes, np.maximum(codes, 0)]), sizes)
     return np.where((codes < 0).any(axis=1), -1, _find(keys[: len(table)], keys[len(table) :]))
@@ -52,8 +52,8 @@ def refuse_absent(table: Table, source: Source, cells: Integers) -> None:
     if absent.size:
         row = int(absent[0])
         raise InvalidTable(
-            f"{source.where(row)} names {_spelled(table, source, row)}, but the table has no such cell.\n\n"
-            f"Hint: it is empty or was left out of the table; remove the row."
+            f"{source.where(row)} names {_spelled(table, source, row)}, but the table has no such cell.",
+            hint="it is empty or was left out of the table; remove the row.",
         )
 
 
@@ -65,7 +65,8 @@ def refuse_repeats(table: Table, source: Source, cells: Integers) -> None:
         first, second = int(order[same[0]]), int(order[same[0] + 1])
         raise InvalidTable(
             f"{source.where(first)} and {source.where(second)} both speak of cell "
-            f"{table.describe(int(cells[second]))}.\n\nHint: remove one of the two."
+            f"{table.describe(int(cells[second]))}.",
+            hint="remove one of the two.",
         )
 
 
@@ -79,7 +80,7 @@ def _match_names(table: Table, source: Source, needed: Mask) -> Integers:
         row = int(np.argmax(unknown))
         name = wanted["name"][row]
         hint = did_you_mean(str(name), names.head(1000).to_list()) or f"its cells are named {names[0]!r}, …"
-        raise InvalidTable(f"{source.where(row)} names cell {name!r}, which the table does not have.\n\nHint: {hint}")
+        raise InvalidTable(f"{source.where(row)} names cell {name!r}, which the table does not have.", hint=hint)
     return found.fill_null(-1).to_numpy().astype(np.int64)
 
 

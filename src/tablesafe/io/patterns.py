@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidRelease, InvalidTable
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidRelease, InvalidTable, Setting
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.statuses import NAMED, VOCABULARIES, Meaning, Scheme, read_statuses
@@ -53,7 +53,8 @@ def marked_rows(read: Source, problem: Problem, statuses: Sequence[str]) -> Mask
         row = int(strange.argmax())
         raise InvalidTable(
             f"Column {column!r} has {text[row]!r} at {read.where(row)}, which is neither a number nor a mark of a "
-            f"withheld cell (blank, c, x, .., :).\n\nHint: replace it by one of these, or add a column 'status'."
+            f"withheld cell (blank, c, x, .., :).",
+            hint="replace it by one of these, or add a column 'status'.",
         )
     mask = hidden.to_numpy()
     _refuse_other_values(read, problem, column, number.to_numpy(), mask)
@@ -68,8 +69,8 @@ def _refuse_other_values(read: Source, problem: Problem, column: str, shown: Flo
     if differ.size:
         cell = problem.table.describe(int(cells[differ[0]]))
         raise InvalidTable(
-            f"{read.where(int(differ[0]))}: the {column!r} of cell {cell} is not that of the table.\n\n"
-            f"Hint: is it the pattern of another table? Values that were changed or rounded are no pattern."
+            f"{read.where(int(differ[0]))}: the {column!r} of cell {cell} is not that of the table.",
+            hint="is it the pattern of another table? Values that were changed or rounded are no pattern.",
         )
 
 
@@ -145,8 +146,8 @@ def _known(problem: Problem, read: Source, hidden: Any) -> Any:
     lost = int((hidden & ~there).sum())
     if lost and lost == int(hidden.sum()):
         raise InvalidTable(
-            f"None of the {lost:,} cells that {read.name} withholds is in the table.\n\n"
-            f"Hint: is it the pattern of another table?"
+            f"None of the {lost:,} cells that {read.name} withholds is in the table.",
+            hint="is it the pattern of another table?",
         )
     if lost:
         warnings.warn(
@@ -176,8 +177,8 @@ def _from_jj(path: Path, problem: Problem) -> Mask:
     if differ.size:
         cell = int(cells[differ[0]])
         raise InvalidTable(
-            f"The value of cell {table.describe(cell)} in {path.name} is not that of the table.\n\n"
-            f"Hint: is it the pattern of another table?"
+            f"The value of cell {table.describe(cell)} in {path.name} is not that of the table.",
+            hint="is it the pattern of another table?",
         )
     mask = np.zeros(len(table), dtype=np.bool_)
     mask[cells[hidden]] = True
@@ -196,7 +197,7 @@ def _read(source: Any, problem: Problem, column: str | None) -> Source:
         return read_source(path)
     text = read_text(path)
     if not text.strip():
-        raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
+        raise InvalidFile(f"{path.name} is empty.", hint="is it the right file, and complete?")
     keys = key_columns(problem.table)
     if column is not None or _has_names(text, keys):
         read = parse_csv(text, path.name)
@@ -206,8 +207,8 @@ def _read(source: Any, problem: Problem, column: str | None) -> Source:
     width = int(count_entries(lines.head(1), separator)[0])
     if width <= len(keys):
         raise InvalidFile(
-            f"{path.name} has {width} columns, but {len(keys)} dimensions ({', '.join(keys)}) and a status are needed."
-            f"\n\nHint: the first line should name the columns."
+            f"{path.name} has {width} columns, but {len(keys)} dimensions ({', '.join(keys)}) and a status are needed.",
+            hint="the first line should name the columns.",
         )
     between = [f"column {i + 1}" for i in range(len(keys), width - 1)]
     return split_lines(lines, path.name, separator, [*keys, *between, "status"])
@@ -237,15 +238,20 @@ def _status_column(source: Source, problem: Problem, wanted: str | None) -> str:
     found = [columns[name] for name in STATUS_COLUMNS if name in columns and name != "primary"]
     if len(found) > 1:
         raise InvalidInput(
-            f"{source.name} has several columns that may say what is suppressed: {', '.join(map(repr, found))}.\n\n"
-            f"Hint: say which: column={found[0]!r} (--column on the command line), or leave the others out."
+            f"{source.name} has several columns that may say what is suppressed: {', '.join(map(repr, found))}.",
+            hint=(
+                "say which: ",
+                Setting("column", found[0]),
+                " (--column on the command line), or leave the others out.",
+            ),
         )
     if found or "primary" in columns:
         return found[0] if found else columns["primary"]
-    hint = did_you_mean("status", list(columns)) or "name it 'status', or pass column='…'"
+    hint = did_you_mean("status", list(columns)) or ("name it 'status', or pass ", Setting("column"))
     raise InvalidInput(
         f"{source.name} has no column that says what is suppressed; it has "
-        f"{', '.join(map(repr, source.frame.columns))}.\n\nHint: {hint}"
+        f"{', '.join(map(repr, source.frame.columns))}.",
+        hint=hint,
     )
 
 
@@ -262,8 +268,12 @@ def _refuse_gaps(problem: Problem, cells: Any, name: str) -> None:
     if gaps.size:
         more = f" (and {gaps.size - 1:,} more)" if gaps.size > 1 else ""
         raise InvalidTable(
-            f"{name} says nothing about cell {table.describe(int(gaps[0]))}{more}.\n\n"
-            f"Hint: add the row, or pass complete=False if cells left out are published."
+            f"{name} says nothing about cell {table.describe(int(gaps[0]))}{more}.",
+            hint=(
+                "add the row, or pass ",
+                Setting("complete", False),
+                " if cells left out are published.",
+            ),
         )
 
 
@@ -299,7 +309,7 @@ def read_values(path: str | Path, problem: Problem) -> Floats:
     values, own = np.full(len(problem.table), np.nan), codes >= 0
     values[codes[own]] = _numbers(source, column)[own]
     if not own.any():
-        raise InvalidFile(f"None of the cells of {source.name} is in the table.\n\nHint: are the codes the same?")
+        raise InvalidFile(f"None of the cells of {source.name} is in the table.", hint="are the codes the same?")
     return values
 
 
@@ -346,7 +356,8 @@ def _released(
     if wrong.size:
         raise InvalidRelease(
             f"Cell {table.describe(int(wrong[0]))} is published in {name} with a value that is not its own, and "
-            f"without an interval.\n\nHint: write the release with its intervals: intervals = true in [output]."
+            f"without an interval.",
+            hint="write the release with its intervals: intervals = true in [output].",
         )
     lower, upper = np.where(exact, values, lower), np.where(exact, values, upper)
     lower, upper = np.where(np.isnan(lower), problem.lower, lower), np.where(np.isnan(upper), problem.upper, upper)

@@ -53,7 +53,7 @@ def read_perturbation(path: str | Path, *, kind: str | None = None) -> Perturbat
         return tables[kind]
     held = ", ".join(map(repr, tables))
     if kind is None:
-        raise InvalidFile(f"{Path(path).name} holds several perturbation tables: {held}.\n\nHint: say which kind.")
+        raise InvalidFile(f"{Path(path).name} holds several perturbation tables: {held}.", hint="say which kind.")
     raise InvalidFile(f"{Path(path).name} holds no perturbation table of kind {kind!r}: it has {held}.")
 
 
@@ -66,8 +66,8 @@ def read_perturbations(path: str | Path) -> dict[str, PerturbationTable]:
     unknown = np.flatnonzero(~kinds.is_in(list(KINDS)).to_numpy())
     if unknown.size:
         raise InvalidFile(
-            f"{source.where(int(unknown[0]))}: there is no kind {kinds[int(unknown[0])]!r} of perturbation table.\n\n"
-            f"Hint: it is one of {', '.join(KINDS)}."
+            f"{source.where(int(unknown[0]))}: there is no kind {kinds[int(unknown[0])]!r} of perturbation table.",
+            hint=f"it is one of {', '.join(KINDS)}.",
         )
     return {
         str(kind): _table(source, np.flatnonzero((kinds == kind).to_numpy()))
@@ -89,8 +89,8 @@ def _columns(path: Path) -> Source:
     found = set(named.values())
     if "i" not in found or not found & {"j", "v"} or not found & {"p", "upper"}:
         raise InvalidFile(
-            f"{path.name} is no perturbation table: its columns are {', '.join(map(repr, source.frame.columns))}.\n\n"
-            f"Hint: it needs the columns i, j (or v), and p (or p_int_ub), as in 'i;j;p;v;p_int_ub'."
+            f"{path.name} is no perturbation table: its columns are {', '.join(map(repr, source.frame.columns))}.",
+            hint="it needs the columns i, j (or v), and p (or p_int_ub), as in 'i;j;p;v;p_int_ub'.",
         )
     return Source(source.frame.select(list(named)).rename(named), path.name, source.first_line)
 
@@ -115,7 +115,7 @@ def _table(source: Source, lines: Places) -> PerturbationTable:
     try:
         return PerturbationTable(count[starts], np.append(starts, len(count)), change, upper)
     except InvalidInput as error:
-        raise InvalidFile(f"{source.name}: {error}") from error
+        raise InvalidFile(error.told, hint=error.advice, where=source.name) from error
 
 
 def _numbers(source: Source, column: str) -> Floats:
@@ -166,8 +166,8 @@ def _require_one(source: Source, lines: Places, starts: Places, count: Floats, s
         first, last = lines[starts[row]], lines[np.append(starts[1:], len(lines))[row] - 1]
         raise InvalidFile(
             f"{source.where(int(first))} to {int(last) + (source.first_line or 1)}: the probabilities for a count of "
-            f"{count[starts[row]]:g} add up to {sums[row]:.8g}, not to 1.\n\n"
-            f"Hint: every row must add up to 1 within {TOLERANCE:g}."
+            f"{count[starts[row]]:g} add up to {sums[row]:.8g}, not to 1.",
+            hint=f"every row must add up to 1 within {TOLERANCE:g}.",
         )
 
 
@@ -196,7 +196,7 @@ def _closed(upper: Floats, starts: Places, ends: Places) -> Floats:
 
 
 def _wrong(source: Source, line: int | np.integer[Any], what: str, hint: str) -> InvalidFile:
-    return InvalidFile(f"{source.where(int(line))}: {what}.\n\nHint: {hint}")
+    return InvalidFile(f"{source.where(int(line))}: {what}.", hint=hint)
 
 
 def write_perturbation(table: PerturbationTable | Mapping[str, PerturbationTable], path: str | Path) -> None:

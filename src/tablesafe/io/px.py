@@ -49,11 +49,11 @@ def read_px(path: str | Path) -> Dataset:
     stub, heading = (_names(entries, key) for key in ("STUB", "HEADING"))
     names = [*stub, *heading]
     if not names:
-        raise InvalidFile(f"{path.name} names no dimensions.\n\nHint: a PX file has STUB or HEADING.")
+        raise InvalidFile(f"{path.name} names no dimensions.", hint="a PX file has STUB or HEADING.")
     values = {name: _about(entries, "VALUES", name) for name in names}
     for name in names:
         if not values[name]:
-            raise InvalidFile(f"{path.name} has no VALUES for dimension {name!r}.\n\nHint: is the file complete?")
+            raise InvalidFile(f"{path.name} has no VALUES for dimension {name!r}.", hint="is the file complete?")
     codes = {name: _about(entries, "CODES", name) or values[name] for name in names}
     for name in names:
         _refuse_repeats(path.name, name, codes[name], values[name])
@@ -134,17 +134,16 @@ def _entries(text: str, name: str) -> tuple[dict[str, list[Entry]], str, int]:
             rest = text[at:].strip()
             if rest:
                 raise InvalidFile(
-                    f"{name}, line {line}: no keyword of a PX file begins here: {rest[:40]!r}.\n\n"
-                    f"Hint: is it a PX file?"
+                    f"{name}, line {line}: no keyword of a PX file begins here: {rest[:40]!r}.", hint="is it a PX file?"
                 )
-            raise InvalidFile(f"{name} has no DATA.\n\nHint: is the file complete?")
+            raise InvalidFile(f"{name} has no DATA.", hint="is the file complete?")
         keyword, language, about = match[1].upper(), match[2], tuple(_TEXT.findall(match[3] or ""))
         if keyword == "DATA":
             data = text[match.end() :]
             return found, data[: data.rindex(";")] if ";" in data else data, text.count("\n", 0, match.end()) + 1
         end = _end(text, match.end())
         if end is None:
-            raise InvalidFile(f"{name}, line {line}: {keyword} does not end.\n\nHint: a semicolon is missing after it.")
+            raise InvalidFile(f"{name}, line {line}: {keyword} does not end.", hint="a semicolon is missing after it.")
         raw = text[match.end() : end]
         if language is None or (default is not None and language == default[1]):
             found.setdefault(keyword, []).append(Entry(about, _joined(raw), raw.strip(), line))
@@ -197,12 +196,12 @@ def _one(entries: Mapping[str, Sequence[Entry]], key: str) -> str:
 def _refuse_repeats(file: str, name: str, codes: Sequence[str], values: Sequence[str]) -> None:
     if len(codes) != len(values):
         raise InvalidFile(
-            f"{file}: dimension {name!r} has {len(codes):,} CODES and {len(values):,} VALUES.\n\n"
-            f"Hint: there is one code for each value."
+            f"{file}: dimension {name!r} has {len(codes):,} CODES and {len(values):,} VALUES.",
+            hint="there is one code for each value.",
         )
     if len(set(codes)) < len(codes):
         twice = next(code for i, code in enumerate(codes) if code in codes[:i])
-        raise InvalidFile(f"{file}: code {twice!r} stands twice in dimension {name!r}.\n\nHint: codes must differ.")
+        raise InvalidFile(f"{file}: code {twice!r} stands twice in dimension {name!r}.", hint="codes must differ.")
 
 
 def _cells(
@@ -222,8 +221,8 @@ def _cells(
     expected = int(np.prod(sizes, dtype=np.int64))
     if len(words) != expected:
         raise InvalidFile(
-            f"{file}: DATA has {len(words):,} values, but {' × '.join(map(str, sizes))} codes make {expected:,} cells."
-            f"\n\nHint: is the file complete?"
+            f"{file}: DATA has {len(words):,} values, but {' × '.join(map(str, sizes))} codes make {expected:,} cells.",
+            hint="is the file complete?",
         )
     at = np.unravel_index(np.arange(expected), sizes)
     columns = {
@@ -254,8 +253,8 @@ def _keyed(
         numbers = text[keys.end() if keys else 0 :].replace(",", " ").split()
         if len(own) != len(keyed) or len(numbers) != wide:
             raise InvalidFile(
-                f"{file}, line {number}: {len(own)} codes and {len(numbers)} values, not {len(keyed)} and {wide}.\n\n"
-                f"Hint: with KEYS every line begins with its codes, each in quotes with a comma behind it."
+                f"{file}, line {number}: {len(own)} codes and {len(numbers)} values, not {len(keyed)} and {wide}.",
+                hint="with KEYS every line begins with its codes, each in quotes with a comma behind it.",
             )
         for name, key in zip(keyed, own, strict=True):
             rows[name].append(key)
@@ -266,7 +265,7 @@ def _keyed(
         code = dict(zip(known, codes[name], strict=True))
         strange = next((key for key in rows[name] if key not in code), None)
         if strange is not None:
-            raise InvalidFile(f"{file}: {strange!r} is no code of dimension {name!r}.\n\nHint: check VALUES and CODES.")
+            raise InvalidFile(f"{file}: {strange!r} is no code of dimension {name!r}.", hint="check VALUES and CODES.")
         columns[name] = pl.Series([code[key] for key in rows[name] for _ in range(wide)])
     for name, index in zip(
         across, np.unravel_index(np.arange(wide), [len(codes[n]) for n in across] or [1]), strict=False
@@ -287,8 +286,8 @@ def _numbers(file: str, words: Sequence[str], line: int) -> dict[str, pl.Series]
     wrong = value.is_null() & ~quoted
     if bool(wrong.any()):
         raise InvalidFile(
-            f"{file}: {words[int(wrong.arg_max() or 0)]!r} in DATA (from line {line}) is no number.\n\n"
-            f"Hint: signs for missing values stand in quotes."
+            f"{file}: {words[int(wrong.arg_max() or 0)]!r} in DATA (from line {line}) is no number.",
+            hint="signs for missing values stand in quotes.",
         )
     nothing = sign == "-"
     value = pl.select(pl.when(nothing).then(0.0).otherwise(value)).to_series()

@@ -125,8 +125,8 @@ def _from_csv(text: str, name: str) -> Dataset:
     plain = {column: _id(column) for column in source.frame.columns}
     if OBS_VALUE not in plain.values():
         raise InvalidFile(
-            f"{name} has no column {OBS_VALUE}. It has: {', '.join(map(repr, source.frame.columns))}.\n\n"
-            f"Hint: SDMX-CSV names its values so; plain tables are read as CSV."
+            f"{name} has no column {OBS_VALUE}. It has: {', '.join(map(repr, source.frame.columns))}.",
+            hint="SDMX-CSV names its values so; plain tables are read as CSV.",
         )
     labelled = any(": " in column for column in source.frame.columns)
     frame = source.frame.rename(plain) if len(set(plain.values())) == len(plain) else _refuse_twice(name, plain)
@@ -135,13 +135,13 @@ def _from_csv(text: str, name: str) -> Dataset:
     before = columns[: columns.index(OBS_VALUE)]
     dimensions = [column for column in before if column not in ABOUT]
     if not dimensions:
-        raise InvalidFile(f"{name} has no dimensions before {OBS_VALUE}.\n\nHint: dimensions stand before the values.")
+        raise InvalidFile(f"{name} has no dimensions before {OBS_VALUE}.", hint="dimensions stand before the values.")
     _refuse_deletions(name, source, frame)
     flows = frame.select(c for c in ("DATAFLOW", "STRUCTURE_ID") if c in columns).unique()
     if flows.height > 1:
         raise InvalidFile(
-            f"{name} holds several datasets: {', '.join(map(str, flows.to_series().head(4).to_list()))}.\n\n"
-            f"Hint: keep the rows of one of them."
+            f"{name} holds several datasets: {', '.join(map(str, flows.to_series().head(4).to_list()))}.",
+            hint="keep the rows of one of them.",
         )
     values = frame[OBS_VALUE].str.strip_chars()
     numbers = pl.select(pl.when(values.str.to_lowercase().is_in(["", "nan"])).then(None).otherwise(values)).to_series()
@@ -168,7 +168,7 @@ def _numbers(source: Source) -> list[float | None]:
 
 def _refuse_twice(name: str, plain: Mapping[str, str]) -> pl.DataFrame:
     twice = next(value for value in plain.values() if list(plain.values()).count(value) > 1)
-    raise InvalidFile(f"{name} has two columns called {twice!r}.\n\nHint: remove one of them.")
+    raise InvalidFile(f"{name} has two columns called {twice!r}.", hint="remove one of them.")
 
 
 def _split_labels(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, dict[str, str]]]:
@@ -189,8 +189,8 @@ def _refuse_deletions(name: str, source: Source, frame: pl.DataFrame) -> None:
         gone = np.flatnonzero((frame["ACTION"].str.to_uppercase() == "D").fill_null(False).to_numpy())
         if gone.size:
             raise InvalidFile(
-                f"{source.where(int(gone[0]))} deletes an observation (ACTION D): {name} is an update, not a table.\n\n"
-                f"Hint: apply it to the data it belongs to first."
+                f"{source.where(int(gone[0]))} deletes an observation (ACTION D): {name} is an update, not a table.",
+                hint="apply it to the data it belongs to first.",
             )
 
 
@@ -212,14 +212,14 @@ def _from_xml(path: Path) -> Dataset:
         datasets = list(message.data or ())
     except Exception as error:
         raise InvalidFile(
-            f"{path.name} is no SDMX data: {error}.\n\nHint: a structure message is given as structure=."
+            f"{path.name} is no SDMX data: {error}.", hint="a structure message is given as structure=."
         ) from error
     if not datasets:
-        raise InvalidFile(f"{path.name} holds no data.\n\nHint: a structure message is given as structure=.")
+        raise InvalidFile(f"{path.name} holds no data.", hint="a structure message is given as structure=.")
     frame = pl.from_pandas(datasets[0].data.astype(str)).with_columns(pl.all().replace({"nan": "", "None": ""}))
     columns = frame.columns
     if OBS_VALUE not in columns:
-        raise InvalidFile(f"{path.name} has no observations.\n\nHint: is the file complete?")
+        raise InvalidFile(f"{path.name} has no observations.", hint="is the file complete?")
     attributes = [
         c
         for c in columns
@@ -237,7 +237,7 @@ def _with_codelists(data: Dataset, structure: Path) -> Dataset:
         codelists = list(message.get_codelists())
     except Exception as error:
         raise InvalidFile(
-            f"{structure.name} is no SDMX structure: {error}.\n\nHint: export it with its codelists."
+            f"{structure.name} is no SDMX structure: {error}.", hint="export it with its codelists."
         ) from error
     dimensions, codes, labels = dict(data.dimensions), dict(data.codes), dict(data.labels)
     for name in data.dimensions:

@@ -43,7 +43,7 @@ def read_lines(path: str | Path) -> pl.Series:
     path = Path(path)
     text = read_text(path).replace("\r\r\n", "\n").replace("\r\n", "\n").replace("\r", "\n").rstrip(" \t\r\n\x1a")
     if not text.strip():
-        raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
+        raise InvalidFile(f"{path.name} is empty.", hint="is it the right file, and complete?")
     lines = pl.Series(text.split("\n"), dtype=pl.String)
     _refuse(
         (lines.str.strip_chars() == "").to_numpy(), path.name, "the line is empty", "remove the line, or fill it in."
@@ -71,13 +71,13 @@ def split_lines(lines: pl.Series, name: str, separator: str, columns: Sequence[s
     except pl.exceptions.PolarsError as error:
         first = str(error).splitlines()[0]
         raise InvalidFile(
-            f"{name} cannot be read as text separated by {separator!r}: {first}\n\n"
-            f"Hint: put text that holds it, or a quote, in double quotes."
+            f"{name} cannot be read as text separated by {separator!r}: {first}",
+            hint="put text that holds it, or a quote, in double quotes.",
         ) from error
     frame = frame.select(frame.columns[: len(columns)])
     if frame.shape != (len(lines), len(columns)):
         raise InvalidFile(
-            f"{name} cannot be split into {len(columns)} columns.\n\nHint: are quotes only around whole entries?"
+            f"{name} cannot be split into {len(columns)} columns.", hint="are quotes only around whole entries?"
         )
     return Source(frame.rename(dict(zip(frame.columns, columns, strict=True))), name, first_line=1)
 
@@ -90,4 +90,4 @@ def count_entries(lines: pl.Series, separator: str) -> pl.Series:
 
 def _refuse(bad: Mask, name: str, what: str, hint: str) -> None:
     if bad.any():
-        raise InvalidFile(f"{name}, line {int(np.argmax(bad)) + 1}: {what}.\n\nHint: {hint}")
+        raise InvalidFile(f"{name}, line {int(np.argmax(bad)) + 1}: {what}.", hint=hint)

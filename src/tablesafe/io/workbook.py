@@ -22,6 +22,7 @@ CHILD = Path(__file__).with_name("workbook_child.py")
 ROOM = 2 << 30
 """Memory that the other process may use beyond the limit of a file, for its libraries."""
 TIME_LIMIT_S = 900.0
+SHEET = ("source", "sheet")
 
 
 def load_sheet(path: Path, sheet: str | None) -> tuple[pl.DataFrame, str]:
@@ -36,15 +37,19 @@ def load_sheet(path: Path, sheet: str | None) -> tuple[pl.DataFrame, str]:
     about, data = _ask_child(path, sheet)
     if "error" in about:
         raise InvalidFile(
-            f"{path.name} is not an Excel file, or is damaged: {about['error']}\n\n"
-            f"Hint: open it in a spreadsheet program and save it again."
+            f"{path.name} is not an Excel file, or is damaged: {about['error']}",
+            hint="open it in a spreadsheet program and save it again.",
         )
     sheets = [str(name) for name in about["sheets"]]
     listed = ", ".join(map(repr, sheets))
     if sheet is None and len(sheets) != 1:
-        raise InvalidFile(f"{path.name} has {len(sheets)} sheets: {listed}.\n\nHint: name one: sheet = {sheets[0]!r}.")
+        raise InvalidFile(
+            f"{path.name} has {len(sheets)} sheets: {listed}.", hint=f"name one: sheet = {sheets[0]!r}.", about=SHEET
+        )
     if sheet is not None and sheet not in sheets:
-        raise InvalidFile(f"{path.name} has no sheet {sheet!r}; it has {listed}.\n\nHint: name one of these.")
+        raise InvalidFile(
+            f"{path.name} has no sheet {sheet!r}; it has {listed}.", hint="name one of these.", about=SHEET
+        )
     chosen = sheet or sheets[0]
     with refused_as(f"Sheet {chosen!r} of {path.name} cannot be read", "save it again in a spreadsheet program."):
         return pl.read_ipc_stream(data), chosen
@@ -56,12 +61,12 @@ def _ask_child(path: Path, sheet: str | None) -> tuple[dict[str, list[str]], byt
     try:
         found = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
-        raise InvalidFile(f"{path.name} cannot be read in {TIME_LIMIT_S:g} seconds.\n\nHint: save it as CSV.") from None
+        raise InvalidFile(f"{path.name} cannot be read in {TIME_LIMIT_S:g} seconds.", hint="save it as CSV.") from None
     head, _, data = found.stdout.partition(b"\n")
     if found.returncode != 0 or not head:
         raise InvalidFile(
-            f"{path.name} is damaged, or needs more memory than {limit:,} bytes: reading it failed.\n\n"
-            f"Hint: is a cell far below or far right of the table in use? {VARIABLE}=16GB raises the limit."
+            f"{path.name} is damaged, or needs more memory than {limit:,} bytes: reading it failed.",
+            hint=f"is a cell far below or far right of the table in use? {VARIABLE}=16GB raises the limit.",
         )
     about: dict[str, list[str]] = json.loads(head)
     return about, data

@@ -108,12 +108,14 @@ class Decoding:
         try:
             return kind(**found)
         except InvalidInput as error:
-            return self.fault(self._culprit(str(error), path, value), brief(error))
+            return self.fault(self._culprit(error, path, value), brief(error))
 
-    def _culprit(self, message: str, path: KeyPath, value: Mapping[str, Any]) -> KeyPath:
-        """The key that an error message of the dataclass itself names, or the whole table."""
-        named = [key for key in value if f".{key} " in message or f"'{key}'" in message]
-        return (*path, named[0]) if named else path
+    def _culprit(self, error: InvalidInput, path: KeyPath, value: Mapping[str, Any]) -> KeyPath:
+        """The key that an error of the dataclass itself is about, or the whole table."""
+        match error.about:
+            case ("option", _, str(name)) if name in value:
+                return (*path, name)
+        return path
 
     def _field(self, kind: Any, spec: dataclasses.Field[Any], table: Mapping[str, Any], path: KeyPath) -> Any:
         if spec.name not in table:

@@ -190,7 +190,8 @@ def draft_job(path: Path, source: Rows, *, folder: Path) -> tuple[Job, list[Look
         raise InvalidFile(
             f"No column of {source.name} looks like codes: "
             + ", ".join(f"{look.name!r} ({look.distinct:,} distinct)" for look in looks[:8])
-            + ".\n\nHint: check the delimiter and the header line."
+            + ".",
+            hint="check the delimiter and the header line.",
         )
     file = _relative(path, folder)
     if totals:

@@ -24,7 +24,7 @@ def load_job(path: str | Path) -> Job:
     if not path.exists():
         beside = [entry.name for entry in path.parent.glob("*.toml")] if path.parent.is_dir() else []
         hint = did_you_mean(path.name, beside) or "'tablesafe init data.csv' writes one."
-        raise InvalidJob(f"There is no job file {str(path)!r}.\n\nHint: {hint}")
+        raise InvalidJob(f"There is no job file {str(path)!r}.", hint=hint)
     return parse_job(read_text(path), path)
 
 
@@ -34,16 +34,16 @@ def parse_job(text: str, path: Path | None = None) -> Job:
     try:
         data = read_toml(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidJob(_syntax(name, text, error)) from None
+        raise _syntax(name, text, error) from None
     except (RecursionError, ValueError):
         raise InvalidJob(
-            f"{name} is no valid TOML: brackets are nested without end, or a number is too long.\n\n"
-            f"Hint: is a bracket left open?"
+            f"{name} is no valid TOML: brackets are nested without end, or a number is too long.",
+            hint="is a bracket left open?",
         ) from None
     lines = key_lines(text)
     job, faults = examine(data, path, lines)
     if faults or job is None:
-        raise InvalidJob(list_faults(name, faults, lines, last_line=len(text.splitlines())))
+        raise list_faults(name, faults, lines, last_line=len(text.splitlines()))
     return job
 
 
@@ -63,11 +63,14 @@ def _as_far_as_known(found: Mapping[str, Any], path: Path | None, lines: Mapping
     return Job(**known, path=path, lines=lines) if "source" in known else None
 
 
-def list_faults(name: str, faults: list[Fault], lines: Mapping[KeyPath, int], last_line: int | None = None) -> str:
+def list_faults(
+    name: str, faults: list[Fault], lines: Mapping[KeyPath, int], last_line: int | None = None
+) -> InvalidJob:
     """All errors of a job, in the order of their lines."""
     placed = sorted({(line_of(fault.path, lines) or last_line or 0, fault.message) for fault in faults})
     head = f"{name} has an error" if len(placed) == 1 else f"{name} has {len(placed)} errors"
-    return f"{head}:\n" + "\n".join(f"  line {line}: {text}" if line else f"  {text}" for line, text in placed)
+    listed = "\n".join(f"  line {line}: {text}" if line else f"  {text}" for line, text in placed)
+    return InvalidJob(f"{head}:\n{listed}", about=faults[0].path if faults else ())
 
 
 def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int | None:
@@ -79,17 +82,17 @@ def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int | None:
     return None
 
 
-def _syntax(name: str, text: str, error: tomllib.TOMLDecodeError) -> str:
+def _syntax(name: str, text: str, error: tomllib.TOMLDecodeError) -> InvalidJob:
     """A syntax error in the reader's words: the line itself, and what usually causes it."""
     found = re.search(r"^(.*) \(at line (\d+), column (\d+)\)$", str(error))
     if found is None:
-        return f"{name} is no valid TOML: {error}.\n\nHint: is a quote or a bracket left open?"
+        return InvalidJob(f"{name} is no valid TOML: {error}.", hint="is a quote or a bracket left open?")
     what, line = found[1], int(found[2])
     shown = text.splitlines()[line - 1].strip()[:200] if line <= len(text.splitlines()) else ""
     hint = "text needs quotes, a list needs brackets, and Windows paths need / or '…'."
     if not name.endswith(".toml"):
         hint = f"a job file ends in .toml; 'tablesafe init {name}' writes one for a data file."
-    return f"{name} is no valid TOML:\n  line {line}: {what}: {shown}\n\nHint: {hint}"
+    return InvalidJob(f"{name} is no valid TOML:\n  line {line}: {what}: {shown}", hint=hint)
 
 
 def parse_rule(text: str) -> Rule:
@@ -99,8 +102,8 @@ def parse_rule(text: str) -> Rule:
         table = read_toml("\n".join(settings))
     except tomllib.TOMLDecodeError:
         raise InvalidOption(
-            f"Cannot read the options of the rule {text!r}.\n\n"
-            f'Hint: write them as "p_percent p=10", words in quotes: "threshold on=\'holdings\'".'
+            f"Cannot read the options of the rule {text!r}.",
+            hint='write them as "p_percent p=10", words in quotes: "threshold on=\'holdings\'".',
         ) from None
     decoding = Decoding(CHOICES)
     rule = decoding.decode(Rule, {"rule": name, **table}, ("rule",))

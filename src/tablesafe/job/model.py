@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from tablesafe.attack.registry import choose
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import TOTAL
+from tablesafe.core.options import about
 from tablesafe.core.sensitivity import Rule
 from tablesafe.core.statuses import Scheme
 from tablesafe.job.decode import Choice
@@ -91,9 +92,9 @@ class Source:
 
     def __post_init__(self) -> None:
         if self.largest < 0:
-            raise InvalidOption(f"'largest' must be 0 or more, got {self.largest}.")
+            raise InvalidOption(f"'largest' must be 0 or more, got {self.largest}.", about=about(self, "largest"))
         if not self.tolerance >= 0:
-            raise InvalidOption(f"'tolerance' must be 0 or more, got {self.tolerance}.")
+            raise InvalidOption(f"'tolerance' must be 0 or more, got {self.tolerance}.", about=about(self, "tolerance"))
 
     @property
     def holds(self) -> Literal["records", "cells", "problem"]:
@@ -194,11 +195,18 @@ class ProblemOptions:
 
     def __post_init__(self) -> None:
         if self.within_percent is not None and not self.within_percent > 0:
-            raise InvalidOption(f"'within_percent' must be above 0, got {self.within_percent}.")
+            raise InvalidOption(
+                f"'within_percent' must be above 0, got {self.within_percent}.", about=about(self, "within_percent")
+            )
         if not 0 <= self.manual_range <= 100:
-            raise InvalidOption(f"'manual_range' must be from 0 to 100, got {self.manual_range}.")
+            raise InvalidOption(
+                f"'manual_range' must be from 0 to 100, got {self.manual_range}.", about=about(self, "manual_range")
+            )
         if self.within_percent is not None and (self.lower is not None or self.upper is not None):
-            raise InvalidOption("'within_percent' and 'lower' or 'upper' say the same thing twice: give one of them.")
+            raise InvalidOption(
+                "'within_percent' and 'lower' or 'upper' say the same thing twice: give one of them.",
+                about=about(self, "within_percent"),
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,9 +234,11 @@ class AuditOptions:
 
     def __post_init__(self) -> None:
         if self.time_limit_s is not None and not self.time_limit_s > 0:
-            raise InvalidOption(f"'time_limit_s' must be above 0, got {self.time_limit_s}.")
+            raise InvalidOption(
+                f"'time_limit_s' must be above 0, got {self.time_limit_s}.", about=about(self, "time_limit_s")
+            )
         if self.coalition < 1:
-            raise InvalidOption(f"'coalition' must be 1 or more, got {self.coalition}.")
+            raise InvalidOption(f"'coalition' must be 1 or more, got {self.coalition}.", about=about(self, "coalition"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +256,9 @@ class AttackOptions:
     def __post_init__(self) -> None:
         choose(self.attacks)
         if not self.time_limit_s > 0:
-            raise InvalidOption(f"'time_limit_s' must be above 0, got {self.time_limit_s}.")
+            raise InvalidOption(
+                f"'time_limit_s' must be above 0, got {self.time_limit_s}.", about=about(self, "time_limit_s")
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,15 +340,25 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         if not self.checkpoint_after_s >= 0:
-            raise InvalidOption(f"'checkpoint_after_s' must be 0 or more, got {self.checkpoint_after_s}.")
+            raise InvalidOption(
+                f"'checkpoint_after_s' must be 0 or more, got {self.checkpoint_after_s}.",
+                about=about(self, "checkpoint_after_s"),
+            )
         if self.scheduler is not None and self.executor != "dask":
-            raise InvalidOption("'scheduler' is the address of a Dask cluster: it needs executor = \"dask\".")
+            raise InvalidOption(
+                "'scheduler' is the address of a Dask cluster: it needs executor = \"dask\".",
+                about=about(self, "scheduler"),
+            )
         if self.certificates is not None and self.scheduler is None:
-            raise InvalidOption("'certificates' are for a Dask cluster: they need its 'scheduler'.")
+            raise InvalidOption(
+                "'certificates' are for a Dask cluster: they need its 'scheduler'.", about=about(self, "certificates")
+            )
         if self.spark is not None and self.engine != "spark":
-            raise InvalidOption("'spark' is the address of a Spark cluster: it needs engine = \"spark\".")
+            raise InvalidOption(
+                "'spark' is the address of a Spark cluster: it needs engine = \"spark\".", about=about(self, "spark")
+            )
         if self.workers is not None and self.workers < 1:
-            raise InvalidOption(f"'workers' must be 1 or more, got {self.workers}.")
+            raise InvalidOption(f"'workers' must be 1 or more, got {self.workers}.", about=about(self, "workers"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
+from tablesafe.core.errors import About, Setting, TablesafeError
 from tablesafe.files.read import did_you_mean
 from tablesafe.job.lines import KeyPath
 from tablesafe.job.toml import toml_value
+from tablesafe.rules import RULES
 
 _WORDS: dict[Any, tuple[str, Any]] = {
     str: ("text in quotes", "turnover"),
@@ -91,4 +93,91 @@ def got(value: Any) -> str:
 
 def brief(error: Exception) -> str:
     """An error's message on one line, its hint in the same sentence."""
-    return " ".join(str(error).replace("\n\nHint:", " Hint:").split())
+    hint = error.hint if isinstance(error, TablesafeError) else ""
+    told = error.message if isinstance(error, TablesafeError) else str(error)
+    return " ".join((f"{told} Hint: {hint}" if hint else told).split())
+
+
+def as_key(setting: Setting) -> str:
+    """An option as a key of a job file; its section too, where a reader would look for it."""
+    name, value = setting.name, setting.value
+    if value is None:
+        return repr(name)
+    if value is ...:
+        return f"{name} = …" + (f" in {SECTIONS[name]}" if name in SECTIONS else "")
+    where = f" in [dimensions.{setting.of}]" if setting.of else ""
+    return f"{name} = {toml_value(value)}{where}"
+
+
+SECTIONS = {
+    "where": "[source]",
+    "empty": "[source]",
+    "delimiter": "[source]",
+    "memory_limit": "[run]",
+    "engine": "[run]",
+}
+"""Where a key stands that is not in the section of what went wrong."""
+COLUMNS = (
+    "respondent", "holding", "weight", "frequency", "request", "count", "holdings", "status", "structural_zero",
+)  # fmt: skip
+"""Keys of `[source]` that name a column."""
+
+
+def key_of(draft: Mapping[str, Any], about: About, otherwise: KeyPath = ("source", "file")) -> KeyPath:
+    """The key of a job that an error is about; the data file, or what else is given, when it is about none."""
+    match about:
+        case ("dimension", str(name), str(key)) if key in _table(draft, "dimensions", name) or key == "missing":
+            return ("dimensions", name, key)
+        case ("dimension", str(name), *_) if name in draft.get("dimensions", {}):
+            return ("dimensions", name)
+        case ("column", str(name)):
+            return next(_naming(draft, name), otherwise)
+        case ("file", str(name)):
+            return next(_reading(draft, name), otherwise)
+        case ("option", _, str(name)) if name in draft.get("method", {}):
+            return ("method", name)
+        case ("method",):
+            return ("method", "name")
+        case ("contributors",):
+            rules = enumerate(draft.get("rules", []))
+            return next((("rules", i) for i, rule in rules if _compares(rule)), otherwise)
+        case (str(section), *_) if section in draft:
+            return about
+        case _:
+            return otherwise
+
+
+def _table(draft: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    found: Any = draft
+    for key in path:
+        found = found.get(key, {}) if isinstance(found, Mapping) else {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _naming(draft: Mapping[str, Any], column: str) -> Iterator[KeyPath]:
+    """The keys that name a column."""
+    for name in draft.get("dimensions", {}):
+        if _table(draft, "dimensions", name).get("column", str(name)) == column:
+            yield ("dimensions", name)
+    yield from (("source", key) for key in COLUMNS if _table(draft, "source").get(key) == column)
+    values = _table(draft, "response").get("value")
+    several = values if isinstance(values, list) else [values]
+    yield from (("response", "value", i) for i, value in enumerate(several) if value == column)
+
+
+def _reading(draft: Mapping[str, Any], name: str) -> Iterator[KeyPath]:
+    """The keys that name a file, the data file last."""
+    for dimension in draft.get("dimensions", {}):
+        given = _table(draft, "dimensions", dimension)
+        yield from (("dimensions", dimension, key) for key in ("hierarchy", "labels") if _is_file(given.get(key), name))
+    if _is_file(_table(draft, "problem").get("apriori"), name):
+        yield ("problem", "apriori")
+
+
+def _is_file(given: Any, name: str) -> bool:
+    return isinstance(given, str) and given.replace("\\", "/").rpartition("/")[2] == name
+
+
+def _compares(rule: Any) -> bool:
+    """Whether a rule looks at contributions."""
+    return isinstance(rule, Mapping) and hasattr(RULES.get(str(rule.get("rule"))), "measure")

@@ -86,7 +86,7 @@ def groups_of(problem: Problem, over: Over) -> list[Group]:
     else:
         names = [*WORDS, *problem.table.dimensions, *problem.table.columns]
         hint = did_you_mean(over, names) or f"the choices are {', '.join(map(repr, names))}."
-        raise InvalidOption(f"'over' is {over!r}: neither a group of cells, a dimension nor a column.\n\nHint: {hint}")
+        raise InvalidOption(f"'over' is {over!r}: neither a group of cells, a dimension nor a column.", hint=hint)
     kept = [Group(group.name, group.cells[seen[group.cells]]) for group in groups]
     return [group for group in kept if group.cells.size]
 
@@ -131,8 +131,8 @@ def pairs_of(problem: Problem, responses: tuple[str, ...], groups: list[Group]) 
     table = problem.table
     if RESPONSE not in table.dimensions:
         raise InvalidOption(
-            "'responses' needs a table with several response variables.\n\n"
-            "Hint: link the tables of both: ts.link([table_a, table_b])."
+            "'responses' needs a table with several response variables.",
+            hint="link the tables of both: ts.link([table_a, table_b]).",
         )
     hierarchy, names = table.dimensions[RESPONSE], list(table.dimensions)
     unknown = [name for name in responses if name not in hierarchy.codes]

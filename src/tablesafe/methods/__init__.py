@@ -75,18 +75,18 @@ def protect(problem: Problem, method: Method | str) -> Release:
     The name of a method, such as `"suppress"`, stands for the method with its defaults.
     """
     if isinstance(method, Problem):
-        raise InvalidOption("protect takes the problem first.\n\nHint: protect(problem, method)")
+        raise InvalidOption("protect takes the problem first.", hint="protect(problem, method)")
     if not isinstance(problem, Problem):
         raise InvalidOption(
-            f"protect takes a problem, got a {type(problem).__name__}.\n\nHint: ts.Problem(table, rules=[…])"
+            f"protect takes a problem, got a {type(problem).__name__}.", hint="ts.Problem(table, rules=[…])"
         )
     if isinstance(method, str):
         return _named(method).protect(problem)
     if isinstance(method, type):
-        raise InvalidOption(f"{method.__name__} is a kind of method.\n\nHint: ts.{method.__name__}() with its options.")
+        raise InvalidOption(f"{method.__name__} is a kind of method.", hint=f"ts.{method.__name__}() with its options.")
     if not callable(getattr(method, "protect", None)):
         raise InvalidOption(
-            f"protect takes a method, got a {type(method).__name__}.\n\nHint: ts.protect(problem, ts.Suppress())"
+            f"protect takes a method, got a {type(method).__name__}.", hint="ts.protect(problem, ts.Suppress())"
         )
     return method.protect(problem)
 
@@ -95,10 +95,10 @@ def _named(name: str) -> Method:
     """The method of a name, with its defaults."""
     if name not in METHODS:
         near = did_you_mean(name, list(METHODS)) or f"there are {', '.join(METHODS)}."
-        raise InvalidOption(f"There is no method {name!r}.\n\nHint: {near}")
+        raise InvalidOption(f"There is no method {name!r}.", hint=near)
     try:
         return METHODS[name]()
     except TypeError as error:
         raise InvalidOption(
-            f"Method {name!r} cannot do without options: {error}.\n\nHint: ts.{METHODS[name].__name__}(…)"
+            f"Method {name!r} cannot do without options: {error}.", hint=f"ts.{METHODS[name].__name__}(…)"
         ) from error

@@ -15,14 +15,14 @@ def whole_counts(table: Table, what: str, *, if_negative: str, if_fraction: str)
     negative = np.flatnonzero(value < 0)
     if negative.size:
         raise InvalidTable(
-            f"{what} is for counts, but cell {table.describe(int(negative[0]))} is negative{more(negative.size)}.\n\n"
-            f"Hint: {if_negative}"
+            f"{what} is for counts, but cell {table.describe(int(negative[0]))} is negative{more(negative.size)}.",
+            hint=if_negative,
         )
     if table.decimals:
         parts = np.flatnonzero(value % 10**table.decimals)
         raise InvalidTable(
-            f"{what} is for counts, but cell {table.describe(int(parts[0]))} is not a whole number"
-            f"{more(parts.size)}.\n\nHint: {if_fraction}"
+            f"{what} is for counts, but cell {table.describe(int(parts[0]))} is not a whole number{more(parts.size)}.",
+            hint=if_fraction,
         )
     return value
 

@@ -70,7 +70,7 @@ class Pattern:
         """Withhold what the pattern withholds."""
         if self.mask is None:
             raise InvalidOption(
-                f"The pattern in {self.file!r} was not read yet.\n\n"
-                f"Hint: from Python, use Release.from_suppression(problem, mask)."
+                f"The pattern in {self.file!r} was not read yet.",
+                hint="from Python, use Release.from_suppression(problem, mask).",
             )
         return Release.from_suppression(problem, np.asarray(self.mask, dtype=np.bool_), method=self.name)

@@ -102,8 +102,8 @@ class Checkpoint:
         except OSError as error:
             if resume:
                 raise InvalidOption(
-                    f"The checkpoint in {str(self.folder)!r} cannot be resumed: {error.strerror}.\n\n"
-                    f"Hint: resume only what you kept yourself; run without --resume to begin anew."
+                    f"The checkpoint in {str(self.folder)!r} cannot be resumed: {error.strerror}.",
+                    hint="resume only what you kept yourself; run without --resume to begin anew.",
                 ) from error
             self._give_up(error)
             return
@@ -111,7 +111,7 @@ class Checkpoint:
             self._active = False
             if resume:
                 raise InvalidOption(
-                    f"Another run is working with the checkpoint in {str(self.folder)!r}.\n\nHint: wait until it ends."
+                    f"Another run is working with the checkpoint in {str(self.folder)!r}.", hint="wait until it ends."
                 )
         elif resume:
             self._require_same()
@@ -135,7 +135,8 @@ class Checkpoint:
             verb = "has" if len(changed) == 1 else "have"
             raise InvalidOption(
                 f"The checkpoint in {str(self.folder)!r} cannot be resumed: {' and '.join(changed)} {verb} changed "
-                f"since.\n\nHint: run without --resume to begin anew; the checkpoint is then removed."
+                f"since.",
+                hint="run without --resume to begin anew; the checkpoint is then removed.",
             )
 
     def finish(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import numpy as np
 from pyarrow import ArrowException, parquet
 
-from tablesafe.core.errors import InvalidFile, InvalidJob
+from tablesafe.core.errors import InvalidFile
 from tablesafe.core.hierarchy import parse_equations
 from tablesafe.core.linking import RESPONSE
 from tablesafe.core.sensitivity import Rule
@@ -79,7 +79,7 @@ def require_columns(job: Job) -> None:
     """Check that the source has every column that the job names; all that are missing are named at once."""
     faults = missing_columns(job)
     if faults:
-        raise InvalidJob(list_faults(job.name, faults, job.lines))
+        raise list_faults(job.name, faults, job.lines)
 
 
 def missing_columns(job: Job, header: Sequence[str] | None = None) -> list[Fault]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from tablesafe.core.errors import InvalidHierarchy
+from tablesafe.core.errors import InvalidHierarchy, concerning
 from tablesafe.core.hierarchy import TOTAL, Hierarchy
 from tablesafe.files.read import Source, read_source
 from tablesafe.job.model import Dimension, Job
@@ -25,8 +25,9 @@ def build_hierarchy(job: Job, name: str, codes: Callable[[], list[str]]) -> Hier
     """The hierarchy of a dimension from its file or its equations; `codes` lists what the data hold if need be."""
     dimension = job.dimensions[name]
     file = None if dimension.hierarchy is None else job.resolve(dimension.hierarchy)
-    source = read_source(file) if file is not None and file.suffix.lower() != ".hrc" else None
-    return _built(dimension, name, file, source, codes)
+    with concerning("dimension", name, "hierarchy" if file is not None else "equations"):
+        source = read_source(file) if file is not None and file.suffix.lower() != ".hrc" else None
+        return _built(dimension, name, file, source, codes)
 
 
 def _built(
@@ -88,7 +89,7 @@ def _from_pairs(source: Source, columns: Sequence[str], total: str) -> Hierarchy
     empty = (parents.is_null() | (parents == "") | children.is_null() | (children == "")).fill_null(True)
     if empty.any():
         row = int(empty.arg_max() or 0)
-        raise InvalidHierarchy(f"{source.where(row)} lacks a parent or a child.\n\nHint: fill it in or delete the row.")
+        raise InvalidHierarchy(f"{source.where(row)} lacks a parent or a child.", hint="fill it in or delete the row.")
     pairs = list(zip(parents.to_list(), children.to_list(), strict=True))
     inner = {child for _, child in pairs}
     roots = list(dict.fromkeys(parent for parent, _ in pairs if parent not in inner))
@@ -109,7 +110,8 @@ def with_labels(job: Job, dimensions: Mapping[str, Hierarchy]) -> dict[str, Hier
     labelled = dict(dimensions)
     for name, dimension in job.dimensions.items():
         if dimension.labels is not None and name in labelled:
-            labels = read_labels(job.resolve(dimension.labels))
+            with concerning("dimension", name, "labels"):
+                labels = read_labels(job.resolve(dimension.labels))
             labelled[name] = replace(labelled[name], labels={**labelled[name].labels, **labels})
     return labelled
 
@@ -119,8 +121,8 @@ def read_labels(path: Path) -> dict[str, str]:
     source = read_source(path)
     if source.frame.width < 2:
         raise InvalidHierarchy(
-            f"{source.name} has one column; labels need two: the code and the label.\n\n"
-            f"Hint: is the delimiter a comma, a semicolon, a tab or a bar?"
+            f"{source.name} has one column; labels need two: the code and the label.",
+            hint="is the delimiter a comma, a semicolon, a tab or a bar?",
         )
     code, label = (source.text(column).fill_null("").to_list() for column in source.frame.columns[:2])
     return dict(zip(code, label, strict=True))

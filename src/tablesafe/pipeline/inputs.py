@@ -50,8 +50,8 @@ class Inputs:
             same = look.state and look.state == _state(look.path)
             if not same and _look(look.path).sha256 != look.sha256:
                 raise InvalidFile(
-                    f"{name!r} changed while it was being read, so nobody knows what the table would show.\n\n"
-                    f"Hint: wait until whoever writes it has finished, or work on a copy."
+                    f"{name!r} changed while it was being read, so nobody knows what the table would show.",
+                    hint="wait until whoever writes it has finished, or work on a copy.",
                 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidProblem, InvalidTable
+from tablesafe.core.errors import InvalidProblem, InvalidTable, concerning
 from tablesafe.core.problem import Problem
 from tablesafe.core.statuses import recognised_scheme
 from tablesafe.core.table import Table
@@ -48,7 +48,8 @@ def _require_sensitivity(job: Job, problem: Problem) -> None:
         return
     raise InvalidProblem(
         f"The statuses say which {int(problem.suppressed.sum()):,} cells are withheld, but call none sensitive: "
-        f"nothing would be left to protect.\n\nHint: add [[rules]], or statuses such as 'sensitive' (τ-ARGUS: u)."
+        f"nothing would be left to protect.",
+        hint="add [[rules]], or statuses such as 'sensitive' (τ-ARGUS: u).",
     )
 
 
@@ -57,7 +58,8 @@ def _require_announceable(job: Job, problem: Problem) -> None:
     if job.output.intervals and problem.bounds_differ:
         raise InvalidProblem(
             f"{job.source.file} gives bounds for single cells, which some attackers know; 'intervals' in [output] "
-            f"would show them to every reader.\n\nHint: leave out 'intervals'; the values are published without them."
+            f"would show them to every reader.",
+            hint="leave out 'intervals'; the values are published without them.",
         )
 
 
@@ -98,9 +100,10 @@ def _with_apriori(job: Job, problem: Problem) -> Problem:
     if job.problem.apriori is None:
         return problem
     path, manual_range = job.resolve(job.problem.apriori), job.problem.manual_range
-    if path.suffix.lower() == ".hst":
-        return apply_hst(problem, path, manual_range=manual_range)
-    return apply_cells(problem, path, scheme=job.problem.scheme, manual_range=manual_range)
+    with concerning("problem", "apriori"):
+        if path.suffix.lower() == ".hst":
+            return apply_hst(problem, path, manual_range=manual_range)
+        return apply_cells(problem, path, scheme=job.problem.scheme, manual_range=manual_range)
 
 
 def _with_options(job: Job, problem: Problem) -> Problem:
@@ -148,8 +151,8 @@ def _costs(problem: Problem, cost: str) -> Floats:
         return amounts(problem.table, cost)
     if cost == "count" and problem.table.count is None:
         raise InvalidProblem(
-            'cost = "count" needs the number of contributors of each cell.\n\n'
-            "Hint: name the column with count = in [source], or take another cost."
+            'cost = "count" needs the number of contributors of each cell.',
+            hint="name the column with count = in [source], or take another cost.",
         )
     match cost:
         case "unit":
@@ -174,7 +177,8 @@ def _chosen(table: Table, cells: str | Sequence[Selector], key: str) -> Mask:
             raise InvalidTable(
                 f"{key!r}, no. {number}: the table has no cell with "
                 + ", ".join(f"{name} = {code!r}" for name, code in selector.items())
-                + ".\n\nHint: check the codes; dimensions left out mean all their codes."
+                + ".",
+                hint="check the codes; dimensions left out mean all their codes.",
             )
         mask |= here
     return mask

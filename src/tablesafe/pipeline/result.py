@@ -70,6 +70,10 @@ class Result:
                 "status": str(solution.status),
                 **{name: _finite(getattr(solution, name)) for name in ("objective", "bound", "gap")},
                 "warning": solution.warning or None,
+                "attackers": [
+                    {"attacker": price.attacker, "cells": price.cells, "cost": price.cost, "proved": price.proved}
+                    for price in solution.prices
+                ],
                 "notes": list(solution.notes),
             }
         if kept is not None:

@@ -24,7 +24,7 @@ from tablesafe.attack.view import View
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.signing import read_private_key
-from tablesafe.core.errors import InvalidFile, InvalidOption
+from tablesafe.core.errors import InvalidFile, InvalidOption, concerning, speaking
 from tablesafe.core.posterior import posterior
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
@@ -33,6 +33,7 @@ from tablesafe.io.patterns import read_pattern
 from tablesafe.io.ptable import read_perturbation
 from tablesafe.job import Job, dump_job, load_job
 from tablesafe.job.checks import internal_folder
+from tablesafe.job.words import as_key
 from tablesafe.loss import loss
 from tablesafe.loss.noise import noise_measures
 from tablesafe.loss.quality import quality
@@ -62,7 +63,6 @@ from tablesafe.pipeline.inputs import Inputs
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
-from tablesafe.pipeline.wording import in_job_words
 from tablesafe.report.plots.named import named_plot
 from tablesafe.report.progress import Event, Listener, Trace, ignore, progress_bar
 from tablesafe.report.summary import Origin
@@ -132,7 +132,7 @@ def run(
     _require_writable(job)
     with ExitStack() as stack:
         bar = stack.enter_context(progress_bar(enabled=progress))
-        stack.enter_context(in_job_words())
+        stack.enter_context(speaking(as_key))
         inputs = Inputs.of(job)
         kept = stack.enter_context(checkpoint(job, inputs, resume=resume))
         return _run(job, _both(bar, on_event or ignore), inputs, kept)
@@ -146,7 +146,8 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
     with clock.stage("protect"):
         listen(Event("protect", f"Protecting {len(problem.sensitive):,} sensitive cells"))
         trace = Trace()
-        method = _ready(job, problem, _both(listen, trace.listen))
+        with concerning("method"):
+            method = _ready(job, problem, _both(listen, trace.listen))
         inputs.require_unchanged()
     limit = method.time_limit_s if isinstance(method, Suppress) else None
     whole = Budget(limit)
@@ -155,7 +156,8 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
             working = with_executor(method, executor)
             if isinstance(working, Suppress):
                 working = replace(working, time_limit_s=PROTECTING * working.time_limit_s)
-            release, tables = kept.stage("release", lambda: _protected(problem, working), {"table": problem.table})
+            with concerning("method"):
+                release, tables = kept.stage("release", lambda: _protected(problem, working), {"table": problem.table})
             _tell_end(release, trace, _both(listen, trace.listen))
         with clock.stage("audit"):
             listen(Event("audit", "Attacking the release"))

@@ -144,8 +144,8 @@ def cell_source(job: Job, file: str | None, names: Sequence[str], equations: Seq
     clash = [name for column, name in renames.items() if name != column and name in source.frame.columns]
     if clash:
         raise InvalidTable(
-            f"{source.name} has a column {clash[0]!r} already, so no other column can be dimension {clash[0]!r}.\n\n"
-            f"Hint: give the dimension another name."
+            f"{source.name} has a column {clash[0]!r} already, so no other column can be dimension {clash[0]!r}.",
+            hint="give the dimension another name.",
         )
     return Source(source.frame.rename(renames), source.name, source.first_line)
 

@@ -187,7 +187,7 @@ def frontier(
         raise InvalidOption(f"frontier's risk must be 'guessed', 'open' or 'room', got {risk!r}.")
     named = dict(releases) if isinstance(releases, Mapping) else _named(releases)
     if not named:
-        raise InvalidOption("There is no release to compare.\n\nHint: frontier(problem, [Suppress(), Adjust()]).")
+        raise InvalidOption("There is no release to compare.", hint="frontier(problem, [Suppress(), Adjust()]).")
     made = {name: each if isinstance(each, Release) else protect(problem, each) for name, each in named.items()}
     measured = [Measured.of(name, problem, release, attacks, seed, time_limit_s) for name, release in made.items()]
     return Frontier(tuple(measured), loss, risk)

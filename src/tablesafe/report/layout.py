@@ -143,7 +143,7 @@ class Layout:
         for name in (*filters, *filter(None, (rows, columns))):
             if name not in names:
                 hint = did_you_mean(name, names) or f"its dimensions are {', '.join(map(repr, names))}."
-                raise InvalidOption(f"The table has no dimension {name!r}.\n\nHint: {hint}")
+                raise InvalidOption(f"The table has no dimension {name!r}.", hint=hint)
         if not names:
             codes = table.code_columns()["cell"].to_numpy().astype(object)
             return cls(table, view, Axis.flat("cell", codes), _single(table))

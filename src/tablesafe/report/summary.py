@@ -99,6 +99,8 @@ class Solved:
     seconds: float
     warning: str = ""
     """What must be said about an answer far from its bound."""
+    priced: str = ""
+    """What each attacker costs."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -241,6 +243,7 @@ def _solved(release: Release) -> Solved | None:
         float(found.gap) if proven else None,
         float(found.seconds),
         " ".join([*([found.warning] if found.warning else []), *found.notes]),
+        found.priced,
     )
 
 

@@ -111,7 +111,7 @@ class Subject:
         elif ending in PAGES:
             write_text(path, render(summary, pictures(self, internal=internal)), private=internal)
         else:
-            raise InvalidOption(f"{Path(path).name} ends in {ending!r}.\n\nHint: reports are {', '.join(ENDINGS)}.")
+            raise InvalidOption(f"{Path(path).name} ends in {ending!r}.", hint=f"reports are {', '.join(ENDINGS)}.")
 
 
 def report(

@@ -23,8 +23,8 @@ def column(table: Table, given: Column) -> NDArray[Any]:
         if given not in table.columns:
             have = ", ".join(map(repr, table.columns)) or "none"
             raise InvalidTable(
-                f"The table has no further column {given!r}; it has: {have}.\n\n"
-                f"Hint: {did_you_mean(given, list(table.columns)) or f'read it with columns=[{given!r}].'}"
+                f"The table has no further column {given!r}; it has: {have}.",
+                hint=f"{did_you_mean(given, list(table.columns)) or f'read it with columns=[{given!r}].'}",
             )
         return np.asarray(table.columns[given])
     array = table.whole_mask(np.asarray(given))
@@ -59,8 +59,8 @@ def listed(contributors: Contributors | None, respondents: Collection[str | int]
     """Which of the kept contributors are among the respondents named (per cell and place)."""
     if contributors is None or not bool((contributors.identity >= 0).any()):
         raise InvalidTable(
-            "Respondents are named, but the table does not say who its contributors are.\n\n"
-            "Hint: tabulate from microdata with respondent=, or name the columns with identity=[...]."
+            "Respondents are named, but the table does not say who its contributors are.",
+            hint="tabulate from microdata with respondent=, or name the columns with identity=[...].",
         )
     identity = contributors.identity
     if contributors.names is None:

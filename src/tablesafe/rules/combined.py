@@ -10,7 +10,7 @@ import numpy as np
 
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidOption
-from tablesafe.core.options import require_number, require_rule
+from tablesafe.core.options import about, require_number, require_rule
 from tablesafe.core.sensitivity import Rule, Sensitivity, range_levels, reachable
 from tablesafe.core.table import Table
 from tablesafe.rules.columns import Column, amounts, column, listed, marked
@@ -265,7 +265,7 @@ def _require_rules(rule: AnyOf | AllOf) -> None:
     rules = tuple(rule.rules) if isinstance(rule.rules, (list, tuple)) else (rule.rules,)
     object.__setattr__(rule, "rules", rules)
     if not rules:
-        raise InvalidOption(f"{type(rule).__name__}.rules must name at least one rule.")
+        raise InvalidOption(f"{type(rule).__name__}.rules must name at least one rule.", about=about(rule, "rules"))
     for part in rules:
         require_rule(rule, "rules", part)
 

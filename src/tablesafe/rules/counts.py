@@ -76,9 +76,9 @@ def _counted(table: Table, on: Counted) -> Integers:
     if count is None:
         hint = "count=" if on == "respondents" else "holdings="
         raise InvalidTable(
-            f"The rule counts {on}, but the table does not say how many {on} each cell has.\n\n"
-            f"Hint: tabulate from microdata{'' if on == 'respondents' else ' with holding='}, "
-            f"or name the column with {hint}"
+            f"The rule counts {on}, but the table does not say how many {on} each cell has.",
+            hint=f"tabulate from microdata{'' if on == 'respondents' else ' with holding='}, "
+            f"or name the column with {hint}",
         )
     return count
 

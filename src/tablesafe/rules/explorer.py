@@ -49,8 +49,8 @@ def measures(rule: Rule) -> tuple[Measure, ...]:
             return tuple(measure for part in rule.rules for measure in measures(part))
         case _:
             raise InvalidOption(
-                f"{type(rule).__name__} does not weigh contributors, so it has no region of its own.\n\n"
-                f"Hint: PPercent, PQ, Dominance, LinearSensitivity, or an AnyOf of these."
+                f"{type(rule).__name__} does not weigh contributors, so it has no region of its own.",
+                hint="PPercent, PQ, Dominance, LinearSensitivity, or an AnyOf of these.",
             )
 
 
@@ -122,8 +122,8 @@ def convert(
     found = _nearest(to, corners, strictest=conservatism == "less", q=q)
     if found is None:
         raise InvalidOption(
-            f"No rule of the family {to!r} is {conservatism} conservative than {describe(rule)} for every cell.\n\n"
-            f"Hint: ask for the other direction, or for another family."
+            f"No rule of the family {to!r} is {conservatism} conservative than {describe(rule)} for every cell.",
+            hint="ask for the other direction, or for another family.",
         )
     return found
 
@@ -178,7 +178,7 @@ def _coalition(size: int) -> str:
 def _only_measure(rule: Rule) -> Measure:
     found = measures(rule)
     if len(found) != 1:
-        raise InvalidOption(f"{describe(rule)} is several measures, not one.\n\nHint: look at its parts one by one.")
+        raise InvalidOption(f"{describe(rule)} is several measures, not one.", hint="look at its parts one by one.")
     return found[0]
 
 

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Integers, Mask
-from tablesafe.core.errors import InvalidTable
+from tablesafe.core.errors import InvalidTable, Setting
 from tablesafe.core.options import exactly, require_choice, require_number, require_whole
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
@@ -119,7 +119,7 @@ class GroupDisclosure:
         for name in self.over:
             if name not in names:
                 hint = did_you_mean(name, names) or f"the dimensions are {', '.join(map(repr, names)) or 'none'}."
-                raise InvalidTable(f"GroupDisclosure.over names {name!r}, which is no dimension.\n\nHint: {hint}")
+                raise InvalidTable(f"GroupDisclosure.over names {name!r}, which is no dimension.", hint=hint)
         along = np.zeros(len(rows), dtype=np.bool_)
         for name in self.over:
             code = table.codes[:, names.index(name)]
@@ -191,7 +191,7 @@ class GroupDisclosure:
             hint = (
                 did_you_mean(lost[0], every) or f"check {', '.join(map(repr, self.over or tuple(table.dimensions)))}."
             )
-            raise InvalidTable(f"GroupDisclosure.codes names {lost[0]!r}, which is no code.\n\nHint: {hint}")
+            raise InvalidTable(f"GroupDisclosure.codes names {lost[0]!r}, which is no code.", hint=hint)
         return chosen
 
     def _nobody(self, table: Table, parts: _Parts) -> _Found:
@@ -266,7 +266,8 @@ def _require_counts(table: Table) -> None:
         raise InvalidTable(
             f"GroupDisclosure is for counts, but {table.response!r} is {what}"
             + (f" in cell {table.describe(int(bad[0]))}" if table.decimals == 0 else "")
-            + ".\n\nHint: tabulate without value= to count records."
+            + ".",
+            hint="tabulate without value= to count records.",
         )
 
 
@@ -277,8 +278,12 @@ def _refuse_absent(table: Table, rows: Mask) -> None:
         more = f" (and {int(rows.sum()) - 1:,} more groups)" if rows.sum() > 1 else ""
         raise InvalidTable(
             f"All units of {table.describe(cell)} are in one category, and the table does not list the others{more}: "
-            f"everybody knows that they are empty.\n\n"
-            f"Hint: tabulate with zeros=True (in a job, zeros = true in [source]), or add the empty cells with value 0."
+            f"everybody knows that they are empty.",
+            hint=(
+                "tabulate with ",
+                Setting("zeros", True),
+                " (in a job, zeros = true in [source]), or add the empty cells with value 0.",
+            ),
         )
 
 

@@ -17,7 +17,7 @@ from typing import Any, get_args
 import numpy as np
 
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.options import exactly, is_number, require_choice, require_number, require_whole
 from tablesafe.core.sensitivity import Sensitivity, reachable
 from tablesafe.core.table import Table
@@ -163,8 +163,15 @@ class PQ:
         require_number(self, "p", above=0)
         if not self.p < self.q:
             raise InvalidOption(
-                f"PQ.p must be below PQ.q, got p={self.p!r} and q={self.q!r}.\n\n"
-                f"Hint: q is what anybody knows before publication, p what nobody may know after it."
+                (
+                    "PQ.p must be below PQ.q, got ",
+                    Setting("p", self.p),
+                    " and ",
+                    Setting("q", self.q),
+                    ".",
+                ),
+                hint="q is what anybody knows before publication, p what nobody may know after it.",
+                about=("option", "PQ", "p"),
             )
         require_whole(self, "coalition", at_least=1)
         _require_views(self)
@@ -236,7 +243,10 @@ class LinearSensitivity:
 
     def __post_init__(self) -> None:
         if not isinstance(self.weights, Sequence) or not self.weights or not all(map(is_number, self.weights)):
-            raise InvalidOption(f"LinearSensitivity.weights must be a list of numbers, got {self.weights!r}.")
+            raise InvalidOption(
+                f"LinearSensitivity.weights must be a list of numbers, got {self.weights!r}.",
+                about=("option", "LinearSensitivity", "weights"),
+            )
         object.__setattr__(self, "weights", tuple(self.weights))
         require_number(self, "rest", below=0)
         _require_views(self)

@@ -144,7 +144,7 @@ class Covering:
         status = self._program.run(seconds)
         if status is SolveStatus.INFEASIBLE:
             ray = self._program.ray()
-            for turned in () if ray is None else (ray, -ray):
+            for turned in (self._hardest(least), *(() if ray is None else (ray, -ray))):
                 if contradictory(self._entries, least, turned, self.low, self.high):
                     self.proved = np.inf
                     return self.point
@@ -158,6 +158,15 @@ class Covering:
         self.proved = self.bound.over()
         self.point = np.clip(x, 0.0, 1.0)
         return self.point
+
+    def _hardest(self, least: Floats) -> Floats:
+        """A price on the row that the bounds of its variables leave furthest from fulfilled."""
+        entries = self._entries
+        most = np.maximum(entries.value * self.low[entries.column], entries.value * self.high[entries.column])
+        short = least - np.bincount(entries.row, weights=most, minlength=len(least))
+        prices = np.zeros(len(least))
+        prices[np.argmax(short)] = 1.0
+        return prices
 
     def slack(self, best: float) -> float:
         """By how much an answer must cost less than the best one known, to be better."""

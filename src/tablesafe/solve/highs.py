@@ -274,7 +274,7 @@ class Model:
         self.run(budget, anytime=anytime, report=report, better_than=better_than)
         solution = self.solution()
         if solution.status is SolveStatus.STOPPED and not anytime:
-            raise OutOfTime("The time given was too short for an answer.\n\nHint: raise time_limit_s.")
+            raise OutOfTime("The time given was too short for an answer.", hint="raise time_limit_s.")
         if solution.status is SolveStatus.FAILED and not anytime:
             said = self.highs.modelStatusToString(self.highs.getModelStatus())
             raise SolverFailure(f"The solver stopped without an answer ({said}).")

@@ -18,6 +18,8 @@ from tablesafe.work.budget import Budget
 _DUAL, _PRIMAL = 1, 4
 _BY_COLUMNS = int(highspy.MatrixFormat.kColwise)
 _MINIMISE, _MAXIMISE = int(highspy.ObjSense.kMinimize), int(highspy.ObjSense.kMaximize)
+PER_ROW = 20
+"""Entries that make a pivot as slow as a row does."""
 _STATUS = {
     highspy.HighsModelStatus.kOptimal: SolveStatus.OPTIMAL,
     highspy.HighsModelStatus.kInfeasible: SolveStatus.INFEASIBLE,
@@ -84,12 +86,13 @@ class HotProgram:
         if seconds < float("inf"):
             model.setOptionValue("time_limit", model.getRunTime() + max(seconds, 0.01))
         model.run()
-        self._work.hot(model.getNumRow(), model.getInfo().simplex_iteration_count)
+        rows = model.getNumRow() + model.getNumNz() // PER_ROW
+        self._work.hot(rows, model.getInfo().simplex_iteration_count)
         status = _STATUS.get(model.getModelStatus())
         if status is None:
             model.clearSolver()
             model.run()
-            self._work.hot(model.getNumRow(), model.getInfo().simplex_iteration_count)
+            self._work.hot(rows, model.getInfo().simplex_iteration_count)
             status = _STATUS.get(model.getModelStatus(), SolveStatus.FAILED)
         return status
 

@@ -132,7 +132,7 @@ class LeastChange:
         status = self._model.run(budget, better_than=worth)
         self._model.set(presolve="off")
         if status is SolveStatus.STOPPED:
-            raise OutOfTime("The time given was too short for an answer.\n\nHint: raise time_limit_s.")
+            raise OutOfTime("The time given was too short for an answer.", hint="raise time_limit_s.")
         return status
 
 

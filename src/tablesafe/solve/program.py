@@ -224,6 +224,18 @@ NOTHING.setflags(write=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What protection from one attacker more adds to an answer."""
+
+    attacker: str
+    cells: int
+    """How many more cells are withheld; fewer where another choice is cheaper."""
+    cost: float
+    proved: bool
+    """Whether neither with nor without this attacker anything cheaper will do; else it is what the search came to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
     """How good an answer is: its objective, the best proven bound, and how long it took.
 
@@ -235,6 +247,9 @@ class Solution:
     objective: float
     bound: float
     seconds: float
+    prices: tuple[Price, ...] = ()
+    """What each attacker costs, one after another; empty where that is not known."""
+
     point: Floats = field(default_factory=lambda: NOTHING, repr=False, compare=False)
     dual: Floats = field(default_factory=lambda: NOTHING, repr=False, compare=False)
     reduced_costs: Floats = field(default_factory=lambda: NOTHING, repr=False, compare=False)
@@ -246,6 +261,19 @@ class Solution:
     def found(self) -> bool:
         """Whether there is a point, checked against the equations."""
         return self.status is SolveStatus.OPTIMAL or self.status is SolveStatus.FEASIBLE
+
+    @property
+    def priced(self) -> str:
+        """What each attacker costs, in words; empty where that is not known."""
+        if not self.prices:
+            return ""
+        first, *others = self.prices
+        told = [f"{first.attacker} {first.cells:,} {'cell' if first.cells == 1 else 'cells'} ({first.cost:,.9g})"]
+        for price in others:
+            more = f"{abs(price.cells):,} {'more' if price.cells >= 0 else 'fewer'} ({price.cost:,.9g} more)"
+            told.append(f"{price.attacker} {more if price.cells or price.cost else '0'}")
+        proved = "proven to be the least" if all(price.proved for price in self.prices) else "as far as was searched"
+        return f"Withheld because of {', '.join(told)}: {proved}."
 
     @property
     def gap(self) -> float:

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.core.errors import InvalidHierarchy, InvalidTable
+from tablesafe.core.errors import InvalidHierarchy, InvalidTable, Setting
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.tabulate.plan import DROP, ERROR, Plan
 
@@ -48,7 +48,7 @@ def make_axes(plan: Plan, codes: Sequence[Sequence[str]], missing: Sequence[int]
         _refuse_multiples(hierarchy, dimension)
         axes.append(_axis(i, dimension, hierarchy, tuple(codes[i]), extra, locate))
     if np.prod([float(max(len(axis.used), 1)) for axis in axes]) >= 2.0**62:
-        raise InvalidTable("There are more combinations of codes than can be numbered.\n\nHint: use fewer dimensions.")
+        raise InvalidTable("There are more combinations of codes than can be numbered.", hint="use fewer dimensions.")
     return tuple(axes)
 
 
@@ -64,16 +64,22 @@ def _axis(
     for row in np.flatnonzero(positions < 0)[:1].tolist():
         if extra is not None and row == len(written):
             raise InvalidHierarchy(
-                f"Code {extra!r}, given for records without a code of {dimension!r}, is not in {hierarchy.name}.\n\n"
-                f"Hint: add it to the hierarchy, or name another code in missing=…"
+                f"Code {extra!r}, given for records without a code of {dimension!r}, is not in {hierarchy.name}.",
+                hint=(
+                    "add it to the hierarchy, or name another code in ",
+                    Setting("missing"),
+                ),
             )
-        raise InvalidHierarchy(hierarchy.unknown(every[row], locate(i, every[row]), dimension))
+        raise hierarchy.unknown(every[row], locate(i, every[row]), dimension)
     for row in np.flatnonzero(hierarchy.is_total[positions])[:1].tolist():
         where = "" if row == len(written) else f" at {locate(i, every[row])}"
         raise InvalidHierarchy(
-            f"Code {every[row]!r} of {dimension!r}{where} is a total of {hierarchy.name}, not a leaf.\n\n"
-            f"Hint: records carry the codes of leaves; leave out rows that are totals already (where=…), or add a leaf "
-            f"such as {every[row] + ' other'!r} to the hierarchy."
+            f"Code {every[row]!r} of {dimension!r}{where} is a total of {hierarchy.name}, not a leaf.",
+            hint=(
+                "records carry the codes of leaves; leave out rows that are totals already (",
+                Setting("where"),
+                f"), or add a leaf such as {every[row] + ' other'!r} to the hierarchy.",
+            ),
         )
     used, leaf = np.unique(positions, return_inverse=True)
     at_missing = -1 if extra is None else int(leaf[-1])
@@ -88,13 +94,18 @@ def _flat(dimension: str, codes: Sequence[str], total: str) -> Hierarchy:
     if "" in distinct:
         blank = next(code for code in codes if not code.strip())
         raise InvalidTable(
-            f"Dimension {dimension!r} has a code of nothing but blanks: {blank!r}.\n\n"
-            f"Hint: correct the records, or say that it stands for nothing: empty = [{json.dumps(blank)}]."
+            f"Dimension {dimension!r} has a code of nothing but blanks: {blank!r}.",
+            hint=f"correct the records, or say that it stands for nothing: empty = [{json.dumps(blank)}].",
         )
     if total in ordered:
         raise InvalidTable(
-            f"Dimension {dimension!r} has the code {total!r}, which is also the name of its total.\n\n"
-            f"Hint: leave out records that are totals already (where=…), or pass another total=…"
+            f"Dimension {dimension!r} has the code {total!r}, which is also the name of its total.",
+            hint=(
+                "leave out records that are totals already (",
+                Setting("where"),
+                "), or pass another ",
+                Setting("total"),
+            ),
         )
     return Hierarchy.flat(ordered, total=total, name=f"dimension {dimension!r}")
 
@@ -109,7 +120,8 @@ def _refuse_multiples(hierarchy: Hierarchy, dimension: str) -> None:
         times = int(matrix.data[odd[0]])
         raise InvalidHierarchy(
             f"Records cannot be tabulated by {dimension!r}: {leaf!r} counts {times} times in {code!r} of "
-            f"{hierarchy.name}.\n\nHint: leave {code!r} out, and compute it from the finished table."
+            f"{hierarchy.name}.",
+            hint=f"leave {code!r} out, and compute it from the finished table.",
         )
     residual = sparse.csr_array(hierarchy.equations.astype(np.int32) @ matrix)
     residual.eliminate_zeros()
@@ -118,5 +130,6 @@ def _refuse_multiples(hierarchy: Hierarchy, dimension: str) -> None:
         code = hierarchy.codes[int(hierarchy.totals[row])]
         raise InvalidHierarchy(
             f"Records cannot be tabulated by {dimension!r}: {hierarchy.name} breaks {code!r} down in several ways that "
-            f"do not have the same leaves.\n\nHint: break it down to the same leaves, or leave one of the ways out."
+            f"do not have the same leaves.",
+            hint="break it down to the same leaves, or leave one of the ways out.",
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tablesafe.core.cube import tied
 from tablesafe.core.equations import Floats, Integers, cell_keys
-from tablesafe.core.errors import InvalidTable
+from tablesafe.core.errors import InvalidTable, Setting
 from tablesafe.core.linking import joined_as_they_are
 from tablesafe.core.table import Contributors, Table
 from tablesafe.tabulate.axes import Axis
@@ -120,8 +120,12 @@ class Cells:
         sizes = [len(axis.hierarchy) for axis in self.axes]
         if np.prod([float(size) for size in sizes]) > MOST_CELLS and self.plan.margins is None:
             raise InvalidTable(
-                f"With its empty cells the table would have {np.prod([float(s) for s in sizes]):,.0f} cells.\n\n"
-                f"Hint: tabulate without zeros=True; a cell that is not there is empty."
+                f"With its empty cells the table would have {np.prod([float(s) for s in sizes]):,.0f} cells.",
+                hint=(
+                    "tabulate without ",
+                    Setting("zeros", True),
+                    "; a cell that is not there is empty.",
+                ),
             )
         codes = every_cell(self.axes, self.plan.margins)
         both = cell_keys(np.concatenate([codes, self.codes]), sizes)

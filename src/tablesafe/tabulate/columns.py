@@ -142,8 +142,8 @@ def _room(total: float, columns: Sequence[str]) -> int:
     if room < 0:
         names = " and ".join(repr(column) for column in columns[:2]) or "the weights"
         raise InvalidTable(
-            f"Column {names} adds up to about {total:.3g}, too large to add exactly.\n\n"
-            f"Hint: use a larger unit (thousands, millions)."
+            f"Column {names} adds up to about {total:.3g}, too large to add exactly.",
+            hint="use a larger unit (thousands, millions).",
         )
     return room
 

@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Iterable
 
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.tabulate.plan import Plan
 
 _FREQUENCY = re.compile(
@@ -37,8 +37,13 @@ def refuse_with_frequency(frequency: str | None, given: Iterable[tuple[str, str 
     for option, column in given:
         if frequency is not None and column is not None:
             raise InvalidOption(
-                f"{option}={column!r} is about single respondents, but with frequency={frequency!r} a row stands for "
-                f"several of whom nobody knows who they are.\n\nHint: leave out one of the two."
+                (
+                    Setting(option, column),
+                    " is about single respondents, but with ",
+                    Setting("frequency", frequency),
+                    " a row stands for several of whom nobody knows who they are.",
+                ),
+                hint="leave out one of the two.",
             )
 
 

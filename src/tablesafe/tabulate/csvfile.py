@@ -54,17 +54,17 @@ def look_at_csv(path: Path, private: Path, delimiter: str | None) -> CsvFile:
     with open_bytes(path) as raw:
         head = raw.read(HEAD).decode("utf-8-sig", errors="ignore")
     if not head.strip():
-        raise InvalidFile(f"{name} is empty.\n\nHint: is it the right file, and complete?")
+        raise InvalidFile(f"{name} is empty.", hint="is it the right file, and complete?")
     delimiter = delimiter or guess_delimiter(head)
     try:
         header = tuple(column.strip() for column in next(csv.reader(io.StringIO(head), delimiter=delimiter)))
     except (csv.Error, TypeError, ValueError) as error:
         raise InvalidOption(
-            f"{delimiter!r} cannot delimit the columns of {name}: {error}.\n\nHint: it is one character, as ; is."
+            f"{delimiter!r} cannot delimit the columns of {name}: {error}.", hint="it is one character, as ; is."
         ) from error
     repeated = [column for column, times in Counter(header).items() if times > 1]
     if repeated:
-        raise InvalidFile(f"{name} has two columns named {repeated[0]!r}.\n\nHint: rename one of them.")
+        raise InvalidFile(f"{name} has two columns named {repeated[0]!r}.", hint="rename one of them.")
     return CsvFile(path.absolute(), original.name, "utf-8-sig", delimiter, header)
 
 
@@ -87,7 +87,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
                     require_streamable(path, size)
                 yield chunk
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidFile(f"{path.name} cannot be read: {error}.\n\nHint: copy it again.") from error
+        raise InvalidFile(f"{path.name} cannot be read: {error}.", hint="copy it again.") from error
 
 
 def _encoding(path: Path) -> str:
@@ -98,7 +98,7 @@ def _encoding(path: Path) -> str:
             if first and chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 return "utf-16"
             if first and b"\x00" in chunk[:4096]:
-                raise InvalidFile(f"{path.name} is not a text file.\n\nHint: give a CSV or a Parquet file.")
+                raise InvalidFile(f"{path.name} is not a text file.", hint="give a CSV or a Parquet file.")
             first = False
             if not chunk.isascii():
                 decoder.decode(chunk)

@@ -18,7 +18,7 @@ import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 import pyarrow as pa
 
-from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidTable, Setting
 from tablesafe.files.read import LARGEST_EXACT, did_you_mean, require_parquet
 from tablesafe.tabulate.axes import Axis
 from tablesafe.tabulate.columns import MOST_DECIMALS, NO_DECIMALS, NOISE, Extent, Scale
@@ -36,7 +36,12 @@ def as_ibis(source: Any) -> ir.Table:
         return source
     if isinstance(source, (str, Path)):
         if Path(source).suffix.lower() not in {".parquet", ".pq"}:
-            raise InvalidOption(f"engine='ibis' reads Parquet files, frames and Ibis tables, not {str(source)!r}.")
+            raise InvalidOption(
+                (
+                    Setting("engine", "ibis"),
+                    f" reads Parquet files, frames and Ibis tables, not {str(source)!r}.",
+                )
+            )
         require_parquet(Path(source))
         return ibis.duckdb.connect().read_parquet(str(source))
     try:
@@ -48,9 +53,9 @@ def as_ibis(source: Any) -> ir.Table:
     return backend.table("records")
 
 
-def survey(records: ir.Table, plan: Plan) -> Survey:
+def survey(records: ir.Table, plan: Plan, name: str = SOURCE) -> Survey:
     """Look at every record once, and once more for the codes of each dimension."""
-    _require(records, plan)
+    _require(records, plan, name)
     prepared = _prepared(records, plan)
     asked: dict[str, Any] = {"records": prepared.count()}
     for i in range(len(plan.column_of)):
@@ -78,7 +83,7 @@ def survey(records: ir.Table, plan: Plan) -> Survey:
     asked |= {f"equation {i}": broken.sum() for i, broken in enumerate(_broken(prepared, plan))}
     asked |= {f"below {name}": below.sum() for name, below in _below_zero(prepared, plan).items()}
     answer = prepared.aggregate(**asked).to_pyarrow().to_pylist()[0]
-    _check(plan, numbers, {key: value or 0 for key, value in answer.items()})
+    _check(plan, numbers, {key: value or 0 for key, value in answer.items()}, name)
     codes = tuple(_codes(prepared, i) for i in range(len(plan.column_of)))
     extents = {
         column: Extent(int(answer[f"decimals {column}"]), answer[f"total {column}"], answer[f"weighted {column}"])
@@ -209,20 +214,20 @@ def _numbers(plan: Plan) -> dict[str, str]:
     return {column: f"n{i}" for i, column in enumerate(plan.numbers)}
 
 
-def _require(records: ir.Table, plan: Plan) -> None:
+def _require(records: ir.Table, plan: Plan, name: str) -> None:
     have = list(records.columns)
     for column in plan.columns:
         if column not in have:
             raise InvalidTable(
-                f"{SOURCE} has no column {column!r}. It has: {', '.join(map(repr, have))}.\n\n"
-                f"Hint: {did_you_mean(column, have) or 'check the name of the column.'}"
+                f"{name} has no column {column!r}. It has: {', '.join(map(repr, have))}.",
+                hint=f"{did_you_mean(column, have) or 'check the name of the column.'}",
             )
     for column in _numbers(plan):
         kind = records[column].type()
         if not (kind.is_numeric() or kind.is_boolean()):
             raise InvalidTable(
-                f"Column {column!r} of {SOURCE} holds {kind}, not numbers.\n\n"
-                f"Hint: turn it into numbers first: table.mutate({column}=table.{column}.cast('float64'))"
+                f"Column {column!r} of {name} holds {kind}, not numbers.",
+                hint=f"turn it into numbers first: table.mutate({column}=table.{column}.cast('float64'))",
             )
 
 
@@ -243,8 +248,8 @@ def _filtered(records: ir.Table, plan: Plan) -> ir.Table:
     where = plan.where
     if isinstance(where, str):
         raise InvalidOption(
-            f"The filter {where!r} is SQL, of which every engine has its own.\n\n"
-            f"Hint: for an Ibis table pass a function, where=lambda t: t.year == 2024, or filter the table itself."
+            f"The filter {where!r} is SQL, of which every engine has its own.",
+            hint="for an Ibis table pass a function, where=lambda t: t.year == 2024, or filter the table itself.",
         )
     if isinstance(where, Mapping):
         for column, codes in where.items():
@@ -334,10 +339,10 @@ def _below_zero(prepared: ir.Table, plan: Plan) -> dict[str, Any]:
     return out
 
 
-def _check(plan: Plan, numbers: Mapping[str, str], answer: Mapping[str, Any]) -> None:
+def _check(plan: Plan, numbers: Mapping[str, str], answer: Mapping[str, Any], source: str) -> None:
     """Complain about what the records lack; a database has no lines to name."""
     if answer["records"] == 0:
-        raise InvalidTable(f"{SOURCE} has no records, or none that pass the filter.")
+        raise InvalidTable(f"{source} has no records, or none that pass the filter.")
     for column in numbers:
         faults = {"empty": "is empty", "huge": "is not a number below 2^53 that can be added exactly"}
         if column == plan.weight:
@@ -351,27 +356,43 @@ def _check(plan: Plan, numbers: Mapping[str, str], answer: Mapping[str, Any]) ->
         for fault, words in faults.items():
             if answer[f"{fault} {column}"]:
                 raise InvalidTable(
-                    f"Column {column!r} {words} in {answer[f'{fault} {column}']:,} records of {SOURCE}.\n\n"
-                    f"Hint: correct them, or leave such records out with where=…"
+                    f"Column {column!r} {words} in {answer[f'{fault} {column}']:,} records of {source}.",
+                    hint=(
+                        "correct them, or leave such records out with ",
+                        Setting("where"),
+                    ),
                 )
     if answer.get("of nobody"):
-        raise InvalidTable(f"{answer['of nobody']:,} rows of {SOURCE} stand for nobody, yet hold an amount.")
+        raise InvalidTable(f"{answer['of nobody']:,} rows of {source} stand for nobody, yet hold an amount.")
     for i, dimension in enumerate(plan.column_of):
         if answer[f"missing {i}"] and plan.missing[dimension] == ERROR:
             raise InvalidTable(
-                f"The code of {dimension!r} is missing in {answer[f'missing {i}']:,} records of {SOURCE}.\n\n"
-                f"Hint: drop such records with missing={{{dimension!r}: 'drop'}}, or name a code for them."
+                f"The code of {dimension!r} is missing in {answer[f'missing {i}']:,} records of {source}.",
+                hint=(
+                    "drop such records with ",
+                    Setting("missing", "drop", dimension),
+                    ", or name a code for them.",
+                ),
             )
     if plan.respondent is not None and answer["nobody"]:
-        raise InvalidTable(f"The respondent is missing in {answer['nobody']:,} records of {SOURCE}.")
+        raise InvalidTable(f"The respondent is missing in {answer['nobody']:,} records of {source}.")
     if plan.negative == "never":
         for response in plan.responses:
             if answer.get(f"below {response.name}"):
                 raise InvalidTable(
-                    f"{response.name!r} is negative in {answer[f'below {response.name}']:,} records of {SOURCE}, but "
-                    f"negative='never' says that it is in none.\n\nHint: correct them, or leave negative='never' out."
+                    (
+                        f"{response.name!r} is negative in {answer[f'below {response.name}']:,} records of "
+                        f"{source}, but ",
+                        Setting("negative", "never"),
+                        " says that it is in none.",
+                    ),
+                    hint=(
+                        "correct them, or leave ",
+                        Setting("negative", "never"),
+                        " out.",
+                    ),
                 )
     checked = [equation for equation in plan.equations if equation.total in plan.listed]
     for i, equation in enumerate(checked):
         if answer[f"equation {i}"]:
-            raise InvalidTable(f"'{equation}' does not hold in {answer[f'equation {i}']:,} records of {SOURCE}.")
+            raise InvalidTable(f"'{equation}' does not hold in {answer[f'equation {i}']:,} records of {source}.")

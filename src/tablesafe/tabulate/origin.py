@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.table import Table
 from tablesafe.tabulate.plan import Plan
 from tablesafe.tabulate.scan import make_scan, reading
@@ -30,9 +30,13 @@ class Origin:
         """The records that the table counts, with every column, in their order; columns of a CSV file are text."""
         if self.plan.frequency is not None:
             raise InvalidOption(
-                f"This changes or looks at single records, but with frequency={self.plan.frequency!r} a row stands for "
-                f"several respondents.\n\nHint: take a method that works on cells (suppression, rounding, adjustment), "
-                f"or give one record per respondent."
+                (
+                    "This changes or looks at single records, but with ",
+                    Setting("frequency", self.plan.frequency),
+                    " a row stands for several respondents.",
+                ),
+                hint="take a method that works on cells (suppression, rounding, adjustment), "
+                "or give one record per respondent.",
             )
         if type(self.source).__module__.split(".")[0] == "ibis":
             return self._through_ibis()

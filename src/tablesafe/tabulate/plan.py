@@ -161,7 +161,7 @@ def make_plan(
     require_hierarchies(dimensions)
     spanned = dict(dimensions) if isinstance(dimensions, Mapping) else dict.fromkeys(dimensions)
     if not spanned:
-        raise InvalidOption("A table needs at least one dimension.\n\nHint: dimensions={'region': None}")
+        raise InvalidOption("A table needs at least one dimension.", hint="dimensions={'region': None}")
     if isinstance(largest, bool) or not isinstance(largest, int) or not 0 <= largest <= 1000:
         raise InvalidOption(f"largest must be a whole number from 0 to 1,000, got {largest!r}.")
     if request is not None and largest == 0:
@@ -223,8 +223,8 @@ def _responses(
     unknown = sorted({part for e in equations for part in e.parts} - set(names))
     if unknown:
         raise InvalidOption(
-            f"The equations name {unknown[0]!r}, which is not among the values {', '.join(map(repr, listed))}.\n\n"
-            f"Hint: {did_you_mean(unknown[0], names) or f'add {unknown[0]!r} to value.'}"
+            f"The equations name {unknown[0]!r}, which is not among the values {', '.join(map(repr, listed))}.",
+            hint=f"{did_you_mean(unknown[0], names) or f'add {unknown[0]!r} to value.'}",
         )
     return tuple(_response(name, _terms(name, first, ()), weighted, shadow) for name in names)
 
@@ -253,14 +253,15 @@ def _margins(
         return None
     chosen = [frozenset([margin] if isinstance(margin, str) else margin) for margin in margins]
     if not chosen:
-        raise InvalidOption("margins names no table.\n\nHint: margins=[['nace', 'region'], ['nace', 'size']]")
+        raise InvalidOption("margins names no table.", hint="margins=[['nace', 'region'], ['nace', 'size']]")
     for margin in chosen:
         _refuse_unknown(list(dimensions), dict.fromkeys(margin), "margins")
     for name, hierarchy in dimensions.items():
         if hierarchy is not None and hierarchy.total is None and any(name not in margin for margin in chosen):
             raise InvalidOption(
                 f"Dimension {name!r} has no single total ({', '.join(map(repr, hierarchy.roots[:4]))}), so every "
-                f"margin must contain it.\n\nHint: add the total of {name!r} to its hierarchy."
+                f"margin must contain it.",
+                hint=f"add the total of {name!r} to its hierarchy.",
             )
     return tuple(dict.fromkeys(chosen))
 
@@ -276,7 +277,7 @@ def _refuse_unknown(names: list[str], given: Mapping[str, Any], option: str) -> 
     for name in given:
         if name not in names:
             hint = did_you_mean(name, names) or f"the dimensions are {', '.join(map(repr, names))}."
-            raise InvalidOption(f"{option} names {name!r}, which is no dimension.\n\nHint: {hint}")
+            raise InvalidOption(f"{option} names {name!r}, which is no dimension.", hint=hint)
 
 
 def _refuse_clash(names: list[str], extras: Mapping[str, Measure], request: str | None) -> None:

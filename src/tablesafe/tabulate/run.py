@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from tablesafe.core.errors import InvalidOption, MissingExtra, TablesafeError
+from tablesafe.core.errors import InvalidOption, MissingExtra
 from tablesafe.core.hierarchy import TOTAL, Hierarchy
 from tablesafe.core.table import Negative, Table
 from tablesafe.tabulate.axes import make_axes
@@ -170,12 +170,8 @@ def _through_spark(
     with spark_session(master, private) as session:
         records, name = read_on_spark(session, source, plan, private, delimiter)
         filtered = replace(plan, where=None) if isinstance(plan.where, str) else plan
-        try:
-            with reading(name):
-                return _through_ibis(connection, records, filtered, progress, name)
-        except TablesafeError as error:
-            error.args = (str(error).replace("the Ibis table", name),)
-            raise
+        with reading(name):
+            return _through_ibis(connection, records, filtered, progress, name)
 
 
 def _through_ibis(connection: Any, source: Any, plan: Plan, progress: Progress, name: str = "") -> Cells:
@@ -185,14 +181,15 @@ def _through_ibis(connection: Any, source: Any, plan: Plan, progress: Progress, 
         raise MissingExtra("Tabulating an Ibis table", "ibis") from error
     progress("Looking at the records", 0, None)
     records = expression.as_ibis(source)
-    found = expression.survey(records, plan)
-    axes = make_axes(plan, found.codes, found.missing, lambda dimension, code: name or expression.SOURCE)
+    name = name or expression.SOURCE
+    found = expression.survey(records, plan, name)
+    axes = make_axes(plan, found.codes, found.missing, lambda dimension, code: name)
     units = scales(plan, found.extents, None if plan.weight is None else found.extents[plan.weight])
     progress("Grouping the records", 0, None)
     leaves = expression.aggregate(connection, records, plan, axes, units)
     if found.records >= FEWEST_COUNTED and len(leaves.cells()) == found.records:
         for column in could_be_counted(plan, records.columns):
             if expression.is_counted(records, plan, column):
-                warn_of_counts(column, found.records, name or expression.SOURCE)
+                warn_of_counts(column, found.records, name)
                 break
-    return add_up(leaves, axes, units, found.negative, name or expression.SOURCE, progress)
+    return add_up(leaves, axes, units, found.negative, name, progress)

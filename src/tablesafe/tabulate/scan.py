@@ -78,6 +78,9 @@ class Scan:
         return None
 
 
+FILTER = ("source", "where")
+
+
 def make_scan(connection: Connection, records: Records, plan: Plan) -> Scan:
     """Put the filter into SQL."""
     records.require(plan.columns)
@@ -97,7 +100,7 @@ def make_scan(connection: Connection, records: Records, plan: Plan) -> Scan:
     try:
         connection.sql(f"SELECT count(*) FROM {scan.filtered()} LIMIT 0")
     except duckdb.Error as error:
-        raise InvalidOption(_filter_message(where, error, records)) from error
+        raise _not_a_filter(where, error, records) from error
     return scan
 
 
@@ -107,11 +110,11 @@ def _require_expression(connection: Connection, where: str, records: Records) ->
         try:
             statements = connection.extract_statements(place.replace("{}", where))
         except duckdb.Error as error:
-            raise InvalidOption(_filter_message(where, error, records)) from error
+            raise _not_a_filter(where, error, records) from error
         if len(statements) != 1:
             raise InvalidOption(
-                f"The filter {where!r} is more than one condition.\n\n"
-                f"Hint: write it as in SQL: region = 'NO' AND turnover > 0"
+                f"The filter {where!r} is more than one condition.",
+                hint="write it as in SQL: region = 'NO' AND turnover > 0",
             )
 
 
@@ -160,7 +163,7 @@ def _types(connection: Connection, records: Records, texts: Sequence[str], empty
     return {given: kinds.get(answer[2 * i : 2 * i + 2], "VARCHAR") for i, given in enumerate(texts)}
 
 
-def _filter_message(where: str, error: Exception, records: Records) -> str:
+def _not_a_filter(where: str, error: Exception, records: Records) -> InvalidOption:
     have = list(records.columns)
     strange = sorted(words(where) - {column.casefold() for column in have})
     near = [hint for hint in (did_you_mean(word, have) for word in strange) if hint]
@@ -172,7 +175,9 @@ def _filter_message(where: str, error: Exception, records: Records) -> str:
         hint = near[0]
     else:
         hint = "write it as in SQL: region = 'NO' AND turnover > 0; put names with blanks in double quotes."
-    return f"The filter {where!r} cannot be used on {records.name}: {first_line(error)}\n\nHint: {hint}"
+    return InvalidOption(
+        f"The filter {where!r} cannot be used on {records.name}: {first_line(error)}", hint=hint, about=FILTER
+    )
 
 
 @contextmanager
@@ -190,13 +195,14 @@ def reading(records: Records, where: Where = None) -> Iterator[None]:
         files = [part.name for part in records.parts if part.file and str(part.file.path) in str(error)]
         raise InvalidFile(
             f"{files[0] if files else records.name}, line {found[1]}, cannot be read: "
-            f"{about[0] if about else first_line(error)}\n\n"
-            f"Hint: does every line have as many entries as the header, and are quotes closed?"
+            f"{about[0] if about else first_line(error)}",
+            hint="does every line have as many entries as the header, and are quotes closed?",
         ) from error
     except duckdb.ConversionException as error:
         raise InvalidOption(
-            f"The filter {where!r} cannot be used on {records.name}: {first_line(error)}\n\n"
-            f"Hint: compare numbers with numbers and text with 'text'; what is missing is NULL (x IS NOT NULL)."
+            f"The filter {where!r} cannot be used on {records.name}: {first_line(error)}",
+            hint="compare numbers with numbers and text with 'text'; what is missing is NULL (x IS NOT NULL).",
+            about=FILTER,
         ) from error
     except duckdb.Error as error:
         raise _unreadable(records, where, error) from error
@@ -205,7 +211,7 @@ def reading(records: Records, where: Where = None) -> Iterator[None]:
 def _unreadable(records: Records, where: Where, error: Exception) -> InvalidInput:
     """What the database says against the filter, if there is one, otherwise against the file."""
     if isinstance(where, str) and not isinstance(error, duckdb.IOException):
-        return InvalidOption(_filter_message(where, error, records))
+        return _not_a_filter(where, error, records)
     return InvalidFile(
-        f"{records.name} cannot be read: {first_line(error)}\n\nHint: is the file complete, and what its ending says?"
+        f"{records.name} cannot be read: {first_line(error)}", hint="is the file complete, and what its ending says?"
     )

@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption, InvalidTable, Setting
 from tablesafe.files.limits import is_there
 from tablesafe.files.private import private_folder
 from tablesafe.files.read import did_you_mean, require_parquet, with_index
@@ -70,8 +70,8 @@ class Records:
                 shown = ", ".join(map(repr, have[:40])) + (" …" if len(have) > 40 else "")
                 near = did_you_mean(column, have) if len(have) > 1 else ""
                 raise InvalidTable(
-                    f"{self.name} has no column {column!r}. It has: {shown}.\n\n"
-                    f"Hint: {near or 'check the delimiter and the header line.'}"
+                    f"{self.name} has no column {column!r}. It has: {shown}.",
+                    hint=f"{near or 'check the delimiter and the header line.'}",
                 )
 
 
@@ -95,16 +95,25 @@ def session(memory_limit: str | None, threads: int | None, temporary: str | Path
             connection = duckdb.connect(config=config)
         except duckdb.Error as error:
             raise InvalidOption(
-                f"memory_limit={memory_limit!r} or threads={threads!r} cannot be used: {first_line(error)}\n\n"
-                f"Hint: write a limit as '4GB' and threads as a whole number."
+                (
+                    Setting("memory_limit", memory_limit),
+                    " or ",
+                    Setting("threads", threads),
+                    f" cannot be used: {first_line(error)}",
+                ),
+                hint="write a limit as '4GB' and threads as a whole number.",
             ) from error
         connection.execute("SET enable_progress_bar = false")
         try:
             yield connection, private
         except duckdb.OutOfMemoryException as error:
             raise InvalidOption(
-                f"The tabulation does not fit into memory_limit={memory_limit!r}: {first_line(error)}\n\n"
-                f"Hint: raise memory_limit, use fewer threads, or give a temporary folder on a larger disk."
+                (
+                    "The tabulation does not fit into ",
+                    Setting("memory_limit", memory_limit),
+                    f": {first_line(error)}",
+                ),
+                hint="raise memory_limit, use fewer threads, or give a temporary folder on a larger disk.",
             ) from error
         finally:
             connection.close()
@@ -144,7 +153,7 @@ def open_records(
     if all(_is_parquet(path) for path in paths):
         return _open_parquet(connection, paths)
     if any(_is_parquet(path) for path in paths):
-        raise InvalidInput("The files are partly CSV, partly Parquet.\n\nHint: tabulate one kind at a time.")
+        raise InvalidInput("The files are partly CSV, partly Parquet.", hint="tabulate one kind at a time.")
     return _open_csv([look_at_csv(path, private, delimiter) for path in paths])
 
 
@@ -153,15 +162,18 @@ def look_at_files(source: Any, private: Path, delimiter: str | None) -> tuple[Se
     paths = _paths(source)
     if paths is None:
         raise InvalidOption(
-            f"engine='spark' reads files, not a {type(source).__name__}.\n\n"
-            f"Hint: give a path, or an Ibis table on Spark."
+            (
+                Setting("engine", "spark"),
+                f" reads files, not a {type(source).__name__}.",
+            ),
+            hint="give a path, or an Ibis table on Spark.",
         )
     if all(_is_parquet(path) for path in paths):
         for path in paths:
             require_parquet(path)
         return [path.absolute() for path in paths], _title(paths)
     if any(_is_parquet(path) for path in paths):
-        raise InvalidInput("The files are partly CSV, partly Parquet.\n\nHint: tabulate one kind at a time.")
+        raise InvalidInput("The files are partly CSV, partly Parquet.", hint="tabulate one kind at a time.")
     files = [look_at_csv(path, private, delimiter) for path in paths]
     for file in files[1:]:
         _require_same_columns(files[0], file)
@@ -197,12 +209,12 @@ def _expanded(item: str | Path) -> list[Path]:
     if is_there(path) and path.is_dir():
         found = sorted(path.rglob("*.parquet")) or sorted(path.glob("*.csv"))
         if not found:
-            raise InvalidFile(f"The folder {str(path)!r} holds no .parquet and no .csv file.\n\nHint: name a file.")
+            raise InvalidFile(f"The folder {str(path)!r} holds no .parquet and no .csv file.", hint="name a file.")
         return found
     if not is_there(path) and glob.has_magic(str(item)) and "\x00" not in str(item):
         found = [Path(name) for name in sorted(glob.glob(str(item), recursive=True))]  # noqa: PTH207
         if not found:
-            raise InvalidFile(f"No file matches {str(item)!r}.\n\nHint: paths are relative to the job file.")
+            raise InvalidFile(f"No file matches {str(item)!r}.", hint="paths are relative to the job file.")
         return found
     return [path]
 
@@ -221,8 +233,8 @@ def _open_parquet(connection: Connection, paths: Sequence[Path]) -> Records:
         shape = connection.sql(f"FROM {scan} LIMIT 0")
     except duckdb.Error as error:
         raise InvalidFile(
-            f"{_title(paths)} is not a Parquet file, or is damaged: {first_line(error)}\n\n"
-            f"Hint: a CSV file must not end in .parquet."
+            f"{_title(paths)} is not a Parquet file, or is damaged: {first_line(error)}",
+            hint="a CSV file must not end in .parquet.",
         ) from error
     columns = {name: Column(_safe(i), str(shape.types[i])) for i, name in enumerate(shape.columns)}
     renamed = ", ".join(f"{identifier(name)} AS {column.sql}" for name, column in columns.items())
@@ -304,8 +316,8 @@ def _arrow(source: Any, wanted: Callable[[str], bool]) -> tuple[Any, list[str], 
             table = table.select([i for i, name in enumerate(available) if wanted(name)])
     except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(
-            f"Cannot read a {type(source).__name__} as a table of rows and columns: {first_line(error)}\n\n"
-            f"Hint: give a path, a pandas, polars or Arrow frame, an Ibis table, or a dict of columns."
+            f"Cannot read a {type(source).__name__} as a table of rows and columns: {first_line(error)}",
+            hint="give a path, a pandas, polars or Arrow frame, an Ibis table, or a dict of columns.",
         ) from error
     return table.rename_columns([f"c{i}" for i in range(table.num_columns)]), list(table.column_names), available
 

@@ -44,13 +44,13 @@ def spark_session(master: str | None, private: Path) -> Iterator[Any]:
         yield active
         return
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        raise InvalidOption("Spark needs Java, and there is none here.\n\nHint: install a Java runtime (17 or later).")
+        raise InvalidOption("Spark needs Java, and there is none here.", hint="install a Java runtime (17 or later).")
     try:
         made = _configured(SparkSession.builder.appName("tablesafe"), master, private).getOrCreate()
     except (PySparkException, OSError) as error:
         raise InvalidOption(
-            f"Spark cannot be started{'' if master is None else f' at {master!r}'}: {first_line(error)}\n\n"
-            f"Hint: the address of a cluster is like spark://host:7077; local[2] is two cores of this machine."
+            f"Spark cannot be started{'' if master is None else f' at {master!r}'}: {first_line(error)}",
+            hint="the address of a cluster is like spark://host:7077; local[2] is two cores of this machine.",
         ) from error
     made.sparkContext.setLogLevel("OFF")
     try:
@@ -109,9 +109,9 @@ def reading(name: str) -> Iterator[None]:
             yield
     except (PySparkException, Py4JJavaError) as error:
         raise InvalidFile(
-            f"{name} cannot be read by Spark: {type(error).__name__}.\n\n"
-            f"Hint: does every line have as many entries as the header, and does every worker see the file? "
-            f'engine = "duckdb" says which line it is.'
+            f"{name} cannot be read by Spark: {type(error).__name__}.",
+            hint="does every line have as many entries as the header, and does every worker see the file? "
+            'engine = "duckdb" says which line it is.',
         ) from error
 
 
@@ -196,13 +196,14 @@ def _numbers(frame: Any, columns: Sequence[str], empty: Sequence[str], name: str
         if bad or (comma and point):
             raise InvalidTable(
                 f"Column {column!r} of {name} should hold numbers, but {max(bad, min(comma, point)):,} entries are "
-                f"none.\n\nHint: is it the right column, with a decimal point or comma and no thousands separator? "
-                f'engine = "duckdb" says which line it is.'
+                f"none.",
+                hint="is it the right column, with a decimal point or comma and no thousands separator? "
+                'engine = "duckdb" says which line it is.',
             )
         if comma and comma == thousands:
             raise InvalidTable(
-                f"Column {column!r} of {name} has commas: are they for decimals or thousands?\n\n"
-                f"Hint: write numbers with a decimal point and without thousands separators."
+                f"Column {column!r} of {name} has commas: are they for decimals or thousands?",
+                hint="write numbers with a decimal point and without thousands separators.",
             )
     return frame.withColumns({column: _number(_entry(column, empty)) for column in columns})
 
@@ -257,14 +258,13 @@ def in_spark_words(where: str) -> str:
         parsed = sqlglot.parse_one(where, read="duckdb")
     except sqlglot.errors.SqlglotError as error:
         raise InvalidOption(
-            f"The filter {where!r} cannot be used: it is no condition.\n\n"
-            f"Hint: write it as in SQL: region = 'NO' AND turnover > 0"
+            f"The filter {where!r} cannot be used: it is no condition.",
+            hint="write it as in SQL: region = 'NO' AND turnover > 0",
         ) from error
     strange = next(parsed.find_all(exp.Query, exp.Table, exp.Anonymous, exp.Window, exp.DDL, exp.Command), None)
     if strange is not None:
         raise InvalidOption(
-            f"The filter {where!r} cannot be used on Spark: {strange.sql(dialect='duckdb')!r} is not the same there."
-            f"\n\n"
-            f"Hint: write it with comparisons, AND, OR, NOT, IN, LIKE, BETWEEN and arithmetic."
+            f"The filter {where!r} cannot be used on Spark: {strange.sql(dialect='duckdb')!r} is not the same there.",
+            hint="write it with comparisons, AND, OR, NOT, IN, LIKE, BETWEEN and arithmetic.",
         )
     return parsed.sql(dialect="spark")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tablesafe.core.errors import InvalidFile, InvalidTable
+from tablesafe.core.errors import About, InvalidFile, InvalidTable, Setting, Words
 from tablesafe.core.hierarchy import Equation
 from tablesafe.files.read import LARGEST_EXACT
 from tablesafe.tabulate.columns import Extent, decimals, is_number, is_text, number
@@ -42,8 +42,8 @@ def survey(scan: Scan) -> Survey:
     for column in scan.numbers:
         if not is_number(columns[column]):
             raise InvalidTable(
-                f"Column {column!r} of {scan.records.name} holds {columns[column].type}, not numbers.\n\n"
-                f"Hint: is it the right column?"
+                f"Column {column!r} of {scan.records.name} holds {columns[column].type}, not numbers.",
+                hint="is it the right column?",
             )
     asked = {"records": "count(*)"}
     for i in range(len(plan.column_of)):
@@ -70,7 +70,7 @@ def survey(scan: Scan) -> Survey:
         raise _complaint(
             scan, _of_nobody(scan), "NULL",
             lambda where, _: f"{where} stands for nobody ({plan.frequency} = 0), yet holds an amount.",
-            "correct the frequency, or leave such rows out with where=…",
+            ("correct the frequency, or leave such rows out with ", Setting("where")), ("source", "frequency"),
         )  # fmt: skip
     _check_codes(scan, answer)
     _check_equations(scan, answer)
@@ -202,19 +202,20 @@ def _check_number(scan: Scan, column: str, about: Mapping[str, Any]) -> None:
         raise _complaint(
             scan, f"contains({text}, ',')", text,
             lambda where, shown: f"Column {column!r} has {shown!r} at {where}: is the comma for decimals or thousands?",
-            "write numbers with a decimal point and without thousands separators.",
+            "write numbers with a decimal point and without thousands separators.", ("column", column),
         )  # fmt: skip
     if about["empty"]:
         raise _complaint(
             scan, f"{value} IS NULL", "NULL",
             lambda where, _: f"Column {column!r} is empty at {where} ({_many(about['empty'])}).",
-            f"fill it in, or leave such records out with where = {_filled(column)!r}.",
+            f"fill it in, or leave such records out with where = {_filled(column)!r}.", ("column", column),
         )  # fmt: skip
     if about["huge"]:
         raise _complaint(
             scan, f"NOT {_usable(value)}", value,
             lambda where, shown: f"Column {column!r} is {_what(shown)} at {where}.",
-            "values must be finite and below 2^53; use a larger unit, or leave the record out with where=…",
+            ("values must be finite and below 2^53; use a larger unit, or leave it out with ", Setting("where")),
+            ("column", column),
         )  # fmt: skip
     if about["unfit"] and column == scan.plan.weight:
         raise _complaint(
@@ -240,10 +241,12 @@ def _what(value: float) -> str:
     return "not a number" if value != value else "infinite" if np.isinf(value) else "too large to add exactly"
 
 
-def _complaint(scan: Scan, condition: str, show: str, message: Callable[[str, Any], str], hint: str) -> InvalidTable:
+def _complaint(
+    scan: Scan, condition: str, show: str, message: Callable[[str, Any], str], hint: Words, about: About = ()
+) -> InvalidTable:
     """An error that names the first record with a condition."""
     where, shown = scan.first(f"({condition}) AND {kept(scan)}", show) or (scan.records.name, None)
-    return InvalidTable(f"{message(where, shown)}\n\nHint: {hint}")
+    return InvalidTable(message(where, shown), hint=hint, about=about)
 
 
 def _check_codes(scan: Scan, answer: Mapping[str, Any]) -> None:
@@ -256,6 +259,7 @@ def _check_codes(scan: Scan, answer: Mapping[str, Any]) -> None:
             scan, "respondent IS NULL", "NULL",
             lambda where, _: f"The respondent {plan.respondent!r} is missing at {where} ({_many(answer['nobody'])}).",
             f"fill it in, or leave such records out with where = {_filled(plan.respondent)!r}.",
+            ("column", plan.respondent),
         )  # fmt: skip
 
 
@@ -264,6 +268,7 @@ def _missing_code(scan: Scan, i: int, dimension: str, many: int) -> InvalidTable
         scan, f"d{i} IS NULL", "NULL",
         lambda where, _: f"The code of {dimension!r} is missing at {where} ({_many(many)}).",
         "fill it in, or say what to do with such records: missing = 'drop' leaves them out, any other word is a code.",
+        ("dimension", dimension, "missing"),
     )  # fmt: skip
 
 

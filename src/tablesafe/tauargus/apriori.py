@@ -93,11 +93,9 @@ def write_hst(problem: Problem, path: str | Path, *, separator: str = ";") -> No
     """
     table, sensitivity = problem.table, problem.sensitivity
     if len(separator) != 1 or separator in '"\r\n.-+' or separator.isalnum():
-        raise InvalidOption(f"The separator {separator!r} cannot be told from codes and numbers.\n\nHint: ';' can.")
+        raise InvalidOption(f"The separator {separator!r} cannot be told from codes and numbers.", hint="';' can.")
     if (sensitivity.sliding > 0).any():
-        raise InvalidProblem(
-            "Sliding protection levels have no place in a .hst file.\n\nHint: write the problem as JJ."
-        )
+        raise InvalidProblem("Sliding protection levels have no place in a .hst file.", hint="write the problem as JJ.")
     bare = Problem(table)
     cells = _codes_as_text(table, separator)
     zero = np.zeros(len(table), np.bool_) if table.structural_zero is None else table.structural_zero
@@ -160,7 +158,8 @@ def read_hst(path: Path, table: Table, separator: str | None, *, ignore: bool) -
         example = separator.join([*("code" for _ in keys), "u"])
         raise InvalidFile(
             f"{path.name}, line {at + 1} has {found[at]} entries; the table has {len(keys)} dimensions "
-            f"({', '.join(keys)}).\n\nHint: a line is like {example!r}."
+            f"({', '.join(keys)}).",
+            hint=f"a line is like {example!r}.",
         )
     columns = [*keys, WHAT, FIRST, SECOND, "\x00rest"]
     if not len(lines):
@@ -172,12 +171,12 @@ def read_hst(path: Path, table: Table, separator: str | None, *, ignore: bool) -
     if unknown.any():
         row = int(np.argmax(unknown))
         raise InvalidFile(
-            f"{source.where(row)} has the instruction {source.frame[WHAT][row]!r}.\n\n"
-            f"Hint: s safe, u unsafe, p protected, m or ml suppressed, c cost, pl protection levels, ab bounds."
+            f"{source.where(row)} has the instruction {source.frame[WHAT][row]!r}.",
+            hint="s safe, u unsafe, p protected, m or ml suppressed, c cost, pl protection levels, ab bounds.",
         )
     if source.frame["\x00rest"].is_not_null().any():
         row = int(source.frame["\x00rest"].is_not_null().arg_max() or 0)
-        raise InvalidFile(f"{source.where(row)} goes on after the second number.\n\nHint: remove the rest.")
+        raise InvalidFile(f"{source.where(row)} goes on after the second number.", hint="remove the rest.")
     return Source(source.frame.with_columns(what.alias(WHAT)), path.name, first_line=1), number
 
 
@@ -214,8 +213,8 @@ def _separator(lines: pl.Series, dimensions: int, name: str) -> str:
         if bool((count_entries(lines, candidate) > dimensions).all()):
             return candidate
     raise InvalidFile(
-        f"{name} cannot be split into {dimensions} codes and an instruction.\n\n"
-        f"Hint: lines are like {';'.join(['code'] * dimensions + ['u'])!r}; pass separator= if it is another."
+        f"{name} cannot be split into {dimensions} codes and an instruction.",
+        hint=f"lines are like {';'.join(['code'] * dimensions + ['u'])!r}; pass separator= if it is another.",
     )
 
 
@@ -234,8 +233,8 @@ def instruction_numbers(source: Source) -> tuple[Floats, Floats]:
             row = int(np.argmax(bad))
             many = ("no number", "1 number", "2 numbers")[int(expected[row])]
             raise InvalidFile(
-                f"{source.where(row)}: {what[row]!r} must be followed by {many}.\n\n"
-                f"Hint: 'c' needs a cost, 'pl' and 'ab' two numbers, the others none."
+                f"{source.where(row)}: {what[row]!r} must be followed by {many}.",
+                hint="'c' needs a cost, 'pl' and 'ab' two numbers, the others none.",
             )
         named = Source(text.alias("number").to_frame(), source.name, source.first_line)
         infinite = -np.inf if place == 1 else np.inf
@@ -281,8 +280,8 @@ def _codes_as_text(table: Table, separator: str) -> pl.Series:
         bad = codes.str.contains(r'[\n\r"]') | (codes.str.strip_chars() == "")
         if bad.any():
             raise InvalidProblem(
-                f"Code {codes.filter(bad)[0]!r} of {name!r} cannot be written to a .hst file.\n\n"
-                f"Hint: codes there hold no quotes and no line breaks."
+                f"Code {codes.filter(bad)[0]!r} of {name!r} cannot be written to a .hst file.",
+                hint="codes there hold no quotes and no line breaks.",
             )
         special = codes.str.contains(separator, literal=True)
         columns.append(codes.zip_with(~special, '"' + codes + '"').alias(name))

@@ -37,15 +37,13 @@ def read_code_list(path: str | Path) -> dict[str, str]:
             continue
         code, comma, label = line.partition("," if "," in line else ";")
         if not comma or not code.strip():
-            raise InvalidFile(
-                f"{path.name}, line {number}: {line.strip()!r} is not 'code,label'.\n\nHint: add a comma."
-            )
+            raise InvalidFile(f"{path.name}, line {number}: {line.strip()!r} is not 'code,label'.", hint="add a comma.")
         code = code.rstrip().strip('"')
         if code in labels:
-            raise InvalidFile(f"{path.name}, line {number}: code {code!r} has a label already.\n\nHint: remove one.")
+            raise InvalidFile(f"{path.name}, line {number}: code {code!r} has a label already.", hint="remove one.")
         labels[code] = label.strip().strip('"')
     if not labels:
-        raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
+        raise InvalidFile(f"{path.name} is empty.", hint="is it the right file, and complete?")
     return labels
 
 
@@ -53,7 +51,7 @@ def write_code_list(labels: Mapping[str, str], path: str | Path) -> None:
     """Write labels as τ-ARGUS reads them."""
     bad = next((code for code in labels if "," in code or "\n" in code + labels[code] or not code.strip()), None)
     if bad is not None:
-        raise InvalidFile(f"Code {bad!r} cannot be written to {Path(path).name}.\n\nHint: codes there hold no comma.")
+        raise InvalidFile(f"Code {bad!r} cannot be written to {Path(path).name}.", hint="codes there hold no comma.")
     write_text(path, "".join(f"{code},{label}\n" for code, label in labels.items()))
 
 
@@ -83,10 +81,10 @@ def hierarchy_of(variable: Variable, metadata: Metadata, found: Sequence[str]) -
 
 def add_the_line(error: InvalidHierarchy, trees: Iterable[Hierarchy]) -> InvalidHierarchy:
     """The error about a code that a hierarchy file lacks, with the remedy for it."""
-    message = str(error)
     for tree in trees:
-        if tree.name.lower().endswith(".hrc") and f"is not in {tree.name}." in message:
-            return InvalidHierarchy(f"{message} If the code is right, add a line for it to {tree.name}.")
+        if tree.name.lower().endswith(".hrc") and f"is not in {tree.name}." in error.message:
+            hint = f"{error.hint} If the code is right, add a line for it to {tree.name}."
+            return InvalidHierarchy(error.told, hint=hint, about=error.about, where=error.where)
     return error
 
 
@@ -185,15 +183,15 @@ def read_recode(path: str | Path) -> RecodeFile:
             code_list = keyword[2].strip().strip('"') or None
         else:
             raise InvalidFile(
-                f"{path.name}, line {number}: there is no keyword <{keyword[1]}>.\n\n"
-                f"Hint: keywords are TREERECODE, MISSING and CODELIST."
+                f"{path.name}, line {number}: there is no keyword <{keyword[1]}>.",
+                hint="keywords are TREERECODE, MISSING and CODELIST.",
             )
     if not lines and not collapsed:
-        raise InvalidFile(f"{path.name} recodes nothing.\n\nHint: lines are like '1: 01, 02'.")
+        raise InvalidFile(f"{path.name} recodes nothing.", hint="lines are like '1: 01, 02'.")
     if lines and collapsed is not None:
         raise InvalidFile(
-            f"{path.name}, line {lines[0].number} is a new code, but the file collapses a hierarchy (<TREERECODE>).\n\n"
-            f"Hint: after <TREERECODE> a line is one code."
+            f"{path.name}, line {lines[0].number} is a new code, but the file collapses a hierarchy (<TREERECODE>).",
+            hint="after <TREERECODE> a line is one code.",
         )
     listed = None if collapsed is None else tuple(collapsed)
     return RecodeFile(path, listed, tuple(lines), missing, code_list)
@@ -204,7 +202,7 @@ def _new_code(path: Path, number: int, text: str) -> _Line:
     items = tuple(item.strip().strip('"') for item in old.split(",") if item.strip())
     if not colon or not new.strip().strip('"').strip() or not items:
         raise InvalidFile(
-            f"{path.name}, line {number}: {text!r} is not 'new code: old codes'.\n\nHint: write it like '1: 01, 02-04'."
+            f"{path.name}, line {number}: {text!r} is not 'new code: old codes'.", hint="write it like '1: 01, 02-04'."
         )
     return _Line(number, new.strip().strip('"'), items)
 
@@ -218,13 +216,13 @@ def recode_level(tree: Hierarchy, level: int, variable: str) -> Recoding:
     deepest = max((len(_above(code, parents)) for code in parents), default=0)
     if deepest < 2:
         raise InvalidHierarchy(
-            f"{variable!r} has no hierarchy, so it has no level {level}.\n\n"
-            f"Hint: recode it with a .grc file, or give its hierarchy in the metadata."
+            f"{variable!r} has no hierarchy, so it has no level {level}.",
+            hint="recode it with a .grc file, or give its hierarchy in the metadata.",
         )
     if not 1 <= level <= deepest:
         raise InvalidHierarchy(
-            f"{variable!r} has no level {level}: below its total it has levels 1 to {deepest} ({tree.name}).\n\n"
-            f"Hint: name one of these; {deepest} leaves everything as it is."
+            f"{variable!r} has no level {level}: below its total it has levels 1 to {deepest} ({tree.name}).",
+            hint=f"name one of these; {deepest} leaves everything as it is.",
         )
     remarks = (f"{variable} has {deepest} levels: level {level} changes nothing.",) if level == deepest else ()
     at_level = [code for code in parents if len(_above(code, parents)) == level]
@@ -239,15 +237,15 @@ def recode_tree(tree: Hierarchy, file: RecodeFile, variable: str) -> Recoding:
     inner = set(parents.values())
     if not inner - {tree.total}:
         raise InvalidHierarchy(
-            f"{variable!r} has no hierarchy, but {file.path.name} collapses one (<TREERECODE>).\n\n"
-            f"Hint: write lines like '1: 01, 02', or give its hierarchy in the metadata."
+            f"{variable!r} has no hierarchy, but {file.path.name} collapses one (<TREERECODE>).",
+            hint="write lines like '1: 01, 02', or give its hierarchy in the metadata.",
         )
     chosen, remarks = [], []
     for number, code in file.collapsed:
         if code.strip() not in names:
             hint = did_you_mean(code.strip(), list(names)) or f"it has {', '.join(map(repr, list(names)[:5]))} …"
             raise InvalidHierarchy(
-                f"Code {code.strip()!r} of {variable!r} at {file.where(number)} is not in {tree.name}.\n\nHint: {hint}"
+                f"Code {code.strip()!r} of {variable!r} at {file.where(number)} is not in {tree.name}.", hint=hint
             )
         chosen.append(names[code.strip()])
         if chosen[-1] not in inner:
@@ -294,8 +292,8 @@ def recode_codes(tree: Hierarchy, file: RecodeFile, variable: str, missing: Sequ
     total = tree.total if len(tree) > 1 else None
     if any(tree.is_total[i] for i, code in enumerate(tree.codes) if code != total):
         raise InvalidHierarchy(
-            f"{variable!r} has a hierarchy, but {file.path.name} lists new codes.\n\n"
-            f"Hint: collapse the hierarchy: <TREERECODE> on the first line, then one code per line."
+            f"{variable!r} has a hierarchy, but {file.path.name} lists new codes.",
+            hint="collapse the hierarchy: <TREERECODE> on the first line, then one code per line.",
         )
     old = [code for code in (*tree.codes, *tree.aliases) if code != total]
     becomes: dict[str, str] = {}
@@ -303,7 +301,7 @@ def recode_codes(tree: Hierarchy, file: RecodeFile, variable: str, missing: Sequ
     remarks: list[str] = []
     for line in file.lines:
         if line.new == total:
-            raise InvalidFile(f"{file.where(line.number)}: {line.new!r} is the total.\n\nHint: take another new code.")
+            raise InvalidFile(f"{file.where(line.number)}: {line.new!r} is the total.", hint="take another new code.")
         for item in line.items:
             found = _matching(item, old)
             if not found:
@@ -312,7 +310,8 @@ def recode_codes(tree: Hierarchy, file: RecodeFile, variable: str, missing: Sequ
                 if becomes.get(code, line.new) != line.new:
                     raise InvalidFile(
                         f"{file.where(line.number)}: code {code!r} becomes {line.new!r}, but on line {line_of[code]} "
-                        f"{becomes[code]!r}.\n\nHint: remove it from one of the two."
+                        f"{becomes[code]!r}.",
+                        hint="remove it from one of the two.",
                     )
                 becomes[code], line_of[code] = line.new, line.number
     mapping = {code: becomes.get(code, code) for code in old}

@@ -138,8 +138,8 @@ class Metadata:
                 return variable
         names = [variable.name for variable in self.variables]
         raise InvalidFile(
-            f"{self.path.name} has no variable {name!r}.\n\n"
-            f"Hint: {did_you_mean(name, names) or 'it has ' + ', '.join(map(repr, names)) + '.'}"
+            f"{self.path.name} has no variable {name!r}.",
+            hint=f"{did_you_mean(name, names) or 'it has ' + ', '.join(map(repr, names)) + '.'}",
         )
 
     def having(self, *roles: Role) -> tuple[Variable, ...]:
@@ -177,7 +177,7 @@ def find_beside(name: str, path: Path, line: int = 0) -> Path:
     where = f" ({path.name}, line {line})" if line else f" (named in {path.name})"
     last = last_part(name)
     if not last or "\x00" in name:
-        raise InvalidFile(f"{name!r} is no file name{where}.\n\nHint: put the name in double quotes.")
+        raise InvalidFile(f"{name!r} is no file name{where}.", hint="put the name in double quotes.")
     try:
         for candidate in (path.parent / name, path.parent / name.replace("\\", "/"), path.parent / last):
             if candidate.is_file():
@@ -185,14 +185,14 @@ def find_beside(name: str, path: Path, line: int = 0) -> Path:
         beside = sorted(entry for entry in path.parent.iterdir() if entry.is_file())
     except OSError as error:
         raise InvalidFile(
-            f"{name!r} cannot be looked up{where}: {error.strerror}.\n\nHint: put the name in double quotes."
+            f"{name!r} cannot be looked up{where}: {error.strerror}.", hint="put the name in double quotes."
         ) from error
     for candidate in beside:
         if candidate.name.lower() == last.lower():
             return candidate
     hint = did_you_mean(last, [entry.name for entry in beside]) or f"put {last!r} into the folder of {path.name}."
     beside_it = "" if last == name else f", nor {last!r} beside it"
-    raise InvalidFile(f"There is no file {name!r}{where}{beside_it}.\n\nHint: {hint}")
+    raise InvalidFile(f"There is no file {name!r}{where}{beside_it}.", hint=hint)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class _Line:
     keywords: tuple[tuple[str, tuple[str, ...]], ...]
 
     def error(self, what: str, hint: str) -> InvalidFile:
-        return InvalidFile(f"{self.name}, line {self.number}: {what}.\n\nHint: {hint}")
+        return InvalidFile(f"{self.name}, line {self.number}: {what}.", hint=hint)
 
 
 def read_metadata(path: str | Path, *, kind: Kind | None = None) -> Metadata:
@@ -246,7 +246,7 @@ def read_metadata(path: str | Path, *, kind: Kind | None = None) -> Metadata:
     text = read_text(path).replace("\r\r\n", "\n")
     lines = [_split(raw, path.name, i) for i, raw in enumerate(text.splitlines(), start=1) if raw.strip(" \t\x1a")]
     if not lines:
-        raise InvalidFile(f"{path.name} is empty.\n\nHint: is it the right file, and complete?")
+        raise InvalidFile(f"{path.name} is empty.", hint="is it the right file, and complete?")
     kind = kind or _guess_kind(lines)
     metadata = Metadata(variables=(), kind=kind, separator=";" if kind == "table" else None, path=path)
     variables: list[Variable] = []
@@ -278,7 +278,7 @@ def _split(raw: str, name: str, number: int) -> _Line:
         match = _TOKEN.match(raw, position)
         if match is None:
             raise InvalidFile(
-                f"{name}, line {number}: cannot read {raw.strip()!r}.\n\nHint: are all quotes and brackets closed?"
+                f"{name}, line {number}: cannot read {raw.strip()!r}.", hint="are all quotes and brackets closed?"
             )
         quoted, keyword, word = match.groups()
         position = match.end()
@@ -427,25 +427,26 @@ def _check(metadata: Metadata) -> None:
     """Contradictions that only the whole file shows."""
     name = metadata.path.name
     if not metadata.variables:
-        raise InvalidFile(f"{name} declares no variable.\n\nHint: a variable begins a line with its name.")
+        raise InvalidFile(f"{name} declares no variable.", hint="a variable begins a line with its name.")
     seen: dict[str, int] = {}
     for variable in metadata.variables:
         where = f"{name}, line {variable.line}"
         if variable.name.lower() in seen:
             first = seen[variable.name.lower()]
             raise InvalidFile(
-                f"{where}: variable {variable.name!r} was declared on line {first} already.\n\nHint: rename one."
+                f"{where}: variable {variable.name!r} was declared on line {first} already.", hint="rename one."
             )
         seen[variable.name.lower()] = variable.line
         if variable.hierarchical and variable.hierarchy_file is None and not variable.levels:
             raise InvalidFile(
-                f"{where}: {variable.name!r} is hierarchical, but its hierarchy is not given.\n\n"
-                f"Hint: add <HIERCODELIST> with the .hrc file, or <HIERLEVELS> with the digits of each level."
+                f"{where}: {variable.name!r} is hierarchical, but its hierarchy is not given.",
+                hint="add <HIERCODELIST> with the .hrc file, or <HIERLEVELS> with the digits of each level.",
             )
         if variable.levels and variable.width and sum(variable.levels) != variable.width:
             raise InvalidFile(
                 f"{where}: the levels of {variable.name!r} have {sum(variable.levels)} digits, "
-                f"but it is {variable.width} wide.\n\nHint: correct <HIERLEVELS> or the width."
+                f"but it is {variable.width} wide.",
+                hint="correct <HIERLEVELS> or the width.",
             )
     for role in (
         Role.WEIGHT,
@@ -460,7 +461,8 @@ def _check(metadata: Metadata) -> None:
         if len(found) > 1:
             raise InvalidFile(
                 f"{name}, line {found[1].line}: {found[1].name!r} is a second {role.value}; "
-                f"{found[0].name!r} is one already.\n\nHint: there can be only one."
+                f"{found[0].name!r} is one already.",
+                hint="there can be only one.",
             )
 
 
@@ -544,6 +546,6 @@ def _cell_key_lines(key: CellKey) -> Iterable[str]:
 
 def _quoted(text: str, *, always: bool = True) -> str:
     if '"' in text or "\n" in text or "\r" in text:
-        raise InvalidFile(f"{text!r} cannot be written to a .rda file.\n\nHint: remove the double quotes from it.")
+        raise InvalidFile(f"{text!r} cannot be written to a .rda file.", hint="remove the double quotes from it.")
     plain = not always and bool(re.fullmatch(r"[^\s<]+", text))
     return text if plain else f'"{text}"'

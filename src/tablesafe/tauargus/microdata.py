@@ -56,8 +56,8 @@ class Microdata:
         variable = self.metadata.variable(name)
         if not variable.is_response:
             raise InvalidFile(
-                f"{variable.name!r} is no response variable: {self.metadata.path.name} calls it {variable.role.value}."
-                f"\n\nHint: add <NUMERIC> to it."
+                f"{variable.name!r} is no response variable: {self.metadata.path.name} calls it {variable.role.value}.",
+                hint="add <NUMERIC> to it.",
             )
         return variable.name + (NUMBER if variable.is_dimension else "")
 
@@ -102,8 +102,8 @@ def _dimension(metadata: Metadata, name: str) -> Variable:
     variable = metadata.variable(name)
     if not variable.is_dimension:
         raise InvalidFile(
-            f"{variable.name!r} is no dimension: {metadata.path.name} calls it {variable.role.value}.\n\n"
-            f"Hint: add <RECODEABLE> to it."
+            f"{variable.name!r} is no dimension: {metadata.path.name} calls it {variable.role.value}.",
+            hint="add <RECODEABLE> to it.",
         )
     return variable
 
@@ -124,8 +124,8 @@ def _rda_beside(path: Path) -> Path:
             return entry
     names = ", ".join(entry.name for entry in others)
     raise InvalidFile(
-        f"There is no {path.stem}.rda beside {path.name} that describes it.\n\n"
-        f"Hint: say which file does{f'; there is {names}' if names else ''}."
+        f"There is no {path.stem}.rda beside {path.name} that describes it.",
+        hint=f"say which file does{f'; there is {names}' if names else ''}.",
     )
 
 
@@ -134,14 +134,14 @@ def _split_fixed(lines: pl.Series, name: str, variables: Sequence[Variable]) -> 
     columns = {}
     for variable in variables:
         if variable.start is None or variable.width is None:
-            raise InvalidFile(f"The place of {variable.name!r} in {name} is not given.\n\nHint: 'name start width'.")
+            raise InvalidFile(f"The place of {variable.name!r} in {name} is not given.", hint="'name start width'.")
         columns[variable.name] = lines.str.slice(variable.start - 1, variable.width)
     first = min(variable.start or 1 for variable in variables)
     short = (lines.str.len_chars() < first).to_numpy()
     if short.any():
         raise InvalidFile(
-            f"{name}, line {int(short.argmax()) + 1} ends before the first variable.\n\n"
-            f"Hint: does the file belong to its metadata?"
+            f"{name}, line {int(short.argmax()) + 1} ends before the first variable.",
+            hint="does the file belong to its metadata?",
         )
     return Source(pl.DataFrame(columns), name, first_line=1)
 
@@ -173,8 +173,8 @@ def _filled(source: Source, variable: Variable) -> pl.Series:
         return text
     if not missing:
         raise InvalidFile(
-            f"The code of {variable.name!r} is blank at {source.where(int(blank.arg_max() or 0))}.\n\n"
-            f"Hint: fill it in, or give {variable.name!r} a missing code in the metadata: a code after its width."
+            f"The code of {variable.name!r} is blank at {source.where(int(blank.arg_max() or 0))}.",
+            hint=f"fill it in, or give {variable.name!r} a missing code in the metadata: a code after its width.",
         )
     return text.set(blank, missing[0])
 

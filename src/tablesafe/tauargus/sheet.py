@@ -108,7 +108,7 @@ class Layout:
         """
         if not table.dimensions:
             raise InvalidTable(
-                "A table without dimensions cannot be written in this format.\n\nHint: write it as JJ (type 6)."
+                "A table without dimensions cannot be written in this format.", hint="write it as JJ (type 6)."
             )
         lists = tuple(CodeList.of(tree, (widths or {}).get(name, 0)) for name, tree in table.dimensions.items())
         cell, code = _lines(table, lists)
@@ -154,9 +154,9 @@ def quoted(names: pl.Series, dimension: str, *, quotes: bool) -> pl.Series:
     bad = names.str.contains("[\n\r]" if quotes else '[\n\r,;"]')
     if bad.any():
         raise InvalidTable(
-            f"Code {names.filter(bad)[0]!r} of {dimension!r} cannot be written in this format.\n\n"
-            f"Hint: remove the line break{'' if quotes else ', comma, semicolon or quote'} from it"
-            f"{'' if quotes else ', or write codes in quotes (QU+)'}."
+            f"Code {names.filter(bad)[0]!r} of {dimension!r} cannot be written in this format.",
+            hint=f"remove the line break{'' if quotes else ', comma, semicolon or quote'} from it"
+            f"{'' if quotes else ', or write codes in quotes (QU+)'}.",
         )
     return '"' + names.str.replace_all('"', '""', literal=True) + '"' if quotes else names
 
@@ -198,8 +198,8 @@ def _filled(cell: Integers, code: tuple[Integers, ...], sizes: Sequence[int]) ->
     lines = int(np.prod([float(size) for size in sizes]))
     if lines > MOST_LINES:
         raise InvalidOption(
-            f"The full table has {lines:,} combinations of codes, more than can be written.\n\n"
-            f"Hint: SE+ leaves out the empty ones."
+            f"The full table has {lines:,} combinations of codes, more than can be written.",
+            hint="SE+ leaves out the empty ones.",
         )
     full = np.full(lines, -1, dtype=np.int64)
     full[np.ravel_multi_index(code, sizes)] = cell
@@ -283,9 +283,9 @@ def parse_options(text: str) -> WriteOptions:
         letters, sign, rest = rest[:2], rest[2:3], rest[3:]
         if letters not in NAMES:
             hint = did_you_mean(letters, list(NAMES)) or f"options are {', '.join(NAMES)}."
-            raise InvalidOption(f"WRITETABLE has no option {letters!r} (in {text.strip()!r}).\n\nHint: {hint}")
+            raise InvalidOption(f"WRITETABLE has no option {letters!r} (in {text.strip()!r}).", hint=hint)
         if sign not in {"+", "-"}:
-            raise InvalidOption(f"Option {letters} of WRITETABLE is followed by {sign!r}.\n\nHint: {letters}+ or -.")
+            raise InvalidOption(f"Option {letters} of WRITETABLE is followed by {sign!r}.", hint=f"{letters}+ or -.")
         given[letters] = sign == "+"
     return WriteOptions(**given)
 
@@ -296,7 +296,7 @@ def parse_kind(kind: int | str) -> Kind:
         return Kind(int(kind))
     except ValueError:
         listed = ", ".join(f"{known.value} {known.name.lower().replace('_', ' ')}" for known in Kind)
-        raise InvalidOption(f"WRITETABLE has no type {kind}.\n\nHint: types are {listed}.") from None
+        raise InvalidOption(f"WRITETABLE has no type {kind}.", hint=f"types are {listed}.") from None
 
 
 def unused(kind: Kind, text: str) -> tuple[str, ...]:

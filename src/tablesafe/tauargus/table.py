@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidFile, InvalidHierarchy, InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidFile, InvalidHierarchy, InvalidOption, InvalidTable, Setting
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Rule, Sensitivity
@@ -80,7 +80,7 @@ def _value_column(source: Source, dimensions: int | None) -> tuple[int, bool]:
     frame = source.frame
     width = frame.width
     if width < 2:
-        raise InvalidFile(f"{source.name} has no column of values.\n\nHint: is it separated by commas?")
+        raise InvalidFile(f"{source.name} has no column of values.", hint="is it separated by commas?")
     sample = frame.slice(1) if frame.height > 1 else frame
     last = sample[str(width - 1)].str.strip_chars()
     looks_like_status = bool(last.fill_null("").str.contains(r"^(?:[1-9]|1[0-4]|[A-Za-z]{1,2})$").all())
@@ -103,8 +103,8 @@ def _refuse_in_codes(table: Table, characters: str) -> None:
         bad = codes.str.contains(f"[{characters}]")
         if bad.any():
             raise InvalidTable(
-                f"Code {codes.filter(bad)[0]!r} of {name!r} cannot be written in this format.\n\n"
-                f"Hint: remove the line break from it."
+                f"Code {codes.filter(bad)[0]!r} of {name!r} cannot be written in this format.",
+                hint="remove the line break from it.",
             )
 
 
@@ -153,7 +153,7 @@ def build_table(
     except InvalidHierarchy as error:
         raise add_the_line(error, hierarchies.values()) from None
     except InvalidTable as error:
-        raise InvalidTable(_located(str(error), source, value, lambda: build("compute", np.inf, ()))) from None
+        raise _located(error, source, value, lambda: build("compute", np.inf, ())) from None
     if shadow is not None:
         table = replace(table, columns={**table.columns, SHADOW: table.columns[shadow]})
     zero = table.structural_zero
@@ -175,14 +175,14 @@ def _computed(name: str, build: Callable[..., Table], largest: Sequence[str]) ->
     return build("compute", np.inf, ())
 
 
-def _located(message: str, source: Source, value: str, added_up: Callable[[], Table]) -> str:
+def _located(error: InvalidTable, source: Source, value: str, added_up: Callable[[], Table]) -> InvalidTable:
     """What is wrong with the sums, with the line of the first total that is off, and the remedy in τ-ARGUS's words."""
     remedy = 'or have totals computed from the innermost cells: <READTABLE> 1, or totals="compute".'
-    what, _, _ = message.partition("\n\nHint: ")
+    what = error.message
     if "has no row for that total" in what:
-        return f"{what}\n\nHint: add the row, {remedy}"
+        return InvalidTable(what, hint=f"add the row, {remedy}")
     if "its parts add up to" not in what:
-        return message
+        return error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         table = added_up()
@@ -192,15 +192,15 @@ def _located(message: str, source: Source, value: str, added_up: Callable[[], Ta
     off = np.asarray(table.equations @ values)
     wrong = np.flatnonzero((np.abs(off) > 0.5 * 10.0**-table.decimals) & (rows[table.totals] >= 0))
     if not wrong.size:
-        return f"{source.name} does not add up. {what}\n\nHint: correct it, {remedy}"
+        return InvalidTable(f"{source.name} does not add up. {what}", hint=f"correct it, {remedy}")
     first = int(wrong[np.argmin(rows[table.totals[wrong]])])
     total = int(table.totals[first])
     more = f" (and {wrong.size - 1:,} more sums)" if wrong.size > 1 else ""
     shown = f",.{table.decimals}f"
-    return (
+    return InvalidTable(
         f"{source.where(int(rows[total]))}: cell {table.describe(total)} is {values[total]:{shown}}, but its parts add "
-        f"up to {values[total] + off[first]:{shown}}: the table is not additive{more}.\n\n"
-        f"Hint: correct {source.name} or the hierarchy, {remedy}"
+        f"up to {values[total] + off[first]:{shown}}: the table is not additive{more}.",
+        hint=f"correct {source.name} or the hierarchy, {remedy}",
     )
 
 
@@ -218,7 +218,8 @@ def _refuse_large_contributions(source: Source, value: str, largest: Sequence[st
         row = int(np.argmax(bad))
         raise InvalidFile(
             f"The largest contributions at {source.where(row)} add up to {amounts[row].sum():,.12g}, more than the "
-            f"cell's {values[row]:,.12g}.\n\nHint: check the columns {', '.join(map(repr, largest))}."
+            f"cell's {values[row]:,.12g}.",
+            hint=f"check the columns {', '.join(map(repr, largest))}.",
         )
 
 
@@ -293,7 +294,7 @@ def write_tab(problem: Problem, path: str | Path, *, separator: str = ";", decim
     """
     path, table = Path(path), problem.table
     if len(separator) != 1 or separator in '"\r\n.' or (decimal_comma and separator == ","):
-        raise InvalidOption(f"The separator {separator!r} cannot be told from the numbers.\n\nHint: ';' always can.")
+        raise InvalidOption(f"The separator {separator!r} cannot be told from the numbers.", hint="';' always can.")
     refuse_unwritable(table, path)
     trees = {name: replace(tree, aliases={}) for name, tree in table.dimensions.items()}
     files = hierarchy_files(trees, path)
@@ -315,24 +316,26 @@ def _response(metadata: Metadata, wanted: str | None) -> str:
         variable = metadata.variable(wanted)
         if variable.role not in _NUMERIC:
             raise InvalidFile(
-                f"{variable.name!r} is no response: {metadata.path.name} calls it {variable.role.value}.\n\n"
-                f"Hint: add <NUMERIC> to it."
+                f"{variable.name!r} is no response: {metadata.path.name} calls it {variable.role.value}.",
+                hint="add <NUMERIC> to it.",
             )
         return variable.name
     responses = metadata.responses or metadata.having(Role.COUNT)
     if len(responses) != 1:
         names = ", ".join(repr(variable.name) for variable in responses) or "none"
         raise InvalidFile(
-            f"{metadata.path.name} has {len(responses)} response variables ({names}).\n\nHint: say which: response='…'"
+            f"{metadata.path.name} has {len(responses)} response variables ({names}).",
+            hint=(
+                "say which: ",
+                Setting("response"),
+            ),
         )
     return responses[0].name
 
 
 def _read(path: Path, metadata: Metadata) -> Source:
     if not metadata.dimensions:
-        raise InvalidFile(
-            f"{metadata.path.name} has no dimension.\n\nHint: add <RECODEABLE> to the variables that are."
-        )
+        raise InvalidFile(f"{metadata.path.name} has no dimension.", hint="add <RECODEABLE> to the variables that are.")
     names = [variable.name for variable in metadata.variables]
     return split_lines(read_lines(path), path.name, metadata.separator or ";", names)
 
@@ -351,8 +354,8 @@ def _spanned(source: Source, metadata: Metadata, wanted: Sequence[str] | None) -
     for variable in chosen:
         if not variable.is_dimension:
             raise InvalidFile(
-                f"{variable.name!r} is no dimension: {metadata.path.name} calls it {variable.role.value}.\n\n"
-                f"Hint: add <RECODEABLE> to it."
+                f"{variable.name!r} is no dimension: {metadata.path.name} calls it {variable.role.value}.",
+                hint="add <RECODEABLE> to it.",
             )
     rows = pl.Series(np.arange(source.frame.height))
     for variable in metadata.dimensions:
@@ -361,7 +364,8 @@ def _spanned(source: Source, metadata: Metadata, wanted: Sequence[str] | None) -
             if not here.any():
                 raise InvalidFile(
                     f"{source.name} has no cell at the total {variable.total!r} of {variable.name!r}, over which the "
-                    f"table is added up.\n\nHint: name {variable.name!r} too, or correct its <TOTCODE>."
+                    f"table is added up.",
+                    hint=f"name {variable.name!r} too, or correct its <TOTCODE>.",
                 )
             rows = rows.filter(here)
     others = [replace(v, role=Role.OTHER) if v.is_dimension else v for v in metadata.variables if v not in chosen]
@@ -381,8 +385,8 @@ def _meanings(source: Source, metadata: Metadata) -> Any:
     if len(letters) < 6:
         raise InvalidFile(
             f"{metadata.path.name} gives one letter to two statuses: {metadata.safe} safe, {metadata.unsafe} unsafe, "
-            f"{metadata.protect} protected; M is secondary, E empty.\n\n"
-            f"Hint: <SAFE>, <UNSAFE> and <PROTECT> set letters that differ."
+            f"{metadata.protect} protected; M is secondary, E empty.",
+            hint="<SAFE>, <UNSAFE> and <PROTECT> set letters that differ.",
         )
     text = source.text(column[0].name).fill_null("").str.to_lowercase()
     found = text.replace_strict(
@@ -392,9 +396,9 @@ def _meanings(source: Source, metadata: Metadata) -> Any:
     if bad.any():
         row = int(np.argmax(bad))
         raise InvalidFile(
-            f"{source.where(row)} has the status {source.frame[column[0].name][row]!r}.\n\n"
-            f"Hint: statuses here are {metadata.safe} safe, {metadata.unsafe} unsafe, {metadata.protect} protected, "
-            f"M secondary, E empty; <SAFE>, <UNSAFE> and <PROTECT> in {metadata.path.name} set other letters."
+            f"{source.where(row)} has the status {source.frame[column[0].name][row]!r}.",
+            hint=f"statuses here are {metadata.safe} safe, {metadata.unsafe} unsafe, {metadata.protect} protected, "
+            f"M secondary, E empty; <SAFE>, <UNSAFE> and <PROTECT> in {metadata.path.name} set other letters.",
         )
     return found
 
@@ -415,11 +419,11 @@ def _without_blanks(source: Source, metadata: Metadata, value: str, meaning: Any
     wrong = told & ~zero
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InvalidFile(f"{source.where(row)} is marked as empty, but has a value.\n\nHint: correct its status.")
+        raise InvalidFile(f"{source.where(row)} is marked as empty, but has a value.", hint="correct its status.")
     unsafe = blank & (meaning == Meaning.SENSITIVE)
     if unsafe.any():
         row = int(np.argmax(unsafe))
-        raise InvalidFile(f"{source.where(row)} is unsafe, but has no value.\n\nHint: fill in the value.")
+        raise InvalidFile(f"{source.where(row)} is unsafe, but has no value.", hint="fill in the value.")
     frame = frame.with_columns(pl.col(value).fill_null("0"), pl.Series(EMPTY, (told | blank).astype(np.int64)))
     return Source(frame, source.name, source.first_line)
 
@@ -429,7 +433,7 @@ def _given(source: Source, name: str, row_of_cell: Any, what: str) -> tuple[Floa
     numbers, filled = source.numbers(name, missing=0.0), source.frame[name].is_not_null().to_numpy()
     bad = numbers < 0
     if bad.any():
-        raise InvalidFile(f"{source.where(int(np.argmax(bad)))} has a negative {what}.\n\nHint: it must be 0 or more.")
+        raise InvalidFile(f"{source.where(int(np.argmax(bad)))} has a negative {what}.", hint="it must be 0 or more.")
     there = row_of_cell >= 0
     return np.where(there, numbers[row_of_cell], 0.0), there & filled[row_of_cell]
 
@@ -462,18 +466,18 @@ def _costs(table: Table, source: Source, metadata: Metadata, wanted: str | None,
 def refuse_unwritable(table: Table, path: Path) -> None:
     """Check that τ-ARGUS can hold the table: trees, and codes that can be told apart."""
     if not table.dimensions:
-        raise InvalidTable("A table without dimensions has no .tab file.\n\nHint: write it as JJ.")
+        raise InvalidTable("A table without dimensions has no .tab file.", hint="write it as JJ.")
     for name, tree in table.dimensions.items():
         if not tree.is_tree and len(tree) > 1:
             raise InvalidTable(
-                f"Dimension {name!r} is not a tree with one total, so τ-ARGUS cannot hold it.\n\n"
-                f"Hint: write the table as JJ."
+                f"Dimension {name!r} is not a tree with one total, so τ-ARGUS cannot hold it.",
+                hint="write the table as JJ.",
             )
         bad = next((code for code in tree.codes if '"' in code or "\n" in code or code != code.rstrip()), None)
         if bad is not None:
             raise InvalidTable(
-                f"Code {bad!r} of {name!r} cannot be written to {path.name}.\n\n"
-                f"Hint: codes there hold no double quotes, and no spaces at the end."
+                f"Code {bad!r} of {name!r} cannot be written to {path.name}.",
+                hint="codes there hold no double quotes, and no spaces at the end.",
             )
 
 

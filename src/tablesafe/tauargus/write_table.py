@@ -297,6 +297,6 @@ def _refuse_unsuited(kind: Kind, how: Protected) -> None:
     )
     if wrong:
         raise InvalidOption(
-            f"A table that is {how} cannot be written as type {kind.value} ({kind.name.lower().replace('_', ' ')})."
-            f"\n\nHint: types 1, 2 and 3 hold any release."
+            f"A table that is {how} cannot be written as type {kind.value} ({kind.name.lower().replace('_', ' ')}).",
+            hint="types 1, 2 and 3 hold any release.",
         )

@@ -180,8 +180,9 @@ def describe(error: BaseException) -> dict[str, Any]:
     if isinstance(error, (KeyboardInterrupt, Interrupted)):
         return {"kind": "Interrupted", "message": "Stopped: nothing was written.", "hint": ""}
     if isinstance(error, TablesafeError):
-        message, _, hint = str(error).partition("\n\nHint: ")
-        return {"kind": type(error).__name__, "message": message, "hint": hint}
+        return {
+            "kind": type(error).__name__, "message": error.message, "hint": error.hint, "about": list(error.about)
+        }  # fmt: skip
     if isinstance(error, MemoryError):
         hint = "try fewer dimensions, or a machine with more memory."
         return {"kind": "MemoryError", "message": "There is not enough memory for this table.", "hint": hint}

@@ -45,7 +45,7 @@ def draft_of(text: str) -> Draft:
         tables = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, (dict, list))]
         level = [inner for table in tables for inner in table]
     if level:
-        raise InvalidJob("The job has tables in tables without end.\n\nHint: is it a job file?")
+        raise InvalidJob("The job has tables in tables without end.", hint="is it a job file?")
     if isinstance(draft.get("method"), str):
         draft["method"] = {"name": draft["method"]}
     if isinstance(draft.get("rules"), list):
@@ -53,7 +53,7 @@ def draft_of(text: str) -> Draft:
     if not _has_shape(draft):
         lines = key_lines(text)
         faults = [fault for fault in examine(draft, None, lines)[1] if _is_part(fault.path)]
-        raise InvalidJob(list_faults("The job", faults, lines))
+        raise list_faults("The job", faults, lines)
     return draft
 
 

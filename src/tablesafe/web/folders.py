@@ -133,7 +133,7 @@ class Folder:
             return cls()
         root = Path(path).resolve()
         if not root.is_dir():
-            raise InvalidFile(f"There is no folder {str(path)!r}.\n\nHint: name the folder that the app may read.")
+            raise InvalidFile(f"There is no folder {str(path)!r}.", hint="name the folder that the app may read.")
         return cls(root)
 
     def resolve(self, name: str) -> Path:
@@ -170,7 +170,7 @@ class Folder:
     def _inside(self, name: str) -> Path:
         """The path of a name, if neither the name nor what it leads to is outside or hidden."""
         if self.root is None:
-            raise InvalidFile("This app may read no folder.\n\nHint: start it with one: 'tablesafe serve FOLDER'.")
+            raise InvalidFile("This app may read no folder.", hint="start it with one: 'tablesafe serve FOLDER'.")
         if "\x00" in name or "\\" in name or len(name) > 4096:
             raise _outside(name)
         wanted = PurePosixPath(name)
@@ -190,8 +190,8 @@ class Folder:
 
 def _outside(name: str) -> InvalidFile:
     return InvalidFile(
-        f"{name[:200]!r} is not in the folder that this app may read.\n\n"
-        f"Hint: choose a file below it; hidden files and links that lead outside are refused."
+        f"{name[:200]!r} is not in the folder that this app may read.",
+        hint="choose a file below it; hidden files and links that lead outside are refused.",
     )
 
 

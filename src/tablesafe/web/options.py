@@ -57,8 +57,8 @@ class ServeOptions:
             raise InvalidOption(f"expire_hours must be above 0, got {self.expire_hours}.")
         if not self.allow_remote and not is_loopback(self.host):
             raise InvalidOption(
-                f"{self.host!r} can be reached from other machines.\n\n"
-                f"Hint: leave out --host, or add --allow-remote if the network is one that you trust."
+                f"{self.host!r} can be reached from other machines.",
+                hint="leave out --host, or add --allow-remote if the network is one that you trust.",
             )
 
 

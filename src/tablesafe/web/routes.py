@@ -48,8 +48,7 @@ async def upload(request: Request) -> Response:
 
 
 def _error(status: int, error: TablesafeError) -> JSONResponse:
-    message, _, hint = str(error).partition("\n\nHint: ")
-    return JSONResponse({"message": message, "hint": hint}, status_code=status)
+    return JSONResponse({"message": error.message, "hint": error.hint}, status_code=status)
 
 
 async def file(request: Request, run: str, name: str) -> Response:

@@ -204,7 +204,7 @@ class Runs:
         Later changes of the draft or the files do not touch it.
         """
         if len(self.runs) >= MOST_RUNS:
-            raise InvalidOption(f"{MOST_RUNS} runs are kept already.\n\nHint: remove one first.")
+            raise InvalidOption(f"{MOST_RUNS} runs are kept already.", hint="remove one first.")
         job = self.workspace.job(draft)
         text = dump_job(job)
         self._started += 1
@@ -230,7 +230,7 @@ class Runs:
     ) -> Background:
         """Attack a finished run in the background; the answer stands in `run.attacks` too."""
         if run.state not in {State.DONE, State.OPEN}:
-            raise InvalidOption("Only a finished run can be attacked.\n\nHint: wait for its end.")
+            raise InvalidOption("Only a finished run can be attacked.", hint="wait for its end.")
         attack = Background(attack_run, (run.id, list(names), seed, time_limit_s))
         run.attacks.append(attack)
         attack.start(self.workspace, self.queue, self.who)
@@ -243,7 +243,7 @@ class Runs:
         """
         for each in (*names, yardstick):
             if self.get(each).state not in {State.DONE, State.OPEN}:
-                raise InvalidOption("Only finished runs can be measured.\n\nHint: wait for their end.")
+                raise InvalidOption("Only finished runs can be measured.", hint="wait for their end.")
         if self.measuring is not None:
             self.measuring.stop()
         self.measuring = Background(measure_runs, (list(names), list(names.values()), yardstick, time_limit_s))

@@ -182,8 +182,8 @@ def listen(options: ServeOptions) -> socket.socket:
         except OSError as error:
             if number == len(wanted) - 1:
                 raise InvalidOption(
-                    f"Cannot listen on {options.host}, port {port}: {error.strerror}.\n\n"
-                    f"Hint: is another program using it? --port 0 takes one that is free."
+                    f"Cannot listen on {options.host}, port {port}: {error.strerror}.",
+                    hint="is another program using it? --port 0 takes one that is free.",
                 ) from error
     raise AssertionError("port 0 is always tried last")
 

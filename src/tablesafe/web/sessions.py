@@ -89,7 +89,7 @@ class Sessions:
     def _make_room(self) -> None:
         idle = [session for session in self._sessions.values() if not session.busy]
         if not idle:
-            raise Full(f"{self.most} sessions are in use.\n\nHint: close one, or start the app with more.")
+            raise Full(f"{self.most} sessions are in use.", hint="close one, or start the app with more.")
         self._forget(min(idle, key=lambda session: session.seen))
 
     def _forget(self, session: Session) -> None:

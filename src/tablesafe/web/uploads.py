@@ -24,8 +24,8 @@ class TooLarge(InvalidFile):
 
     def __init__(self, name: str, room: int) -> None:
         super().__init__(
-            f"{name} is too large: {room / 1e6:,.0f} MB may be uploaded.\n\n"
-            f"Hint: start the app with the folder of the file, or with a higher --upload-limit-mb."
+            f"{name} is too large: {room / 1e6:,.0f} MB may be uploaded.",
+            hint="start the app with the folder of the file, or with a higher --upload-limit-mb.",
         )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,12 @@ Tell = Callable[[dict[str, Any]], None]
 class TaskFailed(TablesafeError):
     """A task ended with an error; its message is that of the command line.
 
-    `kind` names the error, `hint` says what to do.
+    `kind` names the error, `hint` says what to do, `about` what it is about.
     """
 
-    def __init__(self, kind: str, message: str, hint: str = "") -> None:
-        super().__init__(message + (f"\n\nHint: {hint}" if hint else ""))
-        self.kind, self.message, self.hint = kind, message, hint
+    def __init__(self, kind: str, message: str, hint: str = "", about: Sequence[str | int] = ()) -> None:
+        super().__init__(message, hint=hint, about=tuple(about))
+        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)

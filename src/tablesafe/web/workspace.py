@@ -78,7 +78,7 @@ class Workspace:
         if name in self.files and not self._is_upload(name):
             name = other_name(name, self.files)
         if name not in self.files and len(self.files) + len(self._coming) >= MOST_FILES:
-            raise InvalidFile(f"There are {MOST_FILES} files already.\n\nHint: remove one first.")
+            raise InvalidFile(f"There are {MOST_FILES} files already.", hint="remove one first.")
         room = min(self.limits.upload_bytes, self.limits.total_bytes - self._uploaded(besides=name))
         part = self.path / f".{os.urandom(8).hex()}.part"
         self._coming[part.name] = size = 0
@@ -104,30 +104,30 @@ class Workspace:
         target = self.folder.resolve(name)
         name = PurePosixPath(name).as_posix()
         if name in self.files and self._is_upload(name):
-            raise InvalidFile(f"An uploaded file is called {name!r} already.\n\nHint: remove it first.")
+            raise InvalidFile(f"An uploaded file is called {name!r} already.", hint="remove it first.")
         if name not in self.files and len(self.files) >= MOST_FILES:
-            raise InvalidFile(f"There are {MOST_FILES} files already.\n\nHint: remove one first.")
+            raise InvalidFile(f"There are {MOST_FILES} files already.", hint="remove one first.")
         link = self.path / name
         if Path(name).parts[0] in RESERVED:
-            raise InvalidFile(f"{name!r} has a name that the app itself uses.\n\nHint: move the file, or upload it.")
+            raise InvalidFile(f"{name!r} has a name that the app itself uses.", hint="move the file, or upload it.")
         try:
             link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             link.unlink(missing_ok=True)
             stand_in(link, target)
         except OSError:
             taken = Path(name).parts[0]
-            raise InvalidFile(f"An uploaded file is called {taken!r} already.\n\nHint: remove it first.") from None
+            raise InvalidFile(f"An uploaded file is called {taken!r} already.", hint="remove it first.") from None
         self.files[name] = target
         return name
 
     def take_job(self, name: str) -> Draft:
         """The draft that a job file among the files describes; the file itself is then of no more use."""
         if name not in self.files:
-            raise InvalidFile(f"{name[:200]!r} is no file of this workspace.\n\nHint: upload it.")
+            raise InvalidFile(f"{name[:200]!r} is no file of this workspace.", hint="upload it.")
         path = self.path / name if self._is_upload(name) else self.folder.resolve(name)
         try:
             if path.stat().st_size > MOST_JOB:
-                raise InvalidJob(f"{name} is too large for a job file.\n\nHint: is it data?")
+                raise InvalidJob(f"{name} is too large for a job file.", hint="is it data?")
             return draft_of(path.read_text(encoding="utf-8-sig", errors="replace"))
         except OSError as error:
             raise InvalidFile(f"{name} cannot be read: {error.strerror}.") from error
@@ -248,7 +248,7 @@ class Workspace:
     def _known(self, name: str | None) -> str:
         name = self.draft.get("source", {}).get("file") if name is None else name
         if not isinstance(name, str) or name not in self.files:
-            raise InvalidFile("No file is chosen yet.\n\nHint: upload one, or choose one in the folder.")
+            raise InvalidFile("No file is chosen yet.", hint="upload one, or choose one in the folder.")
         return name
 
     def _reading(self) -> dict[str, Any]:

@@ -96,15 +96,15 @@ class Cluster(Executor):
             found = {self._client.run_on_scheduler(version_here), *self._client.run(version_here).values()}
         except Exception as error:
             raise InvalidOption(
-                f"The workers of {self._what} cannot do the work: {type(error).__name__}.\n\n"
-                f"Hint: are there workers, and is tablesafe {tablesafe.__version__} installed where they and their "
-                f"scheduler run?"
+                f"The workers of {self._what} cannot do the work: {type(error).__name__}.",
+                hint=f"are there workers, and is tablesafe {tablesafe.__version__} installed where they and their "
+                f"scheduler run?",
             ) from error
         other = found - {version_here()}
         if other:
             raise InvalidOption(
-                f"The workers of {self._what} have tablesafe {min(other)}, this process {version_here()}.\n\n"
-                f"Hint: install the same version everywhere."
+                f"The workers of {self._what} have tablesafe {min(other)}, this process {version_here()}.",
+                hint="install the same version everywhere.",
             )
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -170,9 +170,9 @@ def cluster(
             made = Cluster(address, security, what)
         except (OSError, ValueError, TimeoutError) as error:
             raise InvalidOption(
-                f"No Dask scheduler answers at {address!r}: {type(error).__name__}.\n\n"
-                f"Hint: is 'scheduler' in [run] the address that 'dask scheduler' prints, and may it be reached from "
-                f"here?"
+                f"No Dask scheduler answers at {address!r}: {type(error).__name__}.",
+                hint="is 'scheduler' in [run] the address that 'dask scheduler' prints, and may it be reached from "
+                "here?",
             ) from error
         stack.callback(made.shutdown, wait=False)
         made.agree()
@@ -210,8 +210,8 @@ def _security(distributed: Any, certificates: Path | None) -> Any:
     for path in named.values():
         if not path.is_file():
             raise InvalidOption(
-                f"There is no file {str(path)!r}.\n\n"
-                f"Hint: 'certificates' in [run] is a folder with ca.pem, cert.pem and key.pem."
+                f"There is no file {str(path)!r}.",
+                hint="'certificates' in [run] is a folder with ca.pem, cert.pem and key.pem.",
             )
     ca, cert, key = (str(path) for path in named.values())
     return distributed.Security(tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True)

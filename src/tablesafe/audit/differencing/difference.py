@@ -118,7 +118,7 @@ def difference(
     With `integers` (by default for counts) the attacker knows that values are whole numbers.
     """
     if not rules:
-        raise InvalidOption("difference needs rules to judge what it finds.\n\nHint: rules=[ts.Threshold(n=3)]")
+        raise InvalidOption("difference needs rules to judge what it finds.", hint="rules=[ts.Threshold(n=3)]")
     if isinstance(source, Mapping) and source and all(isinstance(each, Table | Release) for each in source.values()):
         if tables is not None or value is not None or respondent is not None:
             raise InvalidOption("tables=, value= and respondent= go with records, but the source is finished tables.")
@@ -129,13 +129,13 @@ def difference(
         return from_tables(source, rules, dimensions or {}, correspondence or {}, integers)
     if isinstance(source, Table | Release):
         raise InvalidOption(
-            f"difference takes records, or several tables by name; the source is one {type(source).__name__.lower()}."
-            f"\n\nHint: ts.difference({{'first': one, 'second': other}}, rules=[...])"
+            f"difference takes records, or several tables by name; the source is one {type(source).__name__.lower()}.",
+            hint="ts.difference({'first': one, 'second': other}, rules=[...])",
         )
     if not tables:
         raise InvalidOption(
-            "Which tables are published of these records?\n\n"
-            "Hint: tables=[ts.Published(name='16+', dimensions=['region'], where='age >= 16'), ...]"
+            "Which tables are published of these records?",
+            hint="tables=[ts.Published(name='16+', dimensions=['region'], where='age >= 16'), ...]",
         )
     if dimensions or correspondence:
         raise InvalidOption(

@@ -118,7 +118,7 @@ def _spread(
     times = np.diff(onto.indptr)[row]
     if int(times.sum()) > MOST_ENTRIES:
         raise InvalidTable(
-            f"The tables overlap in more than {MOST_ENTRIES:,} ways.\n\nHint: compare fewer tables, or coarser ones."
+            f"The tables overlap in more than {MOST_ENTRIES:,} ways.", hint="compare fewer tables, or coarser ones."
         )
     at = np.repeat(np.arange(len(codes)), times)
     start = np.repeat(onto.indptr[row] - (np.cumsum(times) - times), times)
@@ -249,8 +249,8 @@ def from_correspondence(source: Any, name: str = "the areas") -> Hierarchy:
         for code, inside in parts.items():
             if code in seen:
                 raise InvalidHierarchy(
-                    f"Code {code!r} stands in the columns {seen[code]!r} and {column!r} of {read.name}.\n\n"
-                    f"Hint: give the codes of different divisions different names."
+                    f"Code {code!r} stands in the columns {seen[code]!r} and {column!r} of {read.name}.",
+                    hint="give the codes of different divisions different names.",
                 )
             seen[code] = column
             equations.append(Equation(code, tuple(inside), (1,) * len(inside), read.name))
@@ -268,8 +268,8 @@ def _codes(label: str, table: Table, joint: Mapping[str, Hierarchy]) -> NDArray[
         whole = np.flatnonzero(np.diff(abs(hierarchy.leaf_matrix).indptr) == len(hierarchy.leaves))
         if not whole.size:
             raise InvalidTable(
-                f"Table {label!r} has no dimension {name!r}, and no code of it stands for everything.\n\n"
-                f"Hint: add the total of {name!r} to dimensions=."
+                f"Table {label!r} has no dimension {name!r}, and no code of it stands for everything.",
+                hint=f"add the total of {name!r} to dimensions=.",
             )
         out[:, d] = whole[0]
     return out

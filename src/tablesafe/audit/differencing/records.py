@@ -51,8 +51,8 @@ class Visible:
             return cls._of_release(table, each.withheld, each.name)
         if isinstance(each.withheld, Table):
             raise InvalidOption(
-                f"withheld= of {each.name!r} is a table, which does not say what it withholds.\n\n"
-                f"Hint: give the release, or a frame with one row for each withheld cell."
+                f"withheld= of {each.name!r} is a table, which does not say what it withholds.",
+                hint="give the release, or a frame with one row for each withheld cell.",
             )
         hidden = np.zeros(len(table), dtype=np.bool_) if each.withheld is None else _listed(table, each)
         nothing = np.zeros(len(table), dtype=np.bool_)
@@ -68,8 +68,8 @@ class Visible:
         if wrong.size:
             raise InvalidOption(
                 f"The release in withheld= of {name!r} was not made from these records: cell "
-                f"{table.describe(int(wrong[0]))} has another value there.\n\n"
-                f"Hint: give the records that it was made from, and the same where= and value=."
+                f"{table.describe(int(wrong[0]))} has another value there.",
+                hint="give the records that it was made from, and the same where= and value=.",
             )
         lower[there], upper[there] = judged.lower[at[there]], judged.upper[at[there]]
         changed = np.zeros(len(table), dtype=np.bool_)
@@ -82,8 +82,8 @@ def _cells_of(table: Table, other: Table, name: str) -> NDArray[np.intp]:
     if set(table.dimensions) != set(other.dimensions):
         mine, theirs = (", ".join(map(repr, each.dimensions)) or "named cells" for each in (table, other))
         raise InvalidOption(
-            f"The release in withheld= of {name!r} is spanned by {theirs}, but {name!r} by {mine}.\n\n"
-            f"Hint: give the release of this table."
+            f"The release in withheld= of {name!r} is spanned by {theirs}, but {name!r} by {mine}.",
+            hint="give the release of this table.",
         )
     sizes = [len(hierarchy) for hierarchy in table.dimensions.values()]
     columns = []
@@ -109,16 +109,17 @@ def _listed(table: Table, each: Published) -> Mask:
     if strange:
         raise InvalidOption(
             f"The withheld cells of {each.name!r} have the column {strange[0]!r}, which is no dimension: is this a "
-            f"table with all its cells?\n\nHint: a list has one row for each withheld cell, and the columns "
-            f"{', '.join(map(repr, table.dimensions))}; or give the release itself."
+            f"table with all its cells?",
+            hint=f"a list has one row for each withheld cell, and the columns "
+            f"{', '.join(map(repr, table.dimensions))}; or give the release itself.",
         )
     wanted = np.column_stack([h.locate(source, name, dimension=name) for name, h in table.dimensions.items()])
     keys = cell_keys(np.concatenate([table.codes, wanted]), [len(h) for h in table.dimensions.values()])
     mask = np.asarray(np.isin(keys[: len(table)], keys[len(table) :]))
     if mask.all():
         raise InvalidOption(
-            f"Every cell of {each.name!r} is listed as withheld, so it shows nothing.\n\n"
-            f"Hint: list only the cells that are not published, or leave {each.name!r} out."
+            f"Every cell of {each.name!r} is listed as withheld, so it shows nothing.",
+            hint=f"list only the cells that are not published, or leave {each.name!r} out.",
         )
     return mask
 
@@ -144,7 +145,7 @@ def from_records(
     rules = [rule for rule in rules if not isinstance(rule, GroupDisclosure)]  # parts are no categories
     if not rules:
         raise InvalidOption(
-            "GroupDisclosure alone cannot judge differences.\n\nHint: add a rule about contributors, ts.Threshold(n=3)."
+            "GroupDisclosure alone cannot judge differences.", hint="add a rule about contributors, ts.Threshold(n=3)."
         )
     read = read_source(source, name="the source")
     for each in tables:
@@ -181,11 +182,11 @@ def _refuse_repeated(tables: Sequence[Published]) -> None:
     names = [each.name for each in tables]
     if len(names) < 2:
         raise InvalidOption(
-            "Differencing takes at least two tables.\n\nHint: tables=[ts.Published(...), ts.Published(...)]"
+            "Differencing takes at least two tables.", hint="tables=[ts.Published(...), ts.Published(...)]"
         )
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
-        raise InvalidOption(f"Two tables are called {repeated[0]!r}.\n\nHint: give each a name of its own.")
+        raise InvalidOption(f"Two tables are called {repeated[0]!r}.", hint="give each a name of its own.")
 
 
 def _typed(frame: pl.DataFrame) -> pl.DataFrame:

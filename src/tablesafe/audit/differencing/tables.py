@@ -90,8 +90,8 @@ def _some_parts(members: sparse.csr_array, lower: Floats, upper: Floats) -> Inte
     status, answer = whole_point(matrix, floor.astype(np.int64), most, budget=Budget(SECONDS))
     if status is SolveStatus.INFEASIBLE:
         raise InvalidTable(
-            "The tables contradict each other: no units can be counted as all of them say.\n\n"
-            "Hint: were they made from the same records, and does the correspondence hold?"
+            "The tables contradict each other: no units can be counted as all of them say.",
+            hint="were they made from the same records, and does the correspondence hold?",
         )
     if answer is None:
         raise OutOfTime(f"No units that all tables count as they do were found in {SECONDS:g} s.")
@@ -110,7 +110,7 @@ def from_tables(
 ) -> Differences:
     """Put finished tables into one system of equations over the parts that they tell apart, and judge what follows."""
     if len(source) < 2:
-        raise InvalidOption("Differencing takes at least two tables.\n\nHint: {'districts': table, 'squares': other}")
+        raise InvalidOption("Differencing takes at least two tables.", hint="{'districts': table, 'squares': other}")
     shown = _Shown.of(source, integers)
     _require_counting(rules, shown)
     if not dimensions and not correspondence:
@@ -166,8 +166,8 @@ class _Shown:
         counts = decimals == 0 and (bool((count == values).all()) if count is not None else bool(integers))
         if count is None and not counts:
             raise InvalidTable(
-                "The tables do not say how many contributors each cell has.\n\n"
-                "Hint: if their values are counts, pass integers=True; otherwise give the column with count=."
+                "The tables do not say how many contributors each cell has.",
+                hint="if their values are counts, pass integers=True; otherwise give the column with count=.",
             )
         count = values if count is None else count
         return cls(tables, sides[0], sides[1], decimals, count, counts, counts and integers is not False, values)
@@ -187,8 +187,8 @@ def _require_counting(rules: Sequence[Rule], shown: _Shown) -> None:
     except InvalidTable as error:
         raise InvalidOption(
             "Without records nobody knows who the contributors of a difference are, so rules can only count them: "
-            + str(error).partition("\n")[0]
-            + "\n\nHint: use ts.Threshold, or give the records and tables=[ts.Published(...), ...]."
+            + str(error).partition("\n")[0],
+            hint="use ts.Threshold, or give the records and tables=[ts.Published(...), ...].",
         ) from error
 
 
@@ -207,8 +207,8 @@ def _refuse_strange(tables: Mapping[str, Table]) -> None:
     if len(responses) > 1:
         one, other = sorted(responses)[:2]
         raise InvalidTable(
-            f"The tables are of different responses, {one!r} and {other!r}, which cannot be subtracted.\n\n"
-            f"Hint: read them with the same response=."
+            f"The tables are of different responses, {one!r} and {other!r}, which cannot be subtracted.",
+            hint="read them with the same response=.",
         )
 
 
@@ -219,8 +219,9 @@ def _refuse_filters(tables: Mapping[str, Table]) -> None:
         if str(other) != str(one):
             raise InvalidTable(
                 f"Tables {first!r} and {name!r} count different records ({one or 'all'}; {other or 'all'}), but use "
-                f"the same codes.\n\nHint: give the records, and tables=[ts.Published(...), ...]; or say how the "
-                f"codes overlap (dimensions=, correspondence=)."
+                f"the same codes.",
+                hint="give the records, and tables=[ts.Published(...), ...]; or say how the "
+                "codes overlap (dimensions=, correspondence=).",
             )
 
 
@@ -233,8 +234,8 @@ def _refuse_unequal(overlap: Overlap, shown: _Shown) -> None:
     if bad.size:
         one, two = overlap.describe(int(other[bad[0]])), overlap.describe(int(cells[bad[0]]))
         raise InvalidTable(
-            f"The tables contradict each other: {one} and {two} count the same units, but their values differ.\n\n"
-            f"Hint: were they made from the same records, and does the correspondence hold?"
+            f"The tables contradict each other: {one} and {two} count the same units, but their values differ.",
+            hint="were they made from the same records, and does the correspondence hold?",
         )
 
 
@@ -243,8 +244,8 @@ def _refuse_contradiction(given: Subtractions, overlap: Overlap, shown: _Shown) 
     bad = np.flatnonzero(value < 0)
     if bad.size:
         raise InvalidTable(
-            f"The tables contradict each other: {given.text(int(bad[0]), overlap)} is negative.\n\n"
-            f"Hint: were they made from the same records, and does the correspondence hold?"
+            f"The tables contradict each other: {given.text(int(bad[0]), overlap)} is negative.",
+            hint="were they made from the same records, and does the correspondence hold?",
         )
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from tablesafe.core.equations import Floats, Integers
-from tablesafe.core.errors import InvalidOption, InvalidProblem, SolverFailure
+from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting, SolverFailure, Words, joined
 from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
@@ -140,8 +140,9 @@ class Adjust:
         require_number(self, "capacity_times", at_least=0)
         if self.distance != "sum" and (self.keep is not None or self.tabu is not None):
             raise InvalidOption(
-                f"Adjust.distance is {self.distance!r}, which cannot be combined with keep or tabu.\n\n"
-                f"Hint: leave distance out, or keep and tabu."
+                f"Adjust.distance is {self.distance!r}, which cannot be combined with keep or tabu.",
+                hint="leave distance out, or keep and tabu.",
+                about=("option", "Adjust", "distance"),
             )
         if self.most_times_level is not None:
             require_number(self, "most_times_level", at_least=1)
@@ -230,7 +231,7 @@ class Adjust:
             seconds = 0.0 if search.stopped else begin + self.time_limit_s - monotonic()
             moves = refined(problem, means, moves, keep=self.keep, tabu=self.tabu, seed=self.seed, seconds=seconds)
         if not instance.holds(moves):
-            raise SolverFailure("The answer failed our own check.\n\nHint: try other directions or another seed.")
+            raise SolverFailure("The answer failed our own check.", hint="try other directions or another seed.")
         solution = _solution(search, moves, monotonic() - begin)
         if self.distance != "sum" and instance.targets.size:
             search.deadline = search.deadline if search.stopped else begin + self.time_limit_s
@@ -238,7 +239,7 @@ class Adjust:
             moves, unit = measured.moves, 10.0**problem.table.decimals if self.distance == "squares" else 1.0
             solution = _judged(measured.objective / unit, measured.bound / unit, monotonic() - begin)
             if not instance.holds(moves):
-                raise SolverFailure("The answer failed our own check.\n\nHint: try other directions or another seed.")
+                raise SolverFailure("The answer failed our own check.", hint="try other directions or another seed.")
         if self.progress is not None:
             self.progress(solution.objective, solution.bound)
         if solution.warning and alike and self.keep is None and self.tabu is None:
@@ -291,10 +292,10 @@ class Adjust:
         if moves is None:
             moves = search.whole_by_regions()
         if moves is None:
-            zeros = "" if self.zeros else ", allow cells of value zero (zeros=True)"
+            zeros: Words = "" if self.zeros else (", allow cells of value zero (", Setting("zeros", True), ")")
             raise SolverFailure(
-                "The changes could not be made whole so that everything adds up.\n\n"
-                f"Hint: raise time_limit_s{zeros}, or fix fewer cells."
+                "The changes could not be made whole so that everything adds up.",
+                hint=joined("", ["raise time_limit_s", zeros, ", or fix fewer cells."]),
             )
         return moves
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.errors import InvalidProblem, Setting, Words, joined
 from tablesafe.core.problem import Problem
 from tablesafe.methods.adjust.direction_search import Search
 from tablesafe.methods.adjust.directions import DirectionsName, first
@@ -37,19 +37,19 @@ def explanation(problem: Problem, limits: Limits, cells: NDArray[np.intp], *, pr
         head = head if proved or excess else head.replace("cannot all", "could not all, in the time given,")
     if excess is None:
         return InvalidProblem(
-            f"{head} Even if every cell could move, the attacker's prior bounds leave no room.\n\n"
-            f"Hint: lower the protection levels, or widen the prior bounds."
+            f"{head} Even if every cell could move, the attacker's prior bounds leave no room.",
+            hint="lower the protection levels, or widen the prior bounds.",
         )
     if not excess:
-        zeros = "" if limits.zeros else ", or allow cells of value zero (zeros=True)"
+        zeros: Words = "" if limits.zeros else (", or allow cells of value zero (", Setting("zeros", True), ")")
         return InvalidProblem(
-            f"{head} Each direction alone is possible, but none was found that serves them all.\n\n"
-            f"Hint: raise time_limit_s, or fix fewer cells{zeros}."
+            f"{head} Each direction alone is possible, but none was found that serves them all.",
+            hint=joined("", ["raise time_limit_s, or fix fewer cells", zeros, "."]),
         )
     what, remedy = _reason(problem, limits, np.array(excess))
     return InvalidProblem(
-        f"{head} In the way: {_names(problem, np.array(excess))} ({what}).\n\n"
-        f"Hint: {remedy}, or waive {table.describe(int(stuck[0]))}."
+        f"{head} In the way: {_names(problem, np.array(excess))} ({what}).",
+        hint=joined(", or ", [remedy, f"waive {table.describe(int(stuck[0]))}."]),
     )
 
 
@@ -66,21 +66,22 @@ def _names(problem: Problem, cells: NDArray[np.intp]) -> str:
     return ", ".join(problem.table.describe(int(cell)) for cell in cells[:NAMED]) + more
 
 
-def _reason(problem: Problem, limits: Limits, cells: NDArray[np.intp]) -> tuple[str, str]:
+def _reason(problem: Problem, limits: Limits, cells: NDArray[np.intp]) -> tuple[str, Words]:
     """What keeps these cells, and what would free them."""
     if problem.frozen[cells].any():
         return "frozen", "unfreeze these cells"
     if limits.chosen is not None and limits.chosen[cells].any():
         return "fixed", "fix fewer cells (fixed_cells)"
     if limits.fixed != "none" and problem.table.is_total[cells].any():
-        return "totals that are fixed", "fix no totals (fixed='none')"
+        return "totals that are fixed", ("fix no totals (", Setting("fixed", "none"), ")")
     if not limits.zeros and (problem.table.integers[cells] == 0).any():
-        return "of value zero", "allow cells of value zero to move (zeros=True)"
+        return "of value zero", ("allow cells of value zero to move (", Setting("zeros", True), ")")
     if limits.window is not None:
         return "at the announced deviation", "announce a larger deviation (announce_percent)"
     if limits.times is not None and not limits.capped:
         return "held by sensitive cells at their limits", "let sensitive cells move further (most_times_level)"
-    return "at their capacity", "raise capacity_percent, or let capacities give way (relax_capacity=True)"
+    give_way = ("raise capacity_percent, or let capacities give way (", Setting("relax_capacity", True), ")")
+    return "at their capacity", give_way
 
 
 def _excess(problem: Problem, limits: Limits, cells: NDArray[np.intp]) -> list[int] | None:

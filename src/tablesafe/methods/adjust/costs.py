@@ -32,8 +32,8 @@ def cost_of(problem: Problem, cost: str | Floats) -> Floats:
     bad = np.flatnonzero(~np.isfinite(costs) | (costs < 0))
     if bad.size:
         raise InvalidProblem(
-            f"The cost of cell {problem.table.describe(int(bad[0]))} is negative or not a number.\n\n"
-            f"Hint: costs must be 0 or more."
+            f"The cost of cell {problem.table.describe(int(bad[0]))} is negative or not a number.",
+            hint="costs must be 0 or more.",
         )
     costs = np.where(problem.withheld | problem.suppressed, 0.0, costs)
     positive = costs[costs > 0]
@@ -49,7 +49,11 @@ def _given(problem: Problem, cost: str | Floats) -> Floats:
         return np.asarray(problem.table.columns[cost], dtype=np.float64)
     names = [*MEASURES, *problem.table.columns]
     hint = did_you_mean(cost, names) or f"the choices are {', '.join(map(repr, names))}."
-    raise InvalidOption(f"Adjust.cost is {cost!r}, which is neither a measure nor a column.\n\nHint: {hint}")
+    raise InvalidOption(
+        f"Adjust.cost is {cost!r}, which is neither a measure nor a column.",
+        hint=hint,
+        about=("option", "Adjust", "cost"),
+    )
 
 
 def column_of(problem: Problem, column: str | Floats, option: str) -> Floats:
@@ -61,12 +65,12 @@ def column_of(problem: Problem, column: str | Floats, option: str) -> Floats:
             hint = did_you_mean(column, names) or (
                 f"the columns are {', '.join(map(repr, names))}." if names else "the table was made without columns."
             )
-            raise InvalidOption(f"{option} is {column!r}, which is no column of the table.\n\nHint: {hint}")
+            raise InvalidOption(f"{option} is {column!r}, which is no column of the table.", hint=hint)
         column = table.columns[column]
     numbers = np.asarray(column, dtype=np.float64)
     if numbers.shape != (len(table),):
         raise InvalidOption(f"{option} has {numbers.size:,} entries, but the table has {len(table):,} cells.")
     if (numbers < 0).any():
         cell = int(np.flatnonzero(numbers < 0)[0])
-        raise InvalidOption(f"{option} is negative at cell {table.describe(cell)}.\n\nHint: it must be 0 or more.")
+        raise InvalidOption(f"{option} is negative at cell {table.describe(cell)}.", hint="it must be 0 or more.")
     return numbers

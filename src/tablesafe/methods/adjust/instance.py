@@ -172,13 +172,15 @@ def finer(problem: Problem, decimals: int | None) -> Problem:
     more = 0 if decimals is None else decimals - table.decimals
     if more < 0:
         raise InvalidOption(
-            f"Adjust.decimals is {decimals}, but the table's values have {table.decimals}.\n\n"
-            f"Hint: leave it out, or give {table.decimals} or more."
+            f"Adjust.decimals is {decimals}, but the table's values have {table.decimals}.",
+            hint=f"leave it out, or give {table.decimals} or more.",
+            about=("option", "Adjust", "decimals"),
         )
     if more and float(np.abs(table.value).max(initial=0.0)) * 10.0 ** (table.decimals + more) > LARGEST_EXACT / 8:
         raise InvalidOption(
-            f"Adjust.decimals is {decimals}: values of this size cannot be added exactly with so many.\n\n"
-            f"Hint: give fewer decimals, or use a larger unit (thousands, millions)."
+            f"Adjust.decimals is {decimals}: values of this size cannot be added exactly with so many.",
+            hint="give fewer decimals, or use a larger unit (thousands, millions).",
+            about=("option", "Adjust", "decimals"),
         )
     if more == 0:
         return problem

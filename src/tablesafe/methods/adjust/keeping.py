@@ -342,10 +342,9 @@ def _refuse_missed(search: Keeping, keep: Keep) -> None:
     more = f", and {len(outside) - 1:,} more" if len(outside) > 1 else ""
     hint = "raise slack_percent, or " if keep.order == "last" else ""
     raise InvalidProblem(
-        f"The {s.name} over {s.group} cannot be kept within {s.within:g}: the nearest found is "
-        f"{deviation:.4g}{more}.\n\n"
-        f"Hint: {hint}allow {s.name}={_rounded_up(deviation)}, or more room to move (capacity_percent, zeros), "
-        f"or keep fewer statistics."
+        f"The {s.name} over {s.group} cannot be kept within {s.within:g}: the nearest found is {deviation:.4g}{more}.",
+        hint=f"{hint}allow {s.name}={_rounded_up(deviation)}, or more room to move (capacity_percent, zeros), "
+        f"or keep fewer statistics.",
     )
 
 
@@ -416,9 +415,13 @@ def _refuse_other_groups(keep: Keep | None, tabu: Tabu) -> None:
         return
     if keep.responses:
         raise InvalidOption(
-            "Keep.responses cannot be combined with a tabu search.\n\nHint: give Tabu.function a measure of your own."
+            "Keep.responses cannot be combined with a tabu search.",
+            hint="give Tabu.function a measure of your own.",
+            about=("option", "Keep", "responses"),
         )
     if keep.over is not tabu.over and keep.over != tabu.over:
         raise InvalidOption(
-            f"Keep.over is {keep.over!r}, but Tabu.over is {tabu.over!r}.\n\nHint: give both the same cells."
+            f"Keep.over is {keep.over!r}, but Tabu.over is {tabu.over!r}.",
+            hint="give both the same cells.",
+            about=("option", "Keep", "over"),
         )

@@ -62,7 +62,10 @@ class Relaxed:
         if self.number is not None:
             require_whole(self, "number", at_least=1)
             if self.number > self.releases:
-                raise InvalidOption(f"Relaxed.number is {self.number}, but only {self.releases} releases are drawn.")
+                raise InvalidOption(
+                    f"Relaxed.number is {self.number}, but only {self.releases} releases are drawn.",
+                    about=("option", "Relaxed", "number"),
+                )
 
     def loosened(self, instance: Instance, random: np.random.Generator, *, capped: bool = True) -> Instance:
         """The same problem with drawn levels; when `capped` no cell moves further than its full level."""

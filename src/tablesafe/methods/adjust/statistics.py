@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.core.equations import Floats
-from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting
 from tablesafe.core.options import is_number, require_choice, require_number
 from tablesafe.core.problem import Problem
 from tablesafe.loss.statistics import Group, Over, Pair, groups_of, pairs_of
@@ -96,11 +96,15 @@ class Keep:
         require_choice(self, "formulation", get_args(FormulationName))
         require_number(self, "slack_percent", at_least=0)
         if self.responses and len(set(self.responses)) != 2:
-            raise InvalidOption(f"Keep.responses must name two response variables, got {list(self.responses)!r}.")
+            raise InvalidOption(
+                f"Keep.responses must name two response variables, got {list(self.responses)!r}.",
+                about=("option", "Keep", "responses"),
+            )
         if self.formulation == "linear" and (self.responses or self.limited):
             raise InvalidOption(
-                "Keep.formulation 'linear' is for one response, with 'best' statistics only.\n\n"
-                "Hint: leave 'formulation' out."
+                "Keep.formulation 'linear' is for one response, with 'best' statistics only.",
+                hint="leave 'formulation' out.",
+                about=("option", "Keep", "formulation"),
             )
 
     @property
@@ -140,14 +144,25 @@ class Keep:
         if not proved:
             return InvalidProblem(
                 f"No change was found, in the time given, that moves sensitive cell "
-                f"{problem.table.describe(int(cells[0]))}{more} far enough and keeps the mean of each group.\n\n"
-                f"Hint: raise time_limit_s, keep means over more cells (over='all'), or not at all (mean=False)."
+                f"{problem.table.describe(int(cells[0]))}{more} far enough and keeps the mean of each group.",
+                hint=(
+                    "raise time_limit_s, keep means over more cells (",
+                    Setting("over", "all"),
+                    "), or not at all (",
+                    Setting("mean", False),
+                    ").",
+                ),
             )
         return InvalidProblem(
             f"Sensitive cell {problem.table.describe(int(cells[0]))}{more} cannot be moved far enough while the mean "
-            f"of each group stays: too few other cells of its group can make up for it.\n\n"
-            f"Hint: keep means over more cells (over='all'), or not at all (mean=False), or give cells more room "
-            f"(capacity_percent, zeros)."
+            f"of each group stays: too few other cells of its group can make up for it.",
+            hint=(
+                "keep means over more cells (",
+                Setting("over", "all"),
+                "), or not at all (",
+                Setting("mean", False),
+                "), or give cells more room (capacity_percent, zeros).",
+            ),
         )
 
     def _averaged(self, problem: Problem) -> list[NDArray[np.intp]]:
@@ -170,7 +185,13 @@ class Keep:
         if not found:
             raise InvalidOption(
                 f"Keep.over {self.over if isinstance(self.over, str) else list(self.over)!r} holds no group of at "
-                f"least two cells with different values.\n\nHint: choose other cells, for example over='all'."
+                f"least two cells with different values.",
+                hint=(
+                    "choose other cells, for example ",
+                    Setting("over", "all"),
+                    ".",
+                ),
+                about=("option", "Keep", "over"),
             )
         return found
 

@@ -96,13 +96,21 @@ class CellKey:
         if self.key is not None and (self.identifier is not None or self.seed is not None):
             raise InvalidOption("CellKey takes keys from 'key', or draws them by 'seed' from 'identifier'; not both.")
         if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer)):
-            raise InvalidOption("CellKey.seed must be a whole number.")  # not repeated here: it is a secret
+            raise InvalidOption(
+                "CellKey.seed must be a whole number.", about=("option", "CellKey", "seed")
+            )  # not repeated here: it is a secret
         if self.magnitude is not None and not isinstance(self.magnitude, Magnitude):
-            raise InvalidOption(f"CellKey.magnitude must be ts.Magnitude(...), got {self.magnitude!r}.")
+            raise InvalidOption(
+                f"CellKey.magnitude must be ts.Magnitude(...), got {self.magnitude!r}.",
+                about=("option", "CellKey", "magnitude"),
+            )
         if self.modulus is not None:
             require_whole(self, "modulus", at_least=2)
             if self.modulus > MOST:
-                raise InvalidOption(f"CellKey.modulus must be at most {MOST:,}, got {self.modulus:,}.")
+                raise InvalidOption(
+                    f"CellKey.modulus must be at most {MOST:,}, got {self.modulus:,}.",
+                    about=("option", "CellKey", "modulus"),
+                )
         require_whole(self, "maximum_change", at_least=1)
         require_whole(self, "smallest", at_least=1)
         require_number(self, "variance", above=0)
@@ -136,7 +144,7 @@ class CellKey:
         if isinstance(self.key, str):
             if origin is None:
                 if self.key not in table.columns:
-                    raise InvalidOption(_no_keys(self.key))
+                    raise _no_keys(self.key)
                 return given_cell_keys(table, table.columns[self.key], self.modulus, f"column {self.key!r}")
             column, modulus = self.key, self.modulus
             return cell_keys_from_records(
@@ -144,13 +152,13 @@ class CellKey:
                 include_zeros=self._include_zeros,
             )  # fmt: skip
         if origin is None:
-            raise InvalidOption(_no_keys(None))
+            raise _no_keys(None)
         name, seed = self.identifier or origin.plan.respondent, self.seed
         if name is None or seed is None:
             raise InvalidOption(
-                "CellKey needs record keys: a column that holds them, or a seed and a column that identifies records.\n"
-                "\nHint: CellKey(key='rkey'), or CellKey(identifier='person', seed=<a secret number>): the same seed "
-                "for every table of the same data."
+                "CellKey needs record keys: a column that holds them, or a seed and a column that identifies records.",
+                hint="CellKey(key='rkey'), or CellKey(identifier='person', seed=<a secret number>): the same seed "
+                "for every table of the same data.",
             )
         return cell_keys_from_records(
             table, lambda records: drawn_record_keys(records, name, seed), modulus=WHOLE,
@@ -165,8 +173,8 @@ class CellKey:
         perturbation = self.table()
         if not perturbation.is_for_counts:
             raise InvalidOption(
-                "The perturbation table is not for counts: it needs a row for each of 0, 1, 2, … and whole changes.\n\n"
-                "Hint: for magnitudes, set the options of [method.magnitude]."
+                "The perturbation table is not for counts: it needs a row for each of 0, 1, 2, … and whole changes.",
+                hint="for magnitudes, set the options of [method.magnitude].",
             )
         counts = counts_of(problem, perturbation.maximum_change)
         keys = self.cell_keys(problem)
@@ -220,21 +228,21 @@ def _ready(given: str | PerturbationTable, option: str) -> PerturbationTable:
         return given
     if not isinstance(given, str):
         raise InvalidOption(
-            f"CellKey.{option} must be a perturbation table, got {given!r}.\n\n"
-            f"Hint: ts.read_perturbation reads one from a file, ts.design_perturbation makes one."
+            f"CellKey.{option} must be a perturbation table, got {given!r}.",
+            hint="ts.read_perturbation reads one from a file, ts.design_perturbation makes one.",
         )
     raise InvalidOption(
-        f"The perturbation table in {str(given)!r} was not read yet.\n\n"
-        f"Hint: from Python, pass {option}=ts.read_perturbation({str(given)!r})."
+        f"The perturbation table in {str(given)!r} was not read yet.",
+        hint=f"from Python, pass {option}=ts.read_perturbation({str(given)!r}).",
     )
 
 
-def _no_keys(key: str | None) -> str:
+def _no_keys(key: str | None) -> InvalidOption:
     what = "there is no column with keys" if key is None else f"there is no column {key!r}"
-    return (
-        f"The table was not made from records here, and {what} among its cells.\n\n"
-        f"Hint: tabulate the records (linked tables by margins=, or each on its own: equal cells get equal noise), "
-        f"read the cells with columns=['{key or 'ckey'}'], or pass an array with a key per cell."
+    return InvalidOption(
+        f"The table was not made from records here, and {what} among its cells.",
+        hint=f"tabulate the records (linked tables by margins=, or each on its own: equal cells get equal noise), "
+        f"read the cells with columns=['{key or 'ckey'}'], or pass an array with a key per cell.",
     )
 
 

@@ -206,8 +206,8 @@ class _Row:
         if not ((self.changes < 0).any() and (self.changes > 0).any()):
             raise InvalidOption(
                 f"A count of {self.count} cannot be changed with mean zero: with a maximum change of {maximum_change} "
-                f"and no result below {smallest} it cannot go both up and down.\n\n"
-                f"Hint: raise the maximum change to {smallest} or more, or lower the smallest count."
+                f"and no result below {smallest} it cannot go both up and down.",
+                hint=f"raise the maximum change to {smallest} or more, or lower the smallest count.",
             )
 
     def exact(self, stay: float | None, monotone: bool) -> Floats:
@@ -220,8 +220,8 @@ class _Row:
         instead = ", or monotone=False" if monotone else ""
         raise InvalidOption(
             f"Counts of {self.count} and more cannot have a variance of {self.variance:g}: with changes of at most "
-            f"{self.changes.max():g}{fixed}{order} it is {least:.6g} to {most:.6g}.\n\n"
-            f"Hint: choose a variance in this range, another maximum change or probability to stay{instead}."
+            f"{self.changes.max():g}{fixed}{order} it is {least:.6g} to {most:.6g}.",
+            hint=f"choose a variance in this range, another maximum change or probability to stay{instead}.",
         )
 
     def nearest(self, stay: float | None, monotone: bool) -> Floats:

@@ -46,12 +46,13 @@ def read_record_keys(records: Source, column: str, modulus: int | None) -> Integ
         )
         raise InvalidTable(
             f"The record key at {records.where(int(outside[0]))} (column {column!r}) is not in [0, {most:,})"
-            f"{more(outside.size)}.\n\nHint: {hint}"
+            f"{more(outside.size)}.",
+            hint=hint,
         )
     if len(numbers) >= FEWEST and bool((numbers == numbers[0]).all()):
         raise InvalidTable(
-            f"All {len(numbers):,} record keys in column {column!r} are {numbers[0]:g}: such keys hide nothing.\n\n"
-            f"Hint: record keys are random numbers, another one for every record."
+            f"All {len(numbers):,} record keys in column {column!r} are {numbers[0]:g}: such keys hide nothing.",
+            hint="record keys are random numbers, another one for every record.",
         )
     if modulus is None:
         _warn_uneven(numbers, column)
@@ -60,7 +61,8 @@ def read_record_keys(records: Source, column: str, modulus: int | None) -> Integ
     if parts.size:
         raise InvalidTable(
             f"The record key at {records.where(int(parts[0]))} (column {column!r}) is no whole number"
-            f"{more(parts.size)}.\n\nHint: leave the modulus out for keys in [0, 1)."
+            f"{more(parts.size)}.",
+            hint="leave the modulus out for keys in [0, 1).",
         )
     return numbers.astype(np.int64)
 
@@ -87,7 +89,8 @@ def _key_numbers(records: Source, column: str) -> Floats:
     if missing.any():
         raise InvalidTable(
             f"The record key is missing at {records.where(int(missing.argmax()))} (column {column!r})"
-            f"{more(int(missing.sum()))}.\n\nHint: every record needs a key; draw them by a seed where there are none."
+            f"{more(int(missing.sum()))}.",
+            hint="every record needs a key; draw them by a seed where there are none.",
         )
     return records.numbers(column)
 
@@ -110,14 +113,15 @@ def drawn_record_keys(records: Source, column: str, seed: int) -> Integers:
     if missing.any():
         raise InvalidTable(
             f"The identifier {column!r} is empty at {records.where(int(missing.argmax()))}"
-            f"{more(int(missing.sum()))}: no record key can be drawn from it.\n\n"
-            f"Hint: fill it in, or name another column."
+            f"{more(int(missing.sum()))}: no record key can be drawn from it.",
+            hint="fill it in, or name another column.",
         )
     distinct = pl.DataFrame({"name": text.unique()})
     if distinct.height == 1 and len(text) >= FEWEST:
         raise InvalidTable(
             f"All {len(text):,} records have the same {column!r}, so they would get the same key: such keys hide "
-            f"nothing.\n\nHint: name a column that identifies the records."
+            f"nothing.",
+            hint="name a column that identifies the records.",
         )
     hashed = f"CAST('0x' || substr(sha256('{int(seed)}:' || name), 1, 15) AS UBIGINT)::HUGEINT"
     with duckdb.connect(":memory:") as database:
@@ -192,7 +196,7 @@ def cell_keys_from_records(
         columns |= {_limb(r, limb): own // LIMB**limb % LIMB for limb in range(LIMBS)}
     clash = set(columns) & set(records.columns)
     if clash:
-        raise InvalidTable(f"The records have a column {sorted(clash)[0]!r}.\n\nHint: rename it.")
+        raise InvalidTable(f"The records have a column {sorted(clash)[0]!r}.", hint="rename it.")
     summed = origin.table(
         records.with_columns(**{name: pl.Series(column) for name, column in columns.items()}),
         value=None, equations=None, weight=None, respondent=None, holding=None, shadow=None, cost=None, request=None,
@@ -259,8 +263,8 @@ def _matched(table: Table, summed: Table, responses: Sequence[str]) -> tuple[Int
     lost = np.flatnonzero((theirs_key[place] != ours) | (codes < 0).any(axis=1))
     if lost.size:
         raise InvalidTable(
-            f"Cell {table.describe(int(lost[0]))} has no records, so it has no cell key{more(lost.size)}.\n\n"
-            f"Hint: was the table changed after it was tabulated?"
+            f"Cell {table.describe(int(lost[0]))} has no records, so it has no cell key{more(lost.size)}.",
+            hint="was the table changed after it was tabulated?",
         )
     if len(responses) < 2 or RESPONSE not in table.dimensions:
         return place, np.zeros(len(table), dtype=np.int64)
@@ -278,7 +282,8 @@ def given_cell_keys(table: Table, given: Any, modulus: int | None, name: str) ->
     if bad.size:
         raise InvalidTable(
             f"The cell key of {table.describe(int(bad[0]))} ({name}) is missing, negative or too large"
-            f"{more(bad.size)}.\n\nHint: a cell key is the sum of the keys of the cell's records."
+            f"{more(bad.size)}.",
+            hint="a cell key is the sum of the keys of the cell's records.",
         )
     if modulus is None:
         found = CellKeys(whole_fraction(_fractional(keys)), WHOLE)
@@ -286,8 +291,8 @@ def given_cell_keys(table: Table, given: Any, modulus: int | None, name: str) ->
         parts = np.flatnonzero(keys != np.rint(keys))
         if parts.size:
             raise InvalidTable(
-                f"The cell key of {table.describe(int(parts[0]))} ({name}) is no whole number{more(parts.size)}.\n\n"
-                f"Hint: leave the modulus out for keys in [0, 1)."
+                f"The cell key of {table.describe(int(parts[0]))} ({name}) is no whole number{more(parts.size)}.",
+                hint="leave the modulus out for keys in [0, 1).",
             )
         found = CellKeys(keys.astype(np.int64) % modulus, modulus)
     _refuse_blanks(table, found, name)
@@ -309,8 +314,8 @@ def _refuse_blanks(table: Table, keys: CellKeys, name: str) -> None:
     steps = keys.modulus // int(np.gcd.reduce(np.append(keys.whole[filled], keys.modulus)))
     if blank.size > 10 * int(filled.sum()) / max(steps, 1):
         raise InvalidTable(
-            f"Cell {table.describe(int(blank[0]))} has no cell key ({name} is empty or 0){more(blank.size)}.\n\n"
-            f"Hint: every cell with records needs the sum of their keys."
+            f"Cell {table.describe(int(blank[0]))} has no cell key ({name} is empty or 0){more(blank.size)}.",
+            hint="every cell with records needs the sum of their keys.",
         )
 
 
@@ -337,7 +342,8 @@ def refuse_counts(problem: Problem) -> None:
     if table.count is not None and table.decimals == 0 and bool((table.count == table.integers).all()):
         raise InvalidTable(
             "The table counts its contributors, so noise in proportion to the largest contributions is too small to "
-            "hide them.\n\nHint: leave out magnitude: the cell key method for counts is made for them."
+            "hide them.",
+            hint="leave out magnitude: the cell key method for counts is made for them.",
         )
 
 
@@ -345,8 +351,8 @@ def _refuse_weights(problem: Problem) -> None:
     origin = origin_of(problem.table)
     if origin is not None and origin.plan.weight is not None:
         raise InvalidTable(
-            f"The cell key method changes counts of records, but these are weighted by {origin.plan.weight!r}.\n\n"
-            f"Hint: tabulate without the weight."
+            f"The cell key method changes counts of records, but these are weighted by {origin.plan.weight!r}.",
+            hint="tabulate without the weight.",
         )
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidOption, InvalidTable, Setting
 from tablesafe.core.options import is_number, require_choice, require_number, require_whole
 from tablesafe.core.table import Table
 from tablesafe.methods.cell_key.keys import CellKeys
@@ -91,9 +91,14 @@ class Magnitude:
         require_whole(self, "top", at_least=1)
         require_whole(self, "digits", at_least=1)
         if self.top > MOST_TOP or (self.top > 1 and self.by != "largest"):
-            raise InvalidOption(f"Magnitude.top must be 1 to {MOST_TOP}, and 1 unless by is 'largest', got {self.top}.")
+            raise InvalidOption(
+                f"Magnitude.top must be 1 to {MOST_TOP}, and 1 unless by is 'largest', got {self.top}.",
+                about=("option", "Magnitude", "top"),
+            )
         if self.digits > 18:
-            raise InvalidOption(f"Magnitude.digits must be 1 to 18, got {self.digits}.")
+            raise InvalidOption(
+                f"Magnitude.digits must be 1 to 18, got {self.digits}.", about=("option", "Magnitude", "digits")
+            )
         require_number(self, "small", above=0, at_most=1)
         require_number(self, "large", at_least=0, at_most=1)
         require_number(self, "exponent", at_least=1)
@@ -103,7 +108,9 @@ class Magnitude:
             require_number(self, "large", above=0, at_most=self.small)
         self._require_weights()
         if self.odd is not None and self.top > 1:
-            raise InvalidOption("Magnitude.odd needs top = 1: parity is that of the whole cell.")
+            raise InvalidOption(
+                "Magnitude.odd needs top = 1: parity is that of the whole cell.", about=("option", "Magnitude", "odd")
+            )
 
     def _require_weights(self) -> None:
         given = np.array([w if is_number(w) else np.nan for w in self.weights], dtype=np.float64)
@@ -113,7 +120,8 @@ class Magnitude:
         if len(given) != self.top or not falls:
             raise InvalidOption(
                 f"Magnitude.weights must be {self.top} numbers from 1 down to 0 or more, one for each of the largest "
-                f"contributions, got {self.weights!r}."
+                f"contributions, got {self.weights!r}.",
+                about=("option", "Magnitude", "weights"),
             )
 
     @property
@@ -206,8 +214,12 @@ def contributions(table: Table, options: Magnitude) -> Floats:
 def _contributor_count(table: Table) -> Floats:
     if table.count is None:
         raise InvalidTable(
-            "This needs the number of contributors of each cell, but the table has none.\n\n"
-            "Hint: tabulate the records, or name the column that holds it (count=...)."
+            "This needs the number of contributors of each cell, but the table has none.",
+            hint=(
+                "tabulate the records, or name the column that holds it (",
+                Setting("count"),
+                ").",
+            ),
         )
     return table.count.astype(np.float64)
 

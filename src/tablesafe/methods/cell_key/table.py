@@ -59,7 +59,7 @@ class PerturbationTable:
         if len(self.count) < 2 or self.count[0] != 0 or wrong.size:
             twice = f"the count {self.count[wrong[0]]:g} has two rows" if wrong.size else "there is no row above 0"
             raise InvalidOption(
-                f"A perturbation table has one row per count, from 0 up; {twice}.\n\nHint: add or remove rows."
+                f"A perturbation table has one row per count, from 0 up; {twice}.", hint="add or remove rows."
             )
         if np.any(self.change[self.start[0] : self.start[1]] != 0):
             raise InvalidOption("In a perturbation table a count of 0 must stay 0.")
@@ -68,7 +68,8 @@ class PerturbationTable:
             row = int(np.searchsorted(self.start, below[0], side="right")) - 1
             raise InvalidOption(
                 f"In the perturbation table a count of {self.count[row]:g} would become negative "
-                f"(change {self.change[below[0]]:g}).\n\nHint: no change may be below minus the count."
+                f"(change {self.change[below[0]]:g}).",
+                hint="no change may be below minus the count.",
             )
 
     def __len__(self) -> int:
@@ -186,8 +187,8 @@ def _require_row(count: float, changes: Floats, chance: Floats) -> None:
         raise InvalidOption(f"In the row for a count of {count:g} a probability is negative or no number.")
     if abs(chance.sum() - 1) > TOLERANCE:
         raise InvalidOption(
-            f"The probabilities in the row for a count of {count:g} add up to {chance.sum():.10g}, not to 1.\n\n"
-            f"Hint: they must add up to 1 within {TOLERANCE:g}."
+            f"The probabilities in the row for a count of {count:g} add up to {chance.sum():.10g}, not to 1.",
+            hint=f"they must add up to 1 within {TOLERANCE:g}.",
         )
 
 

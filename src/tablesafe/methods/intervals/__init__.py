@@ -11,7 +11,7 @@ import numpy as np
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
@@ -88,15 +88,29 @@ class PublishIntervals:
             require_whole(self, "seed", at_least=0)
         elif self.kind == "asymmetric":
             raise InvalidOption(
-                "PublishIntervals.seed must be given for kind='asymmetric'.\n\n"
-                "Hint: take a large number of your own, keep it secret, and use it again for the same table."
+                (
+                    "PublishIntervals.seed must be given for ",
+                    Setting("kind", "asymmetric"),
+                    ".",
+                ),
+                hint="take a large number of your own, keep it secret, and use it again for the same table.",
+                about=("option", "PublishIntervals", "seed"),
             )
         if self.grid is not None:
             require_number(self, "grid", above=0)
         if (self.grid is not None) != (self.kind == "grid"):
             raise InvalidOption(
-                f"PublishIntervals.grid goes with kind='grid'; got grid={self.grid!r} and kind={self.kind!r}.\n\n"
-                f"Hint: for example PublishIntervals(kind='grid', grid=100)."
+                (
+                    "PublishIntervals.grid goes with ",
+                    Setting("kind", "grid"),
+                    "; got ",
+                    Setting("grid", self.grid),
+                    " and ",
+                    Setting("kind", self.kind),
+                    ".",
+                ),
+                hint="for example PublishIntervals(kind='grid', grid=100).",
+                about=("option", "PublishIntervals", "grid"),
             )
 
     def protect(self, problem: Problem) -> Release:
@@ -111,8 +125,8 @@ class PublishIntervals:
             return self.suppress.protect(problem)
         if isinstance(self.pattern, str):
             raise InvalidOption(
-                f"The pattern in {self.pattern!r} was not read yet.\n\n"
-                f"Hint: from Python, give the pattern itself: PublishIntervals(pattern=release.suppressed)."
+                f"The pattern in {self.pattern!r} was not read yet.",
+                hint="from Python, give the pattern itself: PublishIntervals(pattern=release.suppressed).",
             )
         return Release.from_suppression(problem, self.pattern, method=self.name)
 
@@ -127,8 +141,9 @@ class PublishIntervals:
         if more < 0 or float(np.abs(table.integers).max(initial=0)) * 10.0**more > LARGEST_EXACT / 8:
             raise InvalidOption(
                 f"PublishIntervals.decimals is {self.decimals}: the values have {table.decimals}, and none may have so "
-                f"many that they cannot be added exactly.\n\nHint: leave it out, or give a little more than "
-                f"{table.decimals}."
+                f"many that they cannot be added exactly.",
+                hint=f"leave it out, or give a little more than {table.decimals}.",
+                about=("option", "PublishIntervals", "decimals"),
             )
 
     def _random(self, problem: Problem) -> np.random.Generator:

@@ -82,8 +82,8 @@ def _refuse_turned(microdata: Microdata, columns: Sequence[str], levels: Sequenc
         if counted[0] < counted[1] == counted[2]:
             raise InvalidOption(
                 f"{option} names {columns[n - 1]!r} before {columns[n]!r}, but every {columns[n - 1]!r} lies in a "
-                f"single {columns[n]!r}: that is the larger one.\n\n"
-                f"Hint: name the coarsest level first: {columns[n]!r}, then {columns[n - 1]!r}."
+                f"single {columns[n]!r}: that is the larger one.",
+                hint=f"name the coarsest level first: {columns[n]!r}, then {columns[n - 1]!r}.",
             )
 
 
@@ -97,8 +97,8 @@ def _tree(microdata: Microdata, columns: Sequence[str]) -> tuple[str, Hierarchy]
         if column == columns[0] and int(hierarchy.depth.max(initial=0)) > 1:
             if not hierarchy.is_tree:
                 raise InvalidOption(
-                    f"The hierarchy of {name!r} is no tree: an area may lie in several others.\n\n"
-                    f"Hint: name columns of the records instead, from the coarsest level to the finest."
+                    f"The hierarchy of {name!r} is no tree: an area may lie in several others.",
+                    hint="name columns of the records instead, from the coarsest level to the finest.",
                 )
             return name, hierarchy
     return None

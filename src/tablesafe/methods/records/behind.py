@@ -93,7 +93,7 @@ class Edited:
         """
         if self.table is None or self.table.origin is None:
             raise InvalidOption(
-                "These records did not come from a table.\n\nHint: tabulate them: ts.tabulate(edited.records, …)"
+                "These records did not come from a table.", hint="tabulate them: ts.tabulate(edited.records, …)"
             )
         return self.table.origin.table(self.records, **changes)
 
@@ -176,13 +176,20 @@ class Microdata:
         """The column that an option names: by its own name, or by that of the dimension it stands for."""
         if name in self.frame.columns:
             if self.frame.schema[name].is_nested():
-                raise InvalidOption(f"{option} names {name!r}, which holds lists or structures: codes are needed.")
+                raise InvalidOption(
+                    f"{option} names {name!r}, which holds lists or structures: codes are needed.",
+                    about=("option", *option.split(".")),
+                )
             return name
         named = {} if self.origin is None else self.origin.plan.column_of
         if name in named:
             return named[name]
         near = did_you_mean(name, [*self.frame.columns, *named]) or f"there are {', '.join(self.frame.columns)}."
-        raise InvalidOption(f"{option} names {name!r}, which is no column of the records.\n\nHint: {near}")
+        raise InvalidOption(
+            f"{option} names {name!r}, which is no column of the records.",
+            hint=near,
+            about=("option", *option.split(".")),
+        )
 
     def columns(self, names: Sequence[str], option: str) -> tuple[str, ...]:
         """The columns that an option names, each once."""
@@ -271,7 +278,7 @@ def origin_of(table: Table, method: str) -> Origin:
     origin = made_from(table)
     if origin is None:
         raise InvalidOption(
-            f"{method} changes records, but this table was read as cells, or linked from several: it has no records."
-            f"\n\nHint: tabulate it from microdata (ts.tabulate, with margins= for linked tables)."
+            f"{method} changes records, but this table was read as cells, or linked from several: it has no records.",
+            hint="tabulate it from microdata (ts.tabulate, with margins= for linked tables).",
         )
     return origin

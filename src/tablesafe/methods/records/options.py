@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any
 
 from tablesafe.core.errors import InvalidOption
-from tablesafe.core.options import is_number
+from tablesafe.core.options import about, is_number
 
 Steps = tuple[tuple[int, float], ...]
 """Areas with fewer units than the first number have the rate that follows."""
@@ -23,7 +23,9 @@ def require_lists(method: object, name: str) -> None:
     option, value = f"{type(method).__name__}.{name}", getattr(method, name)
     if not isinstance(value, list | tuple) or any(isinstance(inner, str) for inner in value):
         raise InvalidOption(
-            f"{option} must be a list of lists of columns, got {value!r}.\n\nHint: {name}=(('age', 'sex'), ('sex',))"
+            f"{option} must be a list of lists of columns, got {value!r}.",
+            hint=f"{name}=(('age', 'sex'), ('sex',))",
+            about=about(method, name),
         )
     for inner in value:
         _require_list(inner, option)
@@ -32,11 +34,14 @@ def require_lists(method: object, name: str) -> None:
 def _require_list(value: Any, option: str) -> None:
     if isinstance(value, str):
         raise InvalidOption(
-            f"{option} must be a list of columns, got the word {value!r}.\n\n"
-            f"Hint: put it into brackets, with a comma behind it: {option.split('.')[1]}=({value!r},)"
+            f"{option} must be a list of columns, got the word {value!r}.",
+            hint=f"put it into brackets, with a comma behind it: {option.split('.')[1]}=({value!r},)",
+            about=("option", *option.split(".")),
         )
     if not isinstance(value, list | tuple) or not all(isinstance(column, str) for column in value):
-        raise InvalidOption(f"{option} must be a list of names of columns, got {value!r}.")
+        raise InvalidOption(
+            f"{option} must be a list of names of columns, got {value!r}.", about=("option", *option.split("."))
+        )
 
 
 def require_column(method: object, *names: str) -> None:
@@ -44,7 +49,10 @@ def require_column(method: object, *names: str) -> None:
     for name in names:
         value = getattr(method, name)
         if value is not None and (not isinstance(value, str) or not value):
-            raise InvalidOption(f"{type(method).__name__}.{name} must be the name of a column, got {value!r}.")
+            raise InvalidOption(
+                f"{type(method).__name__}.{name} must be the name of a column, got {value!r}.",
+                about=about(method, name),
+            )
 
 
 def require_seed(method: object, *, optional: bool = False) -> None:
@@ -53,13 +61,18 @@ def require_seed(method: object, *, optional: bool = False) -> None:
     if seed is None and optional:
         return
     if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
-        raise InvalidOption(f"{type(method).__name__}.seed must be a whole number of 0 or more.")
+        raise InvalidOption(
+            f"{type(method).__name__}.seed must be a whole number of 0 or more.", about=about(method, "seed")
+        )
 
 
 def require_share(value: Any, name: str) -> None:
     """Refuse a rate that is no share."""
     if not is_number(value) or not 0 <= value <= 1:
-        raise InvalidOption(f"{name} must be a number from 0 to 1 (0.05 is 5 percent), got {value!r}.")
+        raise InvalidOption(
+            f"{name} must be a number from 0 to 1 (0.05 is 5 percent), got {value!r}.",
+            about=("option", *name.split(" ")[-1].split(".")),
+        )
 
 
 def require_rates(method: object) -> None:
@@ -72,6 +85,7 @@ def require_rates(method: object) -> None:
         if not pair or not is_number(step[0]) or step[0] != int(step[0]) or step[0] < 1:
             raise InvalidOption(
                 f"{name}.rate_by_population lists pairs of a number of units, whole and 1 or more, and a rate, such as "
-                f"((100, 0.3), (1000, 0.2)); got {step!r}."
+                f"((100, 0.3), (1000, 0.2)); got {step!r}.",
+                about=about(method, "rate_by_population"),
             )
         require_share(step[1], f"The rates of {name}.rate_by_population")

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask, cell_keys
-from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting
 from tablesafe.core.mechanism import Mechanism, Transition
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
@@ -35,9 +35,15 @@ def tabulated(table: Table, records: pl.DataFrame, method: str, **changes: Any) 
     if new.size:
         raise InvalidOption(
             f"{method} put records into {new.size:,} combinations that are no cells of this table, such as "
-            f"{made.describe(int(new[0]))}.\n\n"
-            f"Hint: tabulate with zeros=True (in a job: zeros = true in [source]), so that empty combinations are "
-            f"cells, or let the method keep out of them: new_cells='avoid'."
+            f"{made.describe(int(new[0]))}.",
+            hint=(
+                "tabulate with ",
+                Setting("zeros", True),
+                " (in a job: zeros = true in [source]), so that empty combinations are cells, or let the "
+                "method keep out of them: ",
+                Setting("new_cells", "avoid"),
+                ".",
+            ),
         )
     out = np.zeros(len(table), dtype=np.int64)
     out[at[at >= 0]] = _in_units(made, table.decimals)[at >= 0]
@@ -101,8 +107,8 @@ def published(
     if wrong.size:
         more = f" (and {wrong.size - 1:,} more)" if wrong.size > 1 else ""
         raise InvalidProblem(
-            f"Cell {table.describe(int(wrong[0]))} is frozen to be published as it is, but {method} changed it{more}."
-            f"\n\nHint: unfreeze it; a method that changes records cannot keep single cells."
+            f"Cell {table.describe(int(wrong[0]))} is frozen to be published as it is, but {method} changed it{more}.",
+            hint="unfreeze it; a method that changes records cannot keep single cells.",
         )
     hidden = problem.withheld | problem.suppressed
     status = np.where(changed, Status.CHANGED, Status.PUBLISHED).astype(np.uint8)

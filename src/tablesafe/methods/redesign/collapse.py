@@ -62,7 +62,8 @@ def collapse(problem: Problem, dimension: str, recode: Recode) -> Redesigned:
     if recode.joined and not problem.rules:
         raise InvalidOption(
             "Codes cannot be joined: the problem has protection levels but no rules, so that nobody can say whether a "
-            "joined cell is sensitive.\n\nHint: give rules, or only drop parts, levels and dimensions."
+            "joined cell is sensitive.",
+            hint="give rules, or only drop parts, levels and dimensions.",
         )
     dimensions = {**table.dimensions, dimension: recode.hierarchy}
     codes = table.codes.copy()

@@ -279,8 +279,8 @@ def _check(
 ) -> None:
     if problem.table.names is not None or not problem.table.dimensions:
         raise InvalidOption(
-            "A table without dimensions cannot be redesigned: there are no codes to join or drop.\n\n"
-            "Hint: give the table with its dimensions and hierarchies."
+            "A table without dimensions cannot be redesigned: there are no codes to join or drop.",
+            hint="give the table with its dimensions and hierarchies.",
         )
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise InvalidOption(f"steps must be a whole number of at least 1, got {steps!r}.")
@@ -301,7 +301,7 @@ def _known(table: Table, option: str, given: Collection[str]) -> tuple[str, ...]
     for name in names:
         if name not in have:
             hint = did_you_mean(name, have) or f"the dimensions are {', '.join(map(repr, have))}."
-            raise InvalidOption(f"{option} names {name!r}, which is no dimension.\n\nHint: {hint}")
+            raise InvalidOption(f"{option} names {name!r}, which is no dimension.", hint=hint)
     return tuple(names)
 
 

@@ -37,8 +37,8 @@ def parts_of(hierarchy: Hierarchy) -> dict[str, tuple[str, ...]]:
     """The parts of every code of a tree that has any."""
     if not hierarchy.is_tree:
         raise InvalidOption(
-            f"{hierarchy.name} is no tree, so its codes cannot be joined or dropped.\n\n"
-            f"Hint: keep this dimension, or use a tree for it."
+            f"{hierarchy.name} is no tree, so its codes cannot be joined or dropped.",
+            hint="keep this dimension, or use a tree for it.",
         )
     return {equation.total: equation.parts for equation in hierarchy.as_equations()}
 
@@ -70,7 +70,8 @@ def join(hierarchy: Hierarchy, codes: Sequence[str], into: str) -> Recode:
         if alone:
             raise InvalidOption(
                 f"{known[0]!r} and {alone[0]!r} of {hierarchy.name} cannot be joined: one of them has parts, the "
-                f"other has none.\n\nHint: drop the parts first."
+                f"other has none.",
+                hint="drop the parts first.",
             )
         new[into] = below
     return _recoded(hierarchy, new, dict.fromkeys(known, into), {}, into)
@@ -107,18 +108,17 @@ def _refuse_bad_join(
     if len(parents) > 1 or None in parents:
         raise InvalidOption(
             f"{', '.join(map(repr, codes))} of {hierarchy.name} are not parts of the same code, so they cannot be "
-            f"joined.\n\nHint: join codes that stand side by side in the hierarchy."
+            f"joined.",
+            hint="join codes that stand side by side in the hierarchy.",
         )
     parent = above[codes[0]]
     if len(set(codes)) == len(parts[parent]):
         raise InvalidOption(
-            f"These are all parts of {parent!r} of {hierarchy.name}: joined they are {parent!r} itself.\n\n"
-            f"Hint: drop the parts of {parent!r} instead."
+            f"These are all parts of {parent!r} of {hierarchy.name}: joined they are {parent!r} itself.",
+            hint=f"drop the parts of {parent!r} instead.",
         )
     if not into or into in {*hierarchy.codes, *hierarchy.aliases} - set(codes):
-        raise InvalidOption(
-            f"{hierarchy.name} has a code {into!r} already.\n\nHint: give the joined code another name."
-        )
+        raise InvalidOption(f"{hierarchy.name} has a code {into!r} already.", hint="give the joined code another name.")
 
 
 def _recoded(
@@ -158,8 +158,8 @@ def recode_text(old: Hierarchy, new: Hierarchy) -> str:
     strange = [code for code in new.codes if code not in old.codes]
     if strange:
         raise InvalidOption(
-            f"A .grc file can cut a hierarchy, but not join its codes, as {strange[0]!r} of {old.name} does.\n\n"
-            f"Hint: write the recodes as .csv, and the new hierarchy as .hrc (--job)."
+            f"A .grc file can cut a hierarchy, but not join its codes, as {strange[0]!r} of {old.name} does.",
+            hint="write the recodes as .csv, and the new hierarchy as .hrc (--job).",
         )
     totals = {code for code, is_total in zip(old.codes, old.is_total, strict=True) if is_total}
     return "<TREERECODE>\n" + "".join(f"{code}\n" for code in new.leaves if code in totals)

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from tablesafe.core.equations import Floats, Integers
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.mechanism import Mechanism, Transition
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
@@ -79,22 +79,39 @@ class Round:
     def __post_init__(self) -> None:
         if isinstance(self.base, bool) or not isinstance(self.base, int | np.integer) or self.base <= 1:
             raise InvalidOption(
-                f"Round.base must be a whole number of 2 or more, got {self.base!r}.\n\n"
-                f"Hint: 3, 5 and 10 are usual; a base of 1 would leave every count as it is."
+                f"Round.base must be a whole number of 2 or more, got {self.base!r}.",
+                hint="3, 5 and 10 are usual; a base of 1 would leave every count as it is.",
+                about=("option", "Round", "base"),
             )
         if self.method not in METHODS:
-            raise InvalidOption(f"Round.method must be one of {', '.join(METHODS)}, got {self.method!r}.")
+            raise InvalidOption(
+                f"Round.method must be one of {', '.join(METHODS)}, got {self.method!r}.",
+                about=("option", "Round", "method"),
+            )
         if self.distance not in DISTANCES:
-            raise InvalidOption(f"Round.distance must be one of {', '.join(DISTANCES)}, got {self.distance!r}.")
+            raise InvalidOption(
+                f"Round.distance must be one of {', '.join(DISTANCES)}, got {self.distance!r}.",
+                about=("option", "Round", "distance"),
+            )
         if self.bases is not None:
             require_bases(self.bases, int(self.base))
         if self.unbiased and self.method != "controlled":
             raise InvalidOption(
-                f"Round.unbiased is for method='controlled', got method={self.method!r}.\n\n"
-                f"Hint: random rounding is unbiased as it is, conventional rounding never."
+                (
+                    "Round.unbiased is for ",
+                    Setting("method", "controlled"),
+                    ", got ",
+                    Setting("method", self.method),
+                    ".",
+                ),
+                hint="random rounding is unbiased as it is, conventional rounding never.",
+                about=("option", "Round", "unbiased"),
             )
         if not self.time_limit_s > 0:
-            raise InvalidOption(f"Round.time_limit_s must be more than 0, got {self.time_limit_s!r}.")
+            raise InvalidOption(
+                f"Round.time_limit_s must be more than 0, got {self.time_limit_s!r}.",
+                about=("option", "Round", "time_limit_s"),
+            )
 
     def protect(self, problem: Problem) -> Release:
         """Round, and state the window around each published value."""

@@ -138,7 +138,7 @@ class _Search:
         """What was found."""
         if self.best is None:
             raise SolverFailure(
-                "No rounding that adds up was found in time.\n\nHint: raise time_limit_s, or unfreeze some cells."
+                "No rounding that adds up was found in time.", hint="raise time_limit_s, or unfreeze some cells."
             )
         beyond = self.grid.beyond(self.best)
         objective, bound = self._standing()

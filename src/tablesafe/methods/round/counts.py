@@ -67,8 +67,8 @@ class Counts:
         if wrong.size:
             raise InvalidProblem(
                 f"Cell {self.table.describe(int(wrong[0]))} is frozen to be published as it is, but is no multiple of "
-                f"{self.base[wrong[0]]}{more(wrong.size)}: a rounded table could not add up.\n\n"
-                f"Hint: unfreeze it, or choose another base."
+                f"{self.base[wrong[0]]}{more(wrong.size)}: a rounded table could not add up.",
+                hint="unfreeze it, or choose another base.",
             )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting
 from tablesafe.core.mechanism import Mechanism, Transition
 from tablesafe.core.table import Table
 from tablesafe.methods.round.counts import Counts, parts_of_totals, summed_up
@@ -35,7 +35,7 @@ class Single:
 def round_singly(counts: Counts, method: Literal["random", "conventional"], *, additive: bool, seed: int) -> Single:
     """Round every count that may change; with `additive` only the inner ones, and add them up."""
     if seed < 0:
-        raise InvalidOption(f"Round.seed must be 0 or more, got {seed!r}.")
+        raise InvalidOption(f"Round.seed must be 0 or more, got {seed!r}.", about=("option", "Round", "seed"))
     n = len(counts.value)
     bases, which = np.unique(counts.base, return_inverse=True)
     make = Transition.random_rounding if method == "random" else Transition.conventional_rounding
@@ -73,8 +73,14 @@ def _added_up(
     if sums is None or wrong is None or wrong.size:
         which = "the inner cells do not determine them" if wrong is None else "some totals are frozen"
         raise InvalidProblem(
-            f"The totals cannot be replaced by sums of rounded inner cells: {which}.\n\n"
-            "Hint: use method='controlled', or additive=False."
+            f"The totals cannot be replaced by sums of rounded inner cells: {which}.",
+            hint=(
+                "use ",
+                Setting("method", "controlled"),
+                ", or ",
+                Setting("additive", False),
+                ".",
+            ),
         )
     low = np.where(counts.hidden, sums - below, np.maximum(sums - below, 0))
     low, high = _summed_windows(counts, low, sums + above)

@@ -44,8 +44,9 @@ class SmallCounts:
     def __post_init__(self) -> None:
         if isinstance(self.limit, bool) or not isinstance(self.limit, int | np.integer) or self.limit <= 1:
             raise InvalidOption(
-                f"SmallCounts.limit must be a whole number of 2 or more, got {self.limit!r}.\n\n"
-                f"Hint: 3 and 5 are usual; with a limit of 1 no count is small."
+                f"SmallCounts.limit must be a whole number of 2 or more, got {self.limit!r}.",
+                hint="3 and 5 are usual; with a limit of 1 no count is small.",
+                about=("option", "SmallCounts", "limit"),
             )
         for name in ("passes", "seed"):
             given = getattr(self, name)

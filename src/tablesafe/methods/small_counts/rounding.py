@@ -259,7 +259,8 @@ def _refuse_small_frozen(units: Units, counts: Integers, frozen: Mask, limit: in
         more = f" (and {small.size - 1:,} more)" if small.size > 1 else ""
         raise InvalidProblem(
             f"Cell {units.structure.table.describe(int(small[0]))} is frozen to be published as it is, but below the "
-            f"limit of {limit}{more}.\n\nHint: unfreeze it, or lower the limit."
+            f"limit of {limit}{more}.",
+            hint="unfreeze it, or lower the limit.",
         )
 
 
@@ -269,5 +270,6 @@ def _refuse_moved_frozen(units: Units, counts: Integers, sums: Integers, frozen:
         more = f" (and {moved.size - 1:,} more)" if moved.size > 1 else ""
         raise InvalidProblem(
             f"Total {units.structure.table.describe(int(moved[0]))} is frozen, but no way was found to keep it while "
-            f"the small counts below it change{more}.\n\nHint: unfreeze it; its error will be small all the same."
+            f"the small counts below it change{more}.",
+            hint="unfreeze it; its error will be small all the same.",
         )

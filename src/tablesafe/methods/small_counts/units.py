@@ -49,7 +49,8 @@ class Structure:
             total = int(row[np.flatnonzero(sign < 0)[0]])
             raise InvalidTable(
                 f"Small-count rounding needs totals that are sums of counts, but {table.describe(total)} is a "
-                f"difference.\n\nHint: leave differences out of the table, or use ts.Round."
+                f"difference.",
+                hint="leave differences out of the table, or use ts.Round.",
             )
         parts = sparse.csr_array((np.ones(len(row), np.int64), (row, column)), shape=(n, n))
         loops = connected_components(parts, connection="strong", return_labels=False) < n
@@ -225,9 +226,9 @@ class Finer:
         if origin is None or origin.options.get("margins") is None:
             raise InvalidProblem(
                 "Small-count rounding changes inner cells and adds them up, but the inner cells of this table do not "
-                "determine all of its totals: it is linked from several tables.\n\n"
-                "Hint: make the linked table by tabulate with margins=, or tabulate all its dimensions as one table "
-                "and withhold by design what is not published."
+                "determine all of its totals: it is linked from several tables.",
+                hint="make the linked table by tabulate with margins=, or tabulate all its dimensions as one table "
+                "and withhold by design what is not published.",
             )
         every = float(np.prod([float(len(hierarchy)) for hierarchy in given.table.dimensions.values()]))
         finer = origin.table(margins=None, zeros=zeros and every <= MOST)

@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.files.read import did_you_mean
@@ -18,8 +18,13 @@ from tablesafe.files.read import did_you_mean
 def _count(problem: Problem) -> Floats:
     if problem.table.count is None:
         raise InvalidOption(
-            "Suppress.cost is 'count', but the table does not have the number of contributors of each cell.\n\n"
-            "Hint: name the column that holds it (count=), or take another cost."
+            "Suppress.cost is 'count', but the table does not have the number of contributors of each cell.",
+            hint=(
+                "name the column that holds it (",
+                Setting("count", None),
+                "), or take another cost.",
+            ),
+            about=("option", "Suppress", "cost"),
         )
     return problem.table.count.astype(np.float64)
 
@@ -84,8 +89,8 @@ def cost_of(problem: Problem, cost: str | Floats, power: float) -> Floats:
     bad = np.flatnonzero(costs < 0)
     if bad.size:
         raise InvalidProblem(
-            f"The cost of cell {problem.table.describe(int(bad[0]))} is negative: {costs[bad[0]]:g}.\n\n"
-            f"Hint: costs must be 0 or more."
+            f"The cost of cell {problem.table.describe(int(bad[0]))} is negative: {costs[bad[0]]:g}.",
+            hint="costs must be 0 or more.",
         )
     return _transformed(costs, power)
 
@@ -98,7 +103,7 @@ def per_cell(problem: Problem, given: str | Floats, option: str, *, words: tuple
             f"the choices are {', '.join(map(repr, names))}." if names else "the table has no further columns."
         )
         what = "neither a measure nor a column" if words else "no column of the table"
-        raise InvalidOption(f"Suppress.{option} is {given!r}, which is {what}.\n\nHint: {hint}")
+        raise InvalidOption(f"Suppress.{option} is {given!r}, which is {what}.", hint=hint)
     try:
         numbers = np.asarray(problem.table.columns[given] if isinstance(given, str) else given, dtype=np.float64)
     except (TypeError, ValueError):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tablesafe.core.errors import InvalidProblem, SolverFailure, TablesafeError
+from tablesafe.core.errors import InvalidProblem, Setting, SolverFailure, TablesafeError, Words, joined
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.infeasible import Conflict, Demand, Obstacles, Remedy, remedy
 from tablesafe.methods.suppress.instance import NOISE
@@ -15,6 +15,7 @@ from tablesafe.work.budget import Budget
 
 LOOKED_AT = 500
 """Other sensitive cells that are looked at before the message is written."""
+ZEROS: Words = ("allow cells of value zero (", Setting("zeros", True), ")")
 NAMED = 8
 """Cells and sums named in a message."""
 
@@ -41,8 +42,8 @@ def explanation(problem: Problem, obstacles: Obstacles, demand: Demand) -> Table
     name = problem.table.describe(demand.cell)
     if found is None:
         return SolverFailure(
-            f"No pattern was found that protects sensitive cell {name}, but it is not proved that there is none.\n\n"
-            f"Hint: try another algorithm, or waive the cell; please report this."
+            f"No pattern was found that protects sensitive cell {name}, but it is not proved that there is none.",
+            hint="try another algorithm, or waive the cell; please report this.",
         )
     unit = 10.0**problem.table.decimals
     reach = obstacles.reach(demand) / unit
@@ -55,16 +56,16 @@ def explanation(problem: Problem, obstacles: Obstacles, demand: Demand) -> Table
     if not found.solved:
         return InvalidProblem(
             f"{head} Even if every cell were withheld, the attacker's prior bounds leave it no room,\n"
-            f"{_sums(problem, found.conflicts[-1])}\n\n"
-            f"Hint: lower its protection levels, or widen the prior bounds of the cells in these sums."
+            f"{_sums(problem, found.conflicts[-1])}",
+            hint="lower its protection levels, or widen the prior bounds of the cells in these sums.",
         )
     smallest = min(found.conflicts, key=lambda conflict: len(conflict.cells) + len(conflict.sums))
     others = len(found.conflicts) - 1
     more = "" if not others else f"\nThere {'is one' if others == 1 else f'are {others:,}'} more of its kind."
     also = _also(problem, obstacles, demand.cell)
     return InvalidProblem(
-        f"{head}\n{_held(problem, smallest)}\n{_sums(problem, smallest)}{more}{also}\n\n"
-        f"Hint: {_unfreeze(problem, found)}; or waive {name}."
+        f"{head}\n{_held(problem, smallest)}\n{_sums(problem, smallest)}{more}{also}",
+        hint=joined("; or ", [_unfreeze(problem, found), f"waive {name}."]),
     )
 
 
@@ -123,18 +124,20 @@ def _sums(problem: Problem, conflict: Conflict) -> str:
     return "\n".join([head, *shown, *more])
 
 
-def _unfreeze(problem: Problem, found: Remedy) -> str:
+def _unfreeze(problem: Problem, found: Remedy) -> Words:
     """What helps: cells to unfreeze, or zeros to allow."""
     frozen = [cell for cell in found.unfreeze if problem.frozen[cell]]
     zeros = len(frozen) < len(found.unfreeze)
     if len(found.unfreeze) == 1 and len(found.instead) > 1:
         either = [cell for cell in found.instead if problem.frozen[cell]]
-        ways = [f"unfreeze {'one of ' if len(either) > 1 else ''}{_names(problem, either)}"] if either else []
-        ways += ["allow cells of value zero (zeros=True)"] if len(either) < len(found.instead) else []
-        return ", or ".join(ways)
-    steps = [f"unfreeze {_names(problem, frozen)}"] if frozen else []
-    steps += ["allow cells of value zero (zeros=True)"] if zeros else []
-    return " and ".join(steps)
+        ways: list[Words] = (
+            [f"unfreeze {'one of ' if len(either) > 1 else ''}{_names(problem, either)}"] if either else []
+        )
+        ways += [ZEROS] if len(either) < len(found.instead) else []
+        return joined(", or ", ways)
+    steps: list[Words] = [f"unfreeze {_names(problem, frozen)}"] if frozen else []
+    steps += [ZEROS] if zeros else []
+    return joined(" and ", steps)
 
 
 def _names(problem: Problem, cells: Sequence[int]) -> str:

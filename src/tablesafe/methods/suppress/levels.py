@@ -35,8 +35,8 @@ def refuse_levels_beyond_bounds(problem: Problem) -> None:
             more = f" The same holds for {int(bad.sum()) - 1:,} more cells." if bad.sum() > 1 else ""
             raise InvalidProblem(
                 f"Sensitive cell {table.describe(int(cells[at]))} cannot be protected: the attacker's prior bounds "
-                f"leave it no room ({told(at)}).{more}\n\n"
-                f"Hint: lower its protection levels, or widen its prior bounds."
+                f"leave it no room ({told(at)}).{more}",
+                hint="lower its protection levels, or widen its prior bounds.",
             )
 
 
@@ -97,7 +97,7 @@ def exactly(
 ) -> Targets | None:
     """What is asked of each cell, without a side for the width that slides; None where no side was chosen.
 
-    A cell that must only not be known has to move by something: by a small part of the smallest room there is.
+    A cell that must only not be known has to move by something.
     """
     above, below, width, up, down = _asked(problem, margin, reached)
     bare = (above == 0) & (below == 0) & (problem.sensitivity.sliding[problem.sensitive] == 0)
@@ -105,9 +105,7 @@ def exactly(
     if not slides.any():
         return None
     unit = 10.0**problem.table.decimals
-    rooms = np.concatenate([instance.up, instance.down])
-    something = A_PART * min(float(rooms[rooms > 0].min(initial=1.0)), 1.0)
-    width = np.where(bare, something, np.minimum(width, up + down) * unit)
+    width = np.where(bare, something(instance), np.minimum(width, up + down) * unit)
     cell = problem.sensitive
     demands = [(above * unit, instance.up[cell], 1), (below * unit, instance.down[cell], -1)]
     parts = [Targets(cell[slides], np.zeros(int(slides.sum()), np.int8), width[slides])]
@@ -120,6 +118,12 @@ def exactly(
         np.concatenate([part.sign for part in parts]),
         np.concatenate([part.level for part in parts]),
     )
+
+
+def something(instance: Instance) -> float:
+    """How far a cell must be able to move that must only not be known: a small part of the smallest room there is."""
+    rooms = np.concatenate([instance.up, instance.down])
+    return A_PART * min(float(rooms[rooms > 0].min(initial=1.0)), 1.0)
 
 
 def _least(problem: Problem, widest: Floats) -> Floats:

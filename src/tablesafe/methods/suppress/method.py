@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic
 from typing import ClassVar, Literal, get_args
 
@@ -15,11 +16,12 @@ from tablesafe.audit.audit import audit
 from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidOption, InvalidProblem, SolverFailure
+from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting, SolverFailure
 from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
+from tablesafe.methods.suppress.attackers import Stage, against_all, as_repaired, prices_of
 from tablesafe.methods.suppress.costs import cost_of, never_free
 from tablesafe.methods.suppress.explain import ask_less, freed
 from tablesafe.methods.suppress.hypercubes import hypercubes_of
@@ -39,7 +41,7 @@ from tablesafe.methods.suppress.unseen import looked_after
 from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.branching import rounded_up
 from tablesafe.solve.hypercubes import Hypercubes
-from tablesafe.solve.program import Solution, SolveStatus
+from tablesafe.solve.program import Price, Solution, SolveStatus
 from tablesafe.work.budget import Budget
 from tablesafe.work.stopping import heed
 
@@ -199,11 +201,12 @@ class Suppress:
         require_whole(self, "seed", at_least=0)
         require_whole(self, "coalition", at_least=1)
         if self.clean_up and self.keep is None:
-            raise InvalidOption("Suppress.clean_up needs a pattern to clean up.\n\nHint: give one with keep.")
+            raise InvalidOption("Suppress.clean_up needs a pattern to clean up.", hint="give one with keep.")
         if self.randomise > 0 and self.seed == 0:
             raise InvalidOption(
-                "Suppress.randomise needs a seed that nobody can guess, and the default 0 is known to all.\n\n"
-                "Hint: set seed to a number of your own, and keep it secret."
+                "Suppress.randomise needs a seed that nobody can guess, and the default 0 is known to all.",
+                hint="set seed to a number of your own, and keep it secret.",
+                about=("option", "Suppress", "randomise"),
             )
 
     def protect(self, problem: Problem) -> Release:
@@ -212,17 +215,19 @@ class Suppress:
         kept = mask_of(problem, self.keep, "keep")
         keeping_it = keeping(problem, kept)  # says which of its cells must be published, if any
         refuse_levels_beyond_bounds(problem)
+        prices: tuple[Price, ...] = ()
         if self.clean_up:
             pattern, objective, bound = self._cleaned(problem, kept, budget)
         else:
             problem = keeping_it
-            pattern, objective, bound = self._protected(problem, budget)
+            pattern, objective, bound, prices = self._protected(problem, budget)
         closed = objective <= bound * (1 + 1e-9)
         solution = Solution(
             status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
             objective=objective,
             bound=min(bound, objective),
             seconds=monotonic() - begin,
+            prices=prices,
             notes=budget.given_up,
         )
         against = pattern & problem.frozen  # as the policy says
@@ -239,8 +244,8 @@ class Suppress:
             pattern = securing.cleaned(safe)
         return pattern, float(cost[pattern & ~instance.forced].sum()), 0.0
 
-    def _protected(self, problem: Problem, budget: Budget) -> tuple[Mask, float, float]:
-        """A safe pattern, its cost and the proven bound.
+    def _protected(self, problem: Problem, budget: Budget) -> tuple[Mask, float, float, tuple[Price, ...]]:
+        """A safe pattern, its cost, the proven bound, and what each attacker adds to the cost.
 
         A cell that cannot be moved as far as was asked is asked for less, or it is explained why it cannot: only what
         goes beyond the levels can be given up, a margin, or the side that a sliding level was given.
@@ -263,14 +268,14 @@ class Suppress:
                 budget=searching,
                 seed=self.seed,
                 report=self._report(scale),
-                finder=self._flows(instance, searching),
+                finder=partial(self._flows, instance, searching),
                 exactly=exactly(eligible, self.margin, reached, instance),
                 group=group,
             )
             try:
                 with heed(budget):
                     securing, found = self._found_and_kept(problem, search, group, budget)
-                    pattern = securing.secure(found, last=True)
+                    stages = self._secured(search, securing, found, budget)
             except CannotProtect as failure:
                 cell = int(instance.cell[failure.target])
                 demand = Demand(cell, int(instance.sign[failure.target]), float(instance.level[failure.target]))
@@ -285,7 +290,8 @@ class Suppress:
                 continue
             bound = scale * float(search.bound) / (1 + self.randomise)  # disturbed costs are at most so much too high
             bound = rounded_up(max(bound - added, 0.0), cost[instance.live & ~instance.forced])
-            return pattern, float(cost[pattern & ~instance.forced].sum()), bound
+            pattern, prices = stages[-1].pattern, prices_of(stages, cost, instance.forced)
+            return pattern, float(cost[pattern & ~instance.forced].sum()), bound, prices
 
     def _report(self, scale: float) -> Callable[[float, float], None]:
         """Tell the user about cost and bound, in the user's costs."""
@@ -301,7 +307,12 @@ class Suppress:
         if flows is None and self.algorithm == "network":
             raise InvalidOption(
                 "Suppress.algorithm is 'network', but this table is no network: that takes two dimensions, at most "
-                "one of them with a hierarchy.\n\nHint: algorithm='auto' picks one that can do it."
+                "one of them with a hierarchy.",
+                hint=(
+                    Setting("algorithm", "auto"),
+                    " picks one that can do it.",
+                ),
+                about=("option", "Suppress", "algorithm"),
             )
         return flows
 
@@ -325,6 +336,30 @@ class Suppress:
         if group is not None:
             found = thinned_groups(search.instance, found, group, search.late)
         return securing, found
+
+    def _secured(self, search: Search, securing: Securing, found: Mask, budget: Budget) -> list[Stage]:
+        """A safe pattern; the least costly against all attackers, where a bound was asked for.
+
+        It is the last of several stages, one attacker more in each.
+        """
+        instance, others = search.instance, securing.examined
+        if search.exact is None or search.best is None or search.group is not None or not others:
+            safe = securing.secure(found, last=True)
+            return as_repaired(found, safe, {who: securing.because.get(who) for who in others}, instance)
+        safe = securing.secure(found)
+        if (safe == found).all():
+            cost = instance.pattern_cost(safe & ~instance.forced)
+            return [Stage(who, safe, cost, search.bound) for who in ("outsiders", *others)]
+        judges = {who: securing.judge(budget, unions=who == "sums") for who in others}
+        stages = against_all(
+            securing.problem, search, search.exact, safe, judges, coalition=self.coalition, budget=budget.child()
+        )
+        search.prove(stages[-1].bound)
+        if stages[-1].proved:
+            return stages
+        pattern = securing.secure(stages[-1].pattern, last=True)
+        cost = instance.pattern_cost(pattern & ~instance.forced)
+        return [*stages[:-1], replace(stages[-1], pattern=pattern, cost=cost)]
 
     def _securing(
         self, problem: Problem, instance: Instance, budget: Budget, cubes: Hypercubes | None, group: Integers | None

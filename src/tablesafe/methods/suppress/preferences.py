@@ -20,8 +20,8 @@ def mask_of(problem: Problem, given: str | Mask | None, option: str) -> Mask:
         return np.zeros(n, dtype=np.bool_)
     if isinstance(given, str):
         raise InvalidOption(
-            f"Suppress.{option} names the file {given!r}, which was not read yet.\n\n"
-            f"Hint: from Python, read it first: Suppress({option}=ts.read_pattern({given!r}, problem))."
+            f"Suppress.{option} names the file {given!r}, which was not read yet.",
+            hint=f"from Python, read it first: Suppress({option}=ts.read_pattern({given!r}, problem)).",
         )
     mask = np.asarray(given)
     if mask.shape != (n,) or mask.dtype != np.bool_:
@@ -37,8 +37,8 @@ def keeping(problem: Problem, keep: Mask) -> Problem:
     if clash.size:
         more = f" (and {clash.size - 1:,} more)" if clash.size > 1 else ""
         raise InvalidProblem(
-            f"Cell {problem.table.describe(int(clash[0]))} is to be kept withheld, but frozen{more}.\n\n"
-            f"Hint: unfreeze it, or leave it out of the pattern."
+            f"Cell {problem.table.describe(int(clash[0]))} is to be kept withheld, but frozen{more}.",
+            hint="unfreeze it, or leave it out of the pattern.",
         )
     return problem.replace(suppressed=problem.suppressed | keep) if keep.any() else problem
 
@@ -52,8 +52,8 @@ def preferred(problem: Problem, cost: Floats, degree: str | Floats | None) -> Fl
     if far.size:
         raise InvalidProblem(
             f"The preference for cell {problem.table.describe(int(far[0]))} is {degrees[far[0]]:g}, but degrees go "
-            f"from -{MOST_DEGREES} to {MOST_DEGREES}.\n\n"
-            f"Hint: freeze a cell that must be published; withhold one that must not (suppressed, or keep=)."
+            f"from -{MOST_DEGREES} to {MOST_DEGREES}.",
+            hint="freeze a cell that must be published; withhold one that must not (suppressed, or keep=).",
         )
     return np.asarray(cost * 2.0**-degrees)
 

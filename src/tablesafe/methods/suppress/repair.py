@@ -15,7 +15,7 @@ from tablesafe.audit.findings import Findings
 from tablesafe.audit.respondent_knowledge import Guard, Lists
 from tablesafe.audit.unions import Union
 from tablesafe.core.equations import Integers, Mask
-from tablesafe.core.errors import SolverFailure
+from tablesafe.core.errors import Setting, SolverFailure
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.hypercubes import CubePattern, against_sums
 from tablesafe.methods.suppress.insiders import against, asked_by
@@ -38,10 +38,12 @@ def repaired(
     *,
     cubes: Hypercubes | None = None,
     budget: Budget = ENDLESS,
+    because: dict[str, Mask] | None = None,
 ) -> tuple[Mask, bool]:
     """A pattern that the audit of the whole system finds safe; what was withheld stays withheld.
 
-    When the budget is over before that, it is the pattern so far, and the second of the two says so.
+    When the budget is over before that, it is the pattern so far, and the second of the two says so. `because` is told
+    which cells were added for which attackers.
 
     What is only possibly open is closed too, unless that is accepted, but as far as withholding more can do it: the
     rest is for the verdict to tell.
@@ -68,18 +70,27 @@ def repaired(
             found = [each for each in findings.insiders.every if each.certain or findings.possibly == "open"]
             asked, whose = asked_by(found, instance, problem)
             whole = problem.table.integers
-            pattern = pattern | against(whose, _opened(asked, pattern, round_), lists, whole, executor, cubes)
-        pattern = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings, cubes)
+            wider = pattern | against(whose, _opened(asked, pattern, round_), lists, whole, executor, cubes)
+            _note(because, "respondents", wider & ~pattern)
+            pattern = wider
+        wider = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings, cubes)
+        _note(because, "sums", wider & ~pattern)
+        pattern = wider
         if (pattern == before).all() and round_ > (5 if findings.open else PATIENCE):
             break
         findings = judge(pattern)
     if best is not None:
         return best[1], False
+    zeros = (" or ", Setting("zeros", True)) if zeros_kept(problem, instance) else ()
     raise SolverFailure(
-        f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.\n\n"
-        f"Hint: try margin=0.01{' or zeros=True' if zeros_kept(problem, instance) else ''}; or waive the cell; "
-        f"please report this."
+        f"A pattern was found, but after {ROUNDS} rounds of repair the audit still finds: {findings.open[0]}.",
+        hint=("try ", Setting("margin", 0.01), *zeros, "; or waive the cell; please report this."),
     )
+
+
+def _note(because: dict[str, Mask] | None, attacker: str, cells: Mask) -> None:
+    if because is not None:
+        because[attacker] = because.get(attacker, np.zeros(len(cells), dtype=np.bool_)) | cells
 
 
 def _opened(instance: Instance, pattern: Mask, round_: int) -> Instance:

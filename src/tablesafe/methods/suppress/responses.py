@@ -23,8 +23,9 @@ def groups_of(table: Table) -> Integers:
     """Which cells are the same but for their response variable: equal numbers."""
     if RESPONSE not in table.dimensions:
         raise InvalidOption(
-            "Suppress.same_pattern needs several response variables, but the table has one.\n\n"
-            "Hint: leave it out; or link the tables of all variables first."
+            "Suppress.same_pattern needs several response variables, but the table has one.",
+            hint="leave it out; or link the tables of all variables first.",
+            about=("option", "Suppress", "same_pattern"),
         )
     at = list(table.dimensions).index(RESPONSE)
     sizes = [len(hierarchy) for name, hierarchy in table.dimensions.items() if name != RESPONSE]
@@ -50,7 +51,8 @@ def together(problem: Problem, cost: Floats, group: Integers) -> tuple[Problem, 
         one, other = int(np.flatnonzero(own & given)[0]), int(np.flatnonzero(own & problem.frozen)[0])
         raise InvalidProblem(
             f"Cell {problem.table.describe(one)} must be withheld and {problem.table.describe(other)} is frozen, but "
-            f"same_pattern withholds both or none.\n\nHint: unfreeze it, waive the other, or leave out same_pattern."
+            f"same_pattern withholds both or none.",
+            hint="unfreeze it, waive the other, or leave out same_pattern.",
         )
     size = np.bincount(group)
     mean = np.bincount(group, weights=cost) / size

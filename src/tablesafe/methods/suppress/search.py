@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
 import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.incumbent import Incumbent, Report
 from tablesafe.methods.suppress.instance import Instance
@@ -50,7 +54,7 @@ class Search(Incumbent):
         budget: Budget,
         seed: int,
         report: Report,
-        finder: Finder | None = None,
+        finder: Callable[[], Finder | None] = lambda: None,
         exactly: Targets | None = None,
         group: Integers | None = None,
     ) -> None:
@@ -61,7 +65,14 @@ class Search(Incumbent):
         self.random = np.random.default_rng(seed)
         self.ever_used = np.zeros(len(instance), dtype=np.bool_)
         """Cells that some deviation of a pattern used: few, and the best pattern is likely among them."""
-        self._finder = finder
+        self._make_finder = finder
+        self.exact: BranchAndCut | None = None
+        """The branch and cut that was begun, with its bound and cuts."""
+
+    @cached_property
+    def _finder(self) -> Finder | None:
+        """Made when it is needed: what is proved at once needs none."""
+        return self._make_finder()
 
     @property
     def by_flows(self) -> bool:

@@ -13,6 +13,7 @@ from functools import cached_property
 from math import inf
 
 from tablesafe.audit.audit import Audit
+from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import Interrupted, SolverFailure
@@ -20,7 +21,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed
-from tablesafe.methods.suppress.wider import judge_of, thinned, widened
+from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
 from tablesafe.work.stopping import heed
@@ -69,6 +70,14 @@ class Securing:
     group: Integers | None = field(default=None, repr=False)
     best: Mask | None = field(default=None, repr=False)
     cost: float = inf
+    because: dict[str, Mask] = field(default_factory=dict, repr=False)
+    """What was added for respondents and for sums."""
+
+    @property
+    def examined(self) -> tuple[str, ...]:
+        """Who is examined beside the outsider."""
+        respondents = self.attackers.insiders and Lists.of(self.problem.table) is not None
+        return ("respondents",) * respondents + ("sums",) * (self.attackers.unions and bool(self.problem.rules))
 
     def secure(self, pattern: Mask, *, last: bool = False) -> Mask:
         """The best safe pattern, once this one is made safe too, if there is time for that; the `last` is thinned."""
@@ -102,7 +111,9 @@ class Securing:
         """Aimed repair thinks of single insiders; coalitions, and who knows that values are whole, come after it."""
         asked = self.attackers
         try:
-            safe, late = repaired(self._single, self.instance, pattern, cubes=self.cubes, budget=budget)
+            safe, late = repaired(
+                self._single, self.instance, pattern, cubes=self.cubes, budget=budget, because=self.because
+            )
         except SolverFailure:
             safe, late = widened(self.problem, self.instance, pattern, judge_of(self._all, budget), budget)
         if not late and (asked.coalition > 1 or asked.integers):
@@ -147,3 +158,19 @@ class Securing:
             integers=asked.integers,
             executor=self.executor,
         )
+
+    def judge(self, budget: Budget, *, unions: bool = True) -> Judge:
+        """The audit that a pattern has to pass; without `unions` for respondents alone."""
+        asked = self.attackers
+        if unions or not asked.unions:
+            return judge_of(self._all, budget)
+        respondents = Audit(
+            self.problem,
+            insiders=asked.insiders,
+            coalition=asked.coalition if asked.insiders else 1,
+            unions=False,
+            possibly=asked.possibly,
+            integers=asked.integers,
+            executor=self.executor,
+        )
+        return judge_of(respondents, budget)

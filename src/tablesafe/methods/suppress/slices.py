@@ -134,7 +134,8 @@ def _cut(table: Table) -> tuple[list[Slice], list[tuple[Integers, Floats]]]:
     if count != 3 or (along < 0).any():
         raise InvalidOption(
             f"Suppress.algorithm is 'slices', which takes a single table of three dimensions; this one has {count}"
-            f"{' and sums across dimensions' if count == 3 else ''}.\n\nHint: algorithm='auto' takes any table."
+            f"{' and sums across dimensions' if count == 3 else ''}.",
+            hint="algorithm='auto' takes any table.",
         )
     for vertical in np.argsort([len(h.codes) for h in table.dimensions.values()], kind="stable").tolist():
         slices = _networks(table, rows, along, vertical)
@@ -148,7 +149,8 @@ def _cut(table: Table) -> tuple[list[Slice], list[tuple[Integers, Floats]]]:
             return slices, sums
     raise InvalidOption(
         "Suppress.algorithm is 'slices', but no slice of this table is a network: two of its dimensions may have no "
-        "hierarchy, or one and the other none.\n\nHint: algorithm='auto' takes any table."
+        "hierarchy, or one and the other none.",
+        hint="algorithm='auto' takes any table.",
     )
 
 

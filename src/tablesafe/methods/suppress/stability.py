@@ -52,7 +52,8 @@ def stability(problem: Problem, release: Release, previous: Mask) -> Stability:
     if previous.shape != (len(problem.table),) or previous.dtype != np.bool_:
         raise InvalidRelease(
             f"Last period's pattern is one boolean per cell ({len(problem.table):,}); got {previous.dtype} of shape "
-            f"{previous.shape}.\n\nHint: ts.read_pattern(file, problem, complete=False) makes one from a file."
+            f"{previous.shape}.",
+            hint="ts.read_pattern(file, problem, complete=False) makes one from a file.",
         )
     open_to_choice = ~(problem.sensitivity.mask | problem.withheld)
     before, now = previous & open_to_choice, release.suppressed & open_to_choice

@@ -95,7 +95,7 @@ def find(search: Search, *, prove: bool, insist: bool, secure: Secure) -> None:
             combine(search, seconds=search.left * 0.95)
             _improved(search, None, insist=False)
         return
-    exact = BranchAndCut(search)
+    exact = search.exact = BranchAndCut(search)
     together = search.group is not None
     if not _proved(search, exact, insist=insist or together, secure=secure) and not together:
         _improved(search, exact, insist=insist)

@@ -24,7 +24,7 @@ from tablesafe.audit.integers import frechet
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.views.instance import Axes, Structure
@@ -78,8 +78,12 @@ def view_bounds(problem: Problem, release: Release | None = None, *, by: By = "a
             return found
         if by == "operators":
             raise InvalidProblem(
-                "The operators know only margins of one cube, without hierarchies, of values that are not negative.\n\n"
-                "Hint: leave out by='operators', and the audit answers."
+                "The operators know only margins of one cube, without hierarchies, of values that are not negative.",
+                hint=(
+                    "leave out ",
+                    Setting("by", "operators"),
+                    ", and the audit answers.",
+                ),
             )
     return _by_audit(problem, release, cells)
 

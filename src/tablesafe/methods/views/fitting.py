@@ -48,7 +48,8 @@ def view_costs(problem: Problem, cost: str, weights: Sequence[float]) -> Floats:
         if view.max(initial=-1) + 1 != len(weights):
             raise InvalidOption(
                 f"SuppressViews.weights must be one per published view ({view.max(initial=-1) + 1}), "
-                f"got {len(weights)}."
+                f"got {len(weights)}.",
+                about=("option", "SuppressViews", "weights"),
             )
         costs = costs * np.append(np.asarray(weights, dtype=np.float64), 0.0)[view]
     return np.where(problem.withheld | problem.suppressed, 0.0, costs)
@@ -147,8 +148,8 @@ def random_release(problem: Problem, seed: int, name: str) -> Release:
 
     if not is_safe(problem, release(pattern(len(order)))):
         raise InvalidProblem(
-            "Some confidential cell cannot be protected, even if every cell that may be withheld is.\n\n"
-            "Hint: unfreeze cells of the published views, or widen the tolerable bounds."
+            "Some confidential cell cannot be protected, even if every cell that may be withheld is.",
+            hint="unfreeze cells of the published views, or widen the tolerable bounds.",
         )
     few, many = 0, len(order)
     while few < many:

@@ -83,18 +83,34 @@ class SuppressViews:
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
             raise InvalidOption(
-                f"SuppressViews.algorithm must be one of {', '.join(ALGORITHMS)}, got {self.algorithm!r}."
+                f"SuppressViews.algorithm must be one of {', '.join(ALGORITHMS)}, got {self.algorithm!r}.",
+                about=("option", "SuppressViews", "algorithm"),
             )
         if self.cost not in COSTS:
-            raise InvalidOption(f"SuppressViews.cost must be one of {', '.join(COSTS)}, got {self.cost!r}.")
+            raise InvalidOption(
+                f"SuppressViews.cost must be one of {', '.join(COSTS)}, got {self.cost!r}.",
+                about=("option", "SuppressViews", "cost"),
+            )
         if not all(0 <= weight < np.inf for weight in self.weights):
-            raise InvalidOption(f"SuppressViews.weights must be numbers of 0 or more, got {self.weights!r}.")
+            raise InvalidOption(
+                f"SuppressViews.weights must be numbers of 0 or more, got {self.weights!r}.",
+                about=("option", "SuppressViews", "weights"),
+            )
         if self.steps < 0:
-            raise InvalidOption(f"SuppressViews.steps must be 0 or more, got {self.steps!r}.")
+            raise InvalidOption(
+                f"SuppressViews.steps must be 0 or more, got {self.steps!r}.",
+                about=("option", "SuppressViews", "steps"),
+            )
         if not 0 <= self.big_m < np.inf:
-            raise InvalidOption(f"SuppressViews.big_m must be 0 or more, got {self.big_m!r}.")
+            raise InvalidOption(
+                f"SuppressViews.big_m must be 0 or more, got {self.big_m!r}.",
+                about=("option", "SuppressViews", "big_m"),
+            )
         if not self.time_limit_s > 0:
-            raise InvalidOption(f"SuppressViews.time_limit_s must be more than 0, got {self.time_limit_s!r}.")
+            raise InvalidOption(
+                f"SuppressViews.time_limit_s must be more than 0, got {self.time_limit_s!r}.",
+                about=("option", "SuppressViews", "time_limit_s"),
+            )
 
     def protect(self, problem: Problem) -> Release:
         """Find a pattern, and prove that it is safe before it is returned."""
@@ -154,7 +170,8 @@ class SuppressViews:
         least = float(max(refined.lower.max(), refined.upper.max()))
         if 0 < self.big_m < least:
             raise InvalidOption(
-                f"SuppressViews.big_m must be 0, or at least {least:g} for these views, got {self.big_m!r}."
+                f"SuppressViews.big_m must be 0, or at least {least:g} for these views, got {self.big_m!r}.",
+                about=("option", "SuppressViews", "big_m"),
             )
         pattern = suppression_program(views, self.big_m or None)
         start = pattern.start(state.held_a, state.held_b)
@@ -219,8 +236,8 @@ def _refuse(problem: Problem, views: TwoViews, data: Data) -> None:
     cell = views.low.cell[low][0] if low.any() else views.up.cell[up][0]
     raise InvalidProblem(
         f"Confidential cell {problem.table.describe(int(cell))} cannot be protected: even if every cell that may be "
-        f"withheld were, it could not be {'smaller' if low.any() else 'larger'} by as much as asked.\n\n"
-        "Hint: unfreeze cells of the published views, or widen its tolerable bounds."
+        f"withheld were, it could not be {'smaller' if low.any() else 'larger'} by as much as asked.",
+        hint="unfreeze cells of the published views, or widen its tolerable bounds.",
     )
 
 

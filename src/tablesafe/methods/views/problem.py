@@ -104,7 +104,7 @@ def _named_all(given: Any, what: str) -> list[View]:
         given = [given]
     listed = [named(view) for view in given]
     if not listed:
-        raise InvalidOption(f"'{what}' names no view.\n\nHint: {what}=[('bank', 'status')], for example.")
+        raise InvalidOption(f"'{what}' names no view.", hint=f"{what}=[('bank', 'status')], for example.")
     if len({frozenset(view) for view in listed}) < len(listed):
         raise InvalidOption(f"'{what}' names the same view twice.")
     return listed
@@ -117,14 +117,15 @@ def _refuse_overlap(shown: Sequence[View], secret: Sequence[View], cube: _Cube) 
     for view in (*shown, *secret):
         if set(view) == set(cube.codes):
             raise InvalidProblem(
-                f"View {words(view)} has all the dimensions, so it is the cube itself, and no margin of it.\n\n"
-                "Hint: a table that is published whole is protected by Suppress."
+                f"View {words(view)} has all the dimensions, so it is the cube itself, and no margin of it.",
+                hint="a table that is published whole is protected by Suppress.",
             )
     for name, size in cube.sizes.items():
         if size < 2:
             raise InvalidTable(
                 f"Dimension {name!r} has only the code {cube.codes[name][0]!r}, so a view with it is the same as one "
-                "without.\n\nHint: leave the dimension out."
+                "without.",
+                hint="leave the dimension out.",
             )
 
 
@@ -166,8 +167,8 @@ def _from_views(
     lost = [name for name in names if name not in dense.codes]
     if lost:
         raise InvalidTable(
-            f"The codes of {lost[0]!r} are not known: no view that is given has them.\n\n"
-            f"Hint: dimensions={{{lost[0]!r}: [codes]}}, or give the values of the confidential view."
+            f"The codes of {lost[0]!r} are not known: no view that is given has them.",
+            hint=f"dimensions={{{lost[0]!r}: [codes]}}, or give the values of the confidential view.",
         )
     arrays, decimals = _whole_numbers(list(dense.arrays.values()))
     margins = dict(zip(dense.arrays, arrays, strict=True))
@@ -183,7 +184,7 @@ def _from_views(
 def _whole_numbers(arrays: Sequence[Floats]) -> tuple[list[Integers], int]:
     integers, decimals, exact = to_integers(np.concatenate([array.ravel() for array in arrays]))
     if not exact:
-        raise InvalidTable("The values have too many decimals to be added exactly.\n\nHint: round them first.")
+        raise InvalidTable("The values have too many decimals to be added exactly.", hint="round them first.")
     cuts = np.cumsum([array.size for array in arrays])[:-1]
     parts = np.split(integers, cuts)
     return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)], decimals
@@ -197,8 +198,8 @@ def _tolerable(
     if frozenset(view) not in wished:
         if view not in cube.confidential:
             raise InvalidProblem(
-                f"Confidential view {words(view)} has neither values nor tolerable bounds.\n\n"
-                "Hint: confidential={view: values}, or tolerable={view: (lower, upper)}."
+                f"Confidential view {words(view)} has neither values nor tolerable bounds.",
+                hint="confidential={view: values}, or tolerable={view: (lower, upper)}.",
             )
         values = cube.confidential[view]
         return np.zeros(values.shape), np.round((1 + percent / 100) * values, 9)

@@ -318,7 +318,8 @@ def view_big_m(problem: Problem) -> pl.DataFrame:
     if fit is None:
         raise InvalidProblem(
             "Only two published views of one cube, without hierarchies or prior bounds, lead to the program whose M is "
-            "asked for.\n\nHint: ts.views makes such problems."
+            "asked for.",
+            hint="ts.views makes such problems.",
         )
     refined, table, unit = refined_big_m(fit.views), problem.table, 10.0**problem.table.decimals
     shared = {}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
-from tablesafe.core.errors import InvalidTable, SolverFailure
+from tablesafe.core.errors import InvalidTable, Setting, SolverFailure
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source, did_you_mean, read_source
 from tablesafe.solve.highs import whole_point
@@ -41,7 +41,7 @@ def named(view: Any) -> View:
     names = (view,) if isinstance(view, str) else tuple(view)
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise InvalidTable(
-            f"A view is named by its dimensions, each once; got {view!r}.\n\nHint: ('bank', 'loan'), for example."
+            f"A view is named by its dimensions, each once; got {view!r}.", hint="('bank', 'loan'), for example."
         )
     return names
 
@@ -90,7 +90,7 @@ def read_cube(
         source, dimensions, value = _leaves(source, dimensions)
     if not dimensions:
         raise InvalidTable(
-            "The dimensions of the cube are not named.\n\nHint: dimensions=['bank', 'loan', 'status'], for example."
+            "The dimensions of the cube are not named.", hint="dimensions=['bank', 'loan', 'status'], for example."
         )
     view = tuple(dimensions)
     return read_views({view: source}, dimensions=dimensions, value=value, total=total), view
@@ -142,12 +142,16 @@ def _codes_of_frame(
         text = source.text(name)
         if text.null_count():
             row = int(text.is_null().arg_max() or 0)
-            raise InvalidTable(f"The code of {name!r} is missing at {source.where(row)}.\n\nHint: fill it in.")
+            raise InvalidTable(f"The code of {name!r} is missing at {source.where(row)}.", hint="fill it in.")
         if (text == total).any():
             row = int((text == total).arg_max() or 0)
             raise InvalidTable(
-                f"{source.where(row)} is a total ({name}={total}); a view is given by its inner cells.\n\n"
-                f"Hint: leave such rows out; totals=True publishes the totals too."
+                f"{source.where(row)} is a total ({name}={total}); a view is given by its inner cells.",
+                hint=(
+                    "leave such rows out; ",
+                    Setting("totals", True),
+                    " publishes the totals too.",
+                ),
             )
         found = text.unique(maintain_order=True).to_list()
         fixed = dimensions.get(name)
@@ -158,7 +162,7 @@ def _codes_of_frame(
         if lost:
             row = int((text == lost[0]).arg_max() or 0)
             hint = did_you_mean(lost[0], list(map(str, fixed))) or f"add it to the codes of {name!r}."
-            raise InvalidTable(f"{source.where(row)} has code {lost[0]!r}, which {name!r} has not.\n\nHint: {hint}")
+            raise InvalidTable(f"{source.where(row)} has code {lost[0]!r}, which {name!r} has not.", hint=hint)
 
 
 def _value_column(source: Source, view: View, value: str | None) -> str:
@@ -180,7 +184,7 @@ def _spread(dense: Dense, view: View, source: Source, value: str, empty: float) 
     if again.size:
         one, two = sorted((int(order[again[0]]), int(order[again[0] + 1])))
         raise InvalidTable(
-            f"{source.where(one)} and {source.where(two)} are the same cell.\n\nHint: add the rows up first."
+            f"{source.where(one)} and {source.where(two)} are the same cell.", hint="add the rows up first."
         )
     array = np.full(int(np.prod(sizes)), empty)
     array[at] = numbers
@@ -205,8 +209,8 @@ def _checked(dense: Dense, view: View, array: Floats, *, missing: bool) -> Float
     if bad.size:
         where = ", ".join(f"{name}={dense.codes[name][i]}" for name, i in zip(view, bad[0].tolist(), strict=True))
         raise InvalidTable(
-            f"Cell ({where}) of view {words(view)} is {array[tuple(bad[0])]:g}, but must be a number of 0 or more."
-            "\n\nHint: split gains and losses into two tables."
+            f"Cell ({where}) of view {words(view)} is {array[tuple(bad[0])]:g}, but must be a number of 0 or more.",
+            hint="split gains and losses into two tables.",
         )
     return array
 
@@ -230,8 +234,8 @@ def refuse_contradictions(margins: Margins, codes: Mapping[str, Sequence[str]], 
             more = f" ({len(bad) - 1:,} more such sums differ.)" if len(bad) > 1 else ""
             raise InvalidTable(
                 f"The views {words(one)} and {words(two)} contradict each other: {f'for {where} ' if where else ''}"
-                f"the first adds up to {sums[0]}, the second to {sums[1]}.{more}\n\n"
-                "Hint: were both made from the same records? Correct one of them."
+                f"the first adds up to {sums[0]}, the second to {sums[1]}.{more}",
+                hint="were both made from the same records? Correct one of them.",
             )
 
 
@@ -264,12 +268,13 @@ def consistent_cube(
     if status is SolveStatus.INFEASIBLE:
         raise InvalidTable(
             "The views contradict each other: no table without negative values has all of them as margins, though any "
-            "two of them agree.\n\nHint: were they made from the same records?"
+            "two of them agree.",
+            hint="were they made from the same records?",
         )
     if joined is None:
         raise SolverFailure(
-            "No whole table that agrees with all views was found in time.\n\n"
-            "Hint: give the cube itself instead of its views."
+            "No whole table that agrees with all views was found in time.",
+            hint="give the cube itself instead of its views.",
         )
     return joined
 

@@ -72,8 +72,8 @@ def cell_densities(estimate: Estimate, most: int) -> tuple[list[CellDensity], in
     """The densities of the sensitive cells in most danger, at most so many, and how many have one. Confidential."""
     if estimate.density is None:
         raise InvalidOption(
-            f"The attack {estimate.attack!r} has one solution only: there is no density to plot.\n\n"
-            f"Hint: plot VertexMean(), InteriorMean(), RandomCentroid() or HitAndRun()."
+            f"The attack {estimate.attack!r} has one solution only: there is no density to plot.",
+            hint="plot VertexMean(), InteriorMean(), RandomCentroid() or HitAndRun().",
         )
     every = _in_danger(estimate, estimate.density)
     cells = every[:most]

@@ -74,8 +74,8 @@ class Grid:
         names = list(table.dimensions)
         if rows is not None and rows not in names:
             raise InvalidOption(
-                f"The table has no dimension {rows!r}.\n\nHint: "
-                f"{did_you_mean(rows, names) or 'its dimensions are ' + ', '.join(map(repr, names)) + '.'}"
+                f"The table has no dimension {rows!r}.",
+                hint=f"{did_you_mean(rows, names) or 'its dimensions are ' + ', '.join(map(repr, names)) + '.'}",
             )
         down = rows or max(names, key=lambda name: len(table.dimensions[name]))
         across = sorted((name for name in names if name != down), key=lambda name: len(table.dimensions[name]))
@@ -200,7 +200,7 @@ def heat_map(
         raise InvalidOption(f"heat_map's by must be 'status' or 'change', got {by!r}.")
     if by == "change" and problem is None:
         raise InvalidOption(
-            "Changes cannot be seen without the problem.\n\nHint: heat_map(release, problem, by='change')."
+            "Changes cannot be seen without the problem.", hint="heat_map(release, problem, by='change')."
         )
     grid = Grid.of(release.table, rows)
     figure = new_figure(width_inches, _height(grid, width_inches))

@@ -34,9 +34,9 @@ def require_plot_name(name: str) -> None:
     if path.name != name or path.stem not in NAMES or path.suffix.lower().lstrip(".") not in FORMATS:
         near = did_you_mean(path.stem, list(NAMES))
         raise InvalidOption(
-            f"{name!r} is no name of a plot.\n\n"
-            f"Hint: {near + ' ' if near else ''}plots are {', '.join(NAMES)}, each with "
-            f"{', '.join(f'.{ending}' for ending in FORMATS)}, and no folder."
+            f"{name!r} is no name of a plot.",
+            hint=f"{near + ' ' if near else ''}plots are {', '.join(NAMES)}, each with "
+            f"{', '.join(f'.{ending}' for ending in FORMATS)}, and no folder.",
         )
 
 

@@ -54,8 +54,8 @@ class Plot:
         suffix = Path(path).suffix.lower().lstrip(".")
         if suffix not in FORMATS:
             raise InvalidOption(
-                f"A plot cannot be written as {Path(path).name!r}.\n\n"
-                f"Hint: end the name in {', '.join(f'.{name}' for name in FORMATS)}."
+                f"A plot cannot be written as {Path(path).name!r}.",
+                hint=f"end the name in {', '.join(f'.{name}' for name in FORMATS)}.",
             )
         data = self._drawn(suffix, dpi)
         with whole_file(path, private=self.internal) as temporary:

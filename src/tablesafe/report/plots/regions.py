@@ -31,7 +31,7 @@ def sensitivity_regions(
     """
     named = dict(rules) if isinstance(rules, Mapping) else {describe(rule): rule for rule in rules}
     if not named:
-        raise InvalidOption("There is no rule to plot.\n\nHint: sensitivity_regions([PPercent(p=10)]).")
+        raise InvalidOption("There is no rule to plot.", hint="sensitivity_regions([PPercent(p=10)]).")
     if len(named) > len(COLOURS):
         raise InvalidOption(f"At most {len(COLOURS)} rules can be told apart in one plot, got {len(named)}.")
     regions = {name: safe_region(rule) for name, rule in named.items()}

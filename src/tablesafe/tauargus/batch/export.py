@@ -394,7 +394,7 @@ BEYOND = "Some codes have characters that τ-ARGUS does not know (beyond Windows
 
 def _of_problem(problem: Problem, name: str, form: Form) -> Texts:
     if form == "records":
-        raise InvalidOption("A problem has no rules that τ-ARGUS could apply to records.\n\nHint: export its job.")
+        raise InvalidOption("A problem has no rules that τ-ARGUS could apply to records.", hint="export its job.")
     return problem_files(problem, name, Commands())
 
 
@@ -403,12 +403,12 @@ def _of_job(job: Job, name: str, form: Form, listen: Listener) -> Texts:
     commands = commands_of(job, linked=len(job.tables) > 1)
     if job.source.holds != "records":
         if form == "records":
-            raise InvalidOption(f"{job.source.file} holds no records.\n\nHint: form='cells' exports the table.")
+            raise InvalidOption(f"{job.source.file} holds no records.", hint="form='cells' exports the table.")
         return _cells(job, problem, name, commands)
     why = why_not_records(job, problem)
     if form == "records" and why:
         raise InvalidOption(
-            f"τ-ARGUS cannot make this table of the records: {'; '.join(why)}.\n\nHint: form='cells' exports the table."
+            f"τ-ARGUS cannot make this table of the records: {'; '.join(why)}.", hint="form='cells' exports the table."
         )
     if form == "cells":
         return _cells(job, problem, name, commands)

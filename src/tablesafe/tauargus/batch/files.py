@@ -127,16 +127,16 @@ def refuse_overwriting(writings: Sequence[tuple[int, Path]], inputs: Sequence[Pa
         real = path.resolve()
         if real in read:
             raise InvalidJob(
-                f"{batch.where(line)}: {path.name!r} is read by this job; writing it would destroy the original.\n\n"
-                f"Hint: give the new file another name."
+                f"{batch.where(line)}: {path.name!r} is read by this job; writing it would destroy the original.",
+                hint="give the new file another name.",
             )
         if real in seen:
             raise InvalidJob(
-                f"{batch.where(line)}: {path.name!r} is written on line {seen[real]} already.\n\n"
-                f"Hint: give one of the two another name."
+                f"{batch.where(line)}: {path.name!r} is written on line {seen[real]} already.",
+                hint="give one of the two another name.",
             )
         if real.is_dir():
-            raise InvalidJob(f"{batch.where(line)}: {path.name!r} is a folder.\n\nHint: name a file in it.")
+            raise InvalidJob(f"{batch.where(line)}: {path.name!r} is a folder.", hint="name a file in it.")
         seen[real] = line
 
 
@@ -146,8 +146,8 @@ def refuse_unwritable(folders: Sequence[Path]) -> None:
         there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
         if not there.is_dir() or not os.access(there, os.W_OK):
             raise InvalidFile(
-                f"Nothing can be written to {str(folder)!r}.\n\n"
-                f"Hint: copy the batch file and its data to a folder of your own, or name another folder."
+                f"Nothing can be written to {str(folder)!r}.",
+                hint="copy the batch file and its data to a folder of your own, or name another folder.",
             )
 
 
@@ -197,8 +197,8 @@ class BatchResult:
     def _only(self) -> Result:
         if len(self.results) != 1:
             raise InvalidOption(
-                f"{self.path.name} has {len(self.results)} tables that were protected.\n\n"
-                f"Hint: look at one of them: result.results[0]."
+                f"{self.path.name} has {len(self.results)} tables that were protected.",
+                hint="look at one of them: result.results[0].",
             )
         return self.results[0]
 

@@ -45,11 +45,10 @@ class Journal:
                 yield
             except (InvalidInput, SolverFailure) as error:
                 self.say(f"Stopped by an error on line {line} ({type(error).__name__}).")
-                message = str(error)
-                if message.startswith(self.batch.path.name):
+                if error.message.startswith(self.batch.path.name):
                     raise
                 command = self.batch.texts.get(line, "").partition(">")[0] + ">"
-                raise type(error)(f"{self.batch.where(line)}, {command}: {message}") from error
+                raise error.at(f"{self.batch.where(line)}, {command}") from error
             finally:
                 for warning in caught:
                     self.warn(line, str(warning.message))

@@ -56,8 +56,8 @@ def linked(tables: Sequence[Specified], made: Sequence[Made]) -> Linked:
     clash = np.flatnonzero(frozen & (sensitivity.mask | suppressed))
     if clash.size:
         raise InvalidProblem(
-            f"Cell {joint.describe(int(clash[0]))} must be published in one table, and is withheld in another.\n\n"
-            f"Hint: linked tables must agree; correct the status or the a-priori file of one of them."
+            f"Cell {joint.describe(int(clash[0]))} must be published in one table, and is withheld in another.",
+            hint="linked tables must agree; correct the status or the a-priori file of one of them.",
         )
     lower = _most(n, cells, [problem.lower for problem in problems])
     upper = -_most(n, cells, [-problem.upper for problem in problems])

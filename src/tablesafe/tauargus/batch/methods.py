@@ -65,7 +65,7 @@ def cell_key_from_metadata(metadata: Metadata | str | Path, *, response: str | N
     keys = found.having(Role.RECORD_KEY)
     if not keys:
         raise InvalidFile(
-            f"{found.path.name} has no record key.\n\nHint: add <RECORDKEY> to the variable that holds it."
+            f"{found.path.name} has no record key.", hint="add <RECORDKEY> to the variable that holds it."
         )
     if response is None:
         return CellKey(key=keys[0].name, perturbation=_table(found, keys[0], "frequency", "all"))
@@ -76,10 +76,10 @@ def _of_response(metadata: Metadata, key: Variable, variable: Variable) -> CellK
     described = variable.cell_key
     where = f"{metadata.path.name}, line {variable.line}"
     if described is None or described.method == "N":
-        raise InvalidFile(f"{where}: {variable.name!r} has no noise by cell keys.\n\nHint: add <CKM> T(1) to it.")
+        raise InvalidFile(f"{where}: {variable.name!r} has no noise by cell keys.", hint="add <CKM> T(1) to it.")
     if described.method not in _SIZES:
         raise InvalidFile(
-            f"{where}: noise in proportion to <CKM> {described.method} is not known here.\n\nHint: T(k), M or V are."
+            f"{where}: noise in proportion to <CKM> {described.method} is not known here.", hint="T(k), M or V are."
         )
     usual = _table(metadata, key, "continuous", "even" if described.parity else "all")
     options = Magnitude(
@@ -101,8 +101,8 @@ def _scaling(described: Described, where: str) -> dict[str, float | tuple[float,
     needed = {"F": 4, "N": 1, None: 0}[described.scaling]
     if len(given) < needed:
         raise InvalidFile(
-            f"{where}: <SCALING> {described.scaling} needs {needed} numbers, got {len(given)}.\n\n"
-            f"Hint: F(large, small, flex point, exponent), or N(share)."
+            f"{where}: <SCALING> {described.scaling} needs {needed} numbers, got {len(given)}.",
+            hint="F(large, small, flex point, exponent), or N(share).",
         )
     weights = {"weights": (1.0, *given[needed:])} if given[needed:] else {}
     match described.scaling:
@@ -119,8 +119,8 @@ def _table(metadata: Metadata, key: Variable, purpose: str, kind: str) -> Pertur
     if purpose not in key.perturbation:
         keyword = {"frequency": "PFILE", "continuous": "PFILE_CONT", "separate": "PFILE_SEP"}[purpose]
         raise InvalidFile(
-            f"{metadata.path.name}, line {key.line}: {key.name!r} names no perturbation table for this.\n\n"
-            f'Hint: add <{keyword}> "ptab.txt".'
+            f"{metadata.path.name}, line {key.line}: {key.name!r} names no perturbation table for this.",
+            hint=f'add <{keyword}> "ptab.txt".',
         )
     return read_perturbation(metadata.file(key.perturbation[purpose], key.line), kind=kind)
 
@@ -233,8 +233,8 @@ def _cell_key(table: Specified) -> CellKey:
     """The noise that the metadata describe, for counts or for the response."""
     if table.rules.weighted:
         raise InvalidOption(
-            "CKM changes sums over records, but WGT(1) weights them.\n\nHint: write WGT(0), or protect the weighted "
-            "table by another method."
+            "CKM changes sums over records, but WGT(1) weights them.",
+            hint="write WGT(0), or protect the weighted table by another method.",
         )
     return cell_key_from_metadata(table.metadata, response=table.spec.response)
 

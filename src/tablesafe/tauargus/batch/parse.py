@@ -441,8 +441,7 @@ def write_table(line: int, rest: str, say: Say) -> WriteTable:
     try:
         kind, options = parse_kind(unquoted(pieces[1])), parse_options(text)
     except InvalidOption as error:
-        what, _, hint = str(error).partition("\n\nHint: ")
-        raise Fault(what.rstrip("."), hint) from None
+        raise Fault(error.message.rstrip("."), error.hint) from None
     for letters in unused(kind, text):
         say(f"{letters}+ has no meaning for a file of type {int(kind)} and is not used.")
     return WriteTable(line=line, table=table, kind=kind, options=options, file=_file(pieces[3]))
@@ -520,11 +519,11 @@ def parse_arb(text: str, path: str | Path = "job.arb") -> Batch:
         except Fault as fault:
             faults.append((found.line, Fault(f"<{found.name}>: {fault.what}", fault.hint)))
     if not commands and not faults:
-        raise InvalidJob(f'{path.name} holds no commands.\n\nHint: commands look like <OPENMICRODATA> "firms.asc".')
+        raise InvalidJob(f"{path.name} holds no commands.", hint='commands look like <OPENMICRODATA> "firms.asc".')
     if not faults:
         faults = [(line, Fault(f"{texts[line].split('>')[0]}>: {f.what}", f.hint)) for line, f in check_order(commands)]
     if faults:
-        raise InvalidJob(_told(path.name, faults))
+        raise _told(path.name, faults)
     return Batch(commands=tuple(commands), texts=texts, notes=tuple(notes), path=path)
 
 
@@ -540,11 +539,11 @@ def _command(found: Statement, notes: list[Note]) -> Command:
     return command
 
 
-def _told(name: str, faults: list[tuple[int, Fault]]) -> str:
+def _told(name: str, faults: list[tuple[int, Fault]]) -> InvalidJob:
     """One error with its hint, or all of them, in the order of their lines."""
     faults = sorted(faults, key=lambda fault: fault[0])
     if len(faults) == 1:
         line, fault = faults[0]
-        return f"{name}, line {line}: {fault.what}.\n\nHint: {fault.hint}"
+        return InvalidJob(f"{fault.what}.", hint=fault.hint, where=f"{name}, line {line}")
     listed = "\n".join(f"  line {line}: {fault.what}. Hint: {fault.hint}" for line, fault in faults)
-    return f"{name} has {len(faults)} errors:\n{listed}"
+    return InvalidJob(f"{name} has {len(faults)} errors:\n{listed}")

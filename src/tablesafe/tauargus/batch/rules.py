@@ -126,8 +126,8 @@ def refuse_for_counts(rules: Rules) -> None:
     for call in (*rules.respondents, *rules.holdings):
         if call.name in {"P", "NK", "ZERO", "REQ"}:
             raise InvalidJob(
-                f"{call} looks at contributions, but the table only counts (<freq>).\n\n"
-                f"Hint: use FREQ, or name a response variable."
+                f"{call} looks at contributions, but the table only counts (<freq>).",
+                hint="use FREQ, or name a response variable.",
             )
 
 

@@ -237,7 +237,8 @@ class _Run:
         if metadata.kind == "micro" and not variable.is_response:
             raise InvalidJob(
                 f"{variable.name!r} cannot be added up: {metadata.path.name}, line {variable.line} marks it as "
-                f"{'nothing' if variable.role is Role.OTHER else variable.role.value}.\n\nHint: add <NUMERIC> to it."
+                f"{'nothing' if variable.role is Role.OTHER else variable.role.value}.",
+                hint="add <NUMERIC> to it.",
             )
 
     def _tabulate(self, command: ReadMicrodata) -> None:

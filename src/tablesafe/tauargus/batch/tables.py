@@ -48,7 +48,8 @@ class Specified:
                 role = "nothing" if variable.role is Role.OTHER else variable.role.value
                 raise InvalidJob(
                     f"{variable.name!r} cannot span a table: {self.metadata.path.name}, line {variable.line} marks it "
-                    f"as {role}.\n\nHint: add <RECODEABLE> to it."
+                    f"as {role}.",
+                    hint="add <RECODEABLE> to it.",
                 )
         return found
 
@@ -69,8 +70,8 @@ def cost_of(table: Specified, made: Table) -> Floats | None:
         case "frequency":
             if made.count is None:
                 raise InvalidTable(
-                    f"The cost is the frequency (-1), but {table.metadata.path.name} marks no column as <FREQUENCY>."
-                    f"\n\nHint: mark it, or take another cost."
+                    f"The cost is the frequency (-1), but {table.metadata.path.name} marks no column as <FREQUENCY>.",
+                    hint="mark it, or take another cost.",
                 )
             return made.count.astype(np.float64)
         case "unity":
@@ -99,13 +100,13 @@ def refuse_impossible(table: Specified) -> None:
     rules, metadata = table.rules, table.metadata
     if rules.holdings:
         raise InvalidJob(
-            f"{rules.holdings[0]} is about holdings, but a finished table does not tell them.\n\n"
-            f"Hint: the first two P and NK and the first FREQ are about respondents: use these."
+            f"{rules.holdings[0]} is about holdings, but a finished table does not tell them.",
+            hint="the first two P and NK and the first FREQ are about respondents: use these.",
         )
     if rules.weighted:
-        raise InvalidJob("WGT(1) uses sampling weights, but a finished table has none.\n\nHint: write WGT(0).")
+        raise InvalidJob("WGT(1) uses sampling weights, but a finished table has none.", hint="write WGT(0).")
     if rules.requests:
-        raise InvalidJob("REQ needs to know who asked, but a finished table does not tell.\n\nHint: leave it out.")
+        raise InvalidJob("REQ needs to know who asked, but a finished table does not tell.", hint="leave it out.")
     if table.spec.response is None:
         refuse_for_counts(rules)
     largest, counted = len(metadata.having(Role.LARGEST)), bool(metadata.having(Role.COUNT))
@@ -113,13 +114,13 @@ def refuse_impossible(table: Specified) -> None:
         if call.name in {"P", "NK"} and contributors_of((call,)) > largest:
             raise InvalidJob(
                 f"{call} looks at the {contributors_of((call,))} largest contributions to a cell, but "
-                f"{metadata.path.name} marks {largest or 'no'} columns as <MAXSCORE>.\n\n"
-                f"Hint: add the columns that hold them, the largest first, or change the rule."
+                f"{metadata.path.name} marks {largest or 'no'} columns as <MAXSCORE>.",
+                hint="add the columns that hold them, the largest first, or change the rule.",
             )
         if call.name in {"FREQ", "ZERO"} and not counted:
             raise InvalidJob(
-                f"{call} counts contributors, but {metadata.path.name} marks no column as <FREQUENCY>.\n\n"
-                f"Hint: mark it, or leave the rule out."
+                f"{call} counts contributors, but {metadata.path.name} marks no column as <FREQUENCY>.",
+                hint="mark it, or leave the rule out.",
             )
 
 
@@ -158,7 +159,7 @@ def _counts(metadata: Metadata) -> str:
     found = metadata.having(Role.COUNT)
     if not found:
         raise InvalidJob(
-            f"The response is <freq>, but {metadata.path.name} marks no column as <FREQUENCY>.\n\nHint: mark it."
+            f"The response is <freq>, but {metadata.path.name} marks no column as <FREQUENCY>.", hint="mark it."
         )
     return found[0].name
 
@@ -225,8 +226,8 @@ class Recodes:
         variable, own = self.table.metadata.variable(command.variable), self.table.variables()
         if variable not in own:
             raise InvalidFile(
-                f"{variable.name!r} does not span table {self.table.number} ({self.table.title}).\n\n"
-                f"Hint: name one of {', '.join(each.name for each in own)}."
+                f"{variable.name!r} does not span table {self.table.number} ({self.table.title}).",
+                hint=f"name one of {', '.join(each.name for each in own)}.",
             )
         return variable
 
@@ -249,7 +250,7 @@ class Recodes:
         except InvalidFile as error:
             if written:
                 raise
-            what = str(error).partition("\n\n")[0]
+            what = error.message.partition("\n\n")[0]
             self.journal.warn(command.line, f"{what} {command.variable} is not recoded; no file of it is written.")
             return None
 
@@ -430,7 +431,7 @@ def _refuse_impossible(table: Specified, records: Microdata) -> None:
     for keyword, (lacks, what) in lacking.items():
         if lacks:
             raise InvalidJob(
-                f"{what}, but {name} marks no variable as <{keyword}>.\n\nHint: mark it, or change the rule."
+                f"{what}, but {name} marks no variable as <{keyword}>.", hint="mark it, or change the rule."
             )
     if rules.weighted and records.weight is not None:
         weight = records.frame[records.weight]
@@ -438,8 +439,8 @@ def _refuse_impossible(table: Specified, records: Microdata) -> None:
         if bad.any():
             line = int(bad.arg_max() or 0) + 1
             raise InvalidTable(
-                f"{records.name}, line {line}: the weight {records.weight!r} is missing or negative.\n\n"
-                f"Hint: correct it, or leave the weights out: WGT(0)."
+                f"{records.name}, line {line}: the weight {records.weight!r} is missing or negative.",
+                hint="correct it, or leave the weights out: WGT(0).",
             )
 
 

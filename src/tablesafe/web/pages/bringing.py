@@ -129,8 +129,7 @@ async def _failed(screen: Screen, coming: Arrivals, name: str, answer: str) -> N
 def _show_refusal(screen: Screen, answer: str) -> None:
     try:
         said = json.loads(answer)
-        hint = f"\n\nHint: {said['hint']}" if said.get("hint") else ""
-        tell_error(screen, TablesafeError(f"{said['message']}{hint}"))
+        tell_error(screen, TablesafeError(str(said["message"]), hint=str(said.get("hint") or "")))
     except (ValueError, KeyError, TypeError):
         tell_error(screen, TablesafeError("The upload was refused: the file may be too large."))
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from tablesafe.attack.registry import ATTACKS
-from tablesafe.core.errors import InvalidInput
+from tablesafe.core.errors import InvalidInput, TablesafeError
 from tablesafe.job.decode import Fault
 from tablesafe.job.model import Source
-from tablesafe.job.words import brief
+from tablesafe.job.words import brief, key_of
 from tablesafe.web.forms import get, put
-from tablesafe.web.pages.blame import culprit
 from tablesafe.web.worker import TaskFailed
 
 if TYPE_CHECKING:
@@ -188,7 +187,7 @@ class Screen:
         """
         if error.kind not in USER_ERRORS:
             return False
-        self._found = (job, Fault(culprit(self.draft, str(error), otherwise), brief(error)))
+        self._found = (job, Fault(key_of(self.draft, error.about, otherwise), brief(error)))
         self.check()
         for listener in self.after_change:
             listener()
@@ -241,7 +240,8 @@ class Screen:
 
 def show_error(error: TaskFailed | Exception) -> None:
     """An error as the command line words it, with its hint."""
-    message, _, hint = str(error).partition("\n\nHint: ")
+    hint = error.hint if isinstance(error, TablesafeError) else ""
+    message = error.message if isinstance(error, TablesafeError) else str(error)
     with ui.element("div").props("role=alert"):
         ui.label(message).classes("ts-fault")
         if hint:

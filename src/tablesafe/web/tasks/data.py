@@ -95,7 +95,7 @@ def _distinct(job: Job, path: Path, column: str) -> list[str]:
         records = open_records(connection, source, private, delimiter=job.source.delimiter, wanted=lambda name: True)
         if column not in records.columns:
             near = did_you_mean(column, list(records.columns)) or "choose another on the page Data."
-            raise InvalidFile(f"{path.name} has no column {column!r}.\n\nHint: {near}")
+            raise InvalidFile(f"{path.name} has no column {column!r}.", hint=near)
         if records.paths:
             seal(connection, records)
         text = f"trim(CAST({records.columns[column].sql} AS VARCHAR))"

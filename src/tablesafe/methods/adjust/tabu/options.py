@@ -54,9 +54,12 @@ class Tabu:
         require_whole(self, "width", at_least=1)
         require_whole(self, "patience", at_least=1)
         if self.function is None and not any(self.weights):
-            raise InvalidOption("Tabu minimises nothing: all weights are 0.\n\nHint: give a weight or a function.")
+            raise InvalidOption("Tabu minimises nothing: all weights are 0.", hint="give a weight or a function.")
         if self.function is not None and not callable(self.function):
-            raise InvalidOption(f"Tabu.function must be a function of two arrays, got {self.function!r}.")
+            raise InvalidOption(
+                f"Tabu.function must be a function of two arrays, got {self.function!r}.",
+                about=("option", "Tabu", "function"),
+            )
 
     @property
     def weights(self) -> tuple[float, float, float, float, float]:

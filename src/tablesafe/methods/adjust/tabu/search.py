@@ -71,8 +71,8 @@ class TabuSearch:
         cycles = Cycles.of(i, self.random)
         if cycles is None:
             raise SolverFailure(
-                "The equations of this table leave no simple steps to search with.\n\n"
-                "Hint: use Adjust without tabu; keep=Keep(...) works on every table."
+                "The equations of this table leave no simple steps to search with.",
+                hint="use Adjust without tabu; keep=Keep(...) works on every table.",
             )
         self.data = data_of(self.problem, i, self.tabu, cycles, self.keep)
         self.space = kernel.workspace(self.data, len(i.cells), JOINED)
@@ -98,7 +98,9 @@ class TabuSearch:
         integers[self.instance.cells] += moves
         answer: Any = self.tabu.function(table.value, integers / 10.0**table.decimals)
         if np.ndim(answer) != 0 or not np.isfinite(float(answer)):
-            raise InvalidOption(f"Tabu.function must return a finite number, got {answer!r}.")
+            raise InvalidOption(
+                f"Tabu.function must return a finite number, got {answer!r}.", about=("option", "Tabu", "function")
+            )
         return float(answer)
 
     def run(self, starts: Sequence[Integers]) -> Integers:

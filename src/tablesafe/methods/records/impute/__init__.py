@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.records.areas import Areas, Targets, alike, risky_level
@@ -124,9 +124,14 @@ class BlankAndImpute:
         require_seed(self)
         require_share(self.tolerance, "BlankAndImpute.tolerance")
         if not self.columns:
-            raise InvalidOption("BlankAndImpute.columns must name at least one column.")
+            raise InvalidOption(
+                "BlankAndImpute.columns must name at least one column.", about=("option", "BlankAndImpute", "columns")
+            )
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise InvalidOption(f"BlankAndImpute.k must be a whole number of 1 or more, got {self.k!r}.")
+            raise InvalidOption(
+                f"BlankAndImpute.k must be a whole number of 1 or more, got {self.k!r}.",
+                about=("option", "BlankAndImpute", "k"),
+            )
         for option, value, allowed in (
             ("method", self.method, ("hot deck", "model")), ("donor", self.donor, CHOICES),
             ("new_cells", self.new_cells, NEW_CELLS), ("announce", self.announce, ("nothing", "rate")),
@@ -142,9 +147,17 @@ class BlankAndImpute:
             ("near", "donor='nearest' or 'sequential'", self.method == "hot deck" and self.donor != "random"),
         ):
             if getattr(self, option) and not used:
-                raise InvalidOption(f"BlankAndImpute.{option} is for {way}.\n\nHint: set that, or leave it out.")
+                raise InvalidOption(f"BlankAndImpute.{option} is for {way}.", hint="set that, or leave it out.")
         if self.method == "model" and self.donor != "random":
-            raise InvalidOption("BlankAndImpute.donor is for method='hot deck'.\n\nHint: set that, or leave it out.")
+            raise InvalidOption(
+                (
+                    "BlankAndImpute.donor is for ",
+                    Setting("method", "hot deck"),
+                    ".",
+                ),
+                hint="set that, or leave it out.",
+                about=("option", "BlankAndImpute", "donor"),
+            )
 
     def edit(self, data: Data) -> Edited:
         """The filled-in records of a problem, a table or a frame; other tables made of them agree with the release."""
@@ -278,7 +291,7 @@ def _from_deck(deck: Deck, found: tuple[Variable, ...]) -> Draw:
 def _refuse_no_donor(rest: NDArray[np.intp]) -> None:
     if not rest.size:
         raise InvalidOption(
-            "BlankAndImpute blanks every record and leaves none to learn from.\n\nHint: choose a rate below 1."
+            "BlankAndImpute blanks every record and leaves none to learn from.", hint="choose a rate below 1."
         )
 
 

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
 from tablesafe.core.equations import Floats, Integers, Mask, to_integers
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.methods.records.behind import Microdata
 
 BINS = 10
@@ -197,7 +197,13 @@ def _scaled(microdata: Microdata, columns: Sequence[str]) -> Floats:
     if not columns:
         raise InvalidOption(
             "BlankAndImpute.donor = 'nearest' or 'sequential' needs columns of numbers in near, by which records are "
-            "near each other.\n\nHint: near=('income',), or donor='random'."
+            "near each other.",
+            hint=(
+                "near=('income',), or ",
+                Setting("donor", "random"),
+                ".",
+            ),
+            about=("option", "BlankAndImpute", "donor"),
         )
     out = np.stack([microdata.numbers(column) for column in columns], axis=1)
     spread = out.std(axis=0) if len(out) else np.ones(len(columns))

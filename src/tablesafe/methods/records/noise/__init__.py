@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.options import is_number
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
@@ -104,7 +104,8 @@ class Noise:
         if not all(map(is_number, limits)) or not 0 < self.least_percent <= self.most_percent < 100:
             raise InvalidOption(
                 f"Noise.least_percent must be above 0 and at most most_percent, and that below 100; got "
-                f"{self.least_percent!r} and {self.most_percent!r}."
+                f"{self.least_percent!r} and {self.most_percent!r}.",
+                about=("option", "Noise", "least_percent"),
             )
         for option, value, allowed in (
             ("shape", self.shape, SHAPES), ("level", self.level, LEVELS), ("announce", self.announce, ANNOUNCE),
@@ -114,7 +115,13 @@ class Noise:
         if self.level == "cell" and (self.balance or self.columns or self.announce != "nothing"):
             raise InvalidOption(
                 "Noise.level = 'cell' moves sensitive cells as far as their protection asks for: it knows no balance, "
-                "no columns, and no limit that could be announced.\n\nHint: leave these out, or use level='record'."
+                "no columns, and no limit that could be announced.",
+                hint=(
+                    "leave these out, or use ",
+                    Setting("level", "record"),
+                    ".",
+                ),
+                about=("option", "Noise", "level"),
             )
 
     def edit(self, data: Data) -> Edited:
@@ -155,7 +162,15 @@ class Noise:
 
     def _noised(self, data: Data) -> Noised:
         if self.level == "cell":
-            raise InvalidOption("Noise.level = 'cell' changes no records.\n\nHint: use level='record'.")
+            raise InvalidOption(
+                "Noise.level = 'cell' changes no records.",
+                hint=(
+                    "use ",
+                    Setting("level", "record"),
+                    ".",
+                ),
+                about=("option", "Noise", "level"),
+            )
         drawing = Drawing(
             self._least, self._most, self.shape, self.seed, self.respondent, self.holding, self.columns, self.balance
         )

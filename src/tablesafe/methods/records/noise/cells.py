@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.errors import InvalidProblem, Setting
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
 from tablesafe.methods.round.counts import summed_up
@@ -92,8 +92,12 @@ def _total(table: Table, noise: Integers) -> Integers:
     moved = summed_up(table, noise)
     if moved is None:
         raise InvalidProblem(
-            "Noise on cells needs a table whose inner cells determine its totals.\n\n"
-            "Hint: put the noise on the records (level='record'), or use Adjust."
+            "Noise on cells needs a table whose inner cells determine its totals.",
+            hint=(
+                "put the noise on the records (",
+                Setting("level", "record"),
+                "), or use Adjust.",
+            ),
         )
     return moved
 

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, cell_keys, to_integers
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.problem import Problem
 from tablesafe.methods.records.areas import ancestors
 from tablesafe.methods.records.behind import Edited, Microdata
@@ -59,13 +59,17 @@ def noised_columns(microdata: Microdata, given: Sequence[str]) -> tuple[tuple[st
     extra = microdata.columns(given, "Noise.columns")
     if microdata.origin is None or microdata.table is None:
         if not extra:
-            raise InvalidOption("Noise needs to know which columns to change.\n\nHint: Noise(columns=('turnover',))")
+            raise InvalidOption("Noise needs to know which columns to change.", hint="Noise(columns=('turnover',))")
         return extra, dict.fromkeys(extra)
     plan = microdata.origin.plan
     if not plan.listed:
         raise InvalidOption(
-            "Noise changes amounts, but this table counts records.\n\n"
-            "Hint: name a column of amounts (value=…); for counts use CellKey, SmallCounts, Round or Swap."
+            "Noise changes amounts, but this table counts records.",
+            hint=(
+                "name a column of amounts (",
+                Setting("value"),
+                "); for counts use CellKey, SmallCounts, Round or Swap.",
+            ),
         )
     own = tuple(dict.fromkeys(column for response in plan.responses for column, _ in response.value.terms))
     known: dict[str, int | None] = dict.fromkeys(own, microdata.table.decimals)
@@ -107,13 +111,16 @@ def balancing_cells(microdata: Microdata, levels: Mapping[str, int], problem: Pr
     """
     table, origin = microdata.table, microdata.origin
     if table is None or origin is None:
-        raise InvalidOption("Balanced noise needs a table.\n\nHint: give a problem or a table, not a frame of records.")
+        raise InvalidOption("Balanced noise needs a table.", hint="give a problem or a table, not a frame of records.")
     codes = np.zeros((len(microdata), len(table.dimensions)), dtype=np.int32)
     gone = np.zeros(len(microdata), dtype=np.bool_)
     unknown = sorted(set(levels) - set(origin.plan.dimensions))
     if unknown:
         names = ", ".join(origin.plan.dimensions)
-        raise InvalidOption(f"Noise.balance names {unknown[0]!r}, which is no dimension: there are {names}.")
+        raise InvalidOption(
+            f"Noise.balance names {unknown[0]!r}, which is no dimension: there are {names}.",
+            about=("option", "Noise", "balance"),
+        )
     for d, (name, hierarchy) in enumerate(table.dimensions.items()):
         if name in levels:
             at = microdata.positions(name)

@@ -110,17 +110,27 @@ class Swap:
         require_column(self, "household")
         require_seed(self)
         if not self.geography:
-            raise InvalidOption("Swap.geography must name at least one column of areas.")
+            raise InvalidOption(
+                "Swap.geography must name at least one column of areas.", about=("option", "Swap", "geography")
+            )
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise InvalidOption(f"Swap.k must be a whole number of 1 or more, got {self.k!r}.")
+            raise InvalidOption(
+                f"Swap.k must be a whole number of 1 or more, got {self.k!r}.", about=("option", "Swap", "k")
+            )
         if self.new_cells not in NEW_CELLS:
-            raise InvalidOption(f"Swap.new_cells must be one of {', '.join(NEW_CELLS)}, got {self.new_cells!r}.")
+            raise InvalidOption(
+                f"Swap.new_cells must be one of {', '.join(NEW_CELLS)}, got {self.new_cells!r}.",
+                about=("option", "Swap", "new_cells"),
+            )
         if self.announce not in {"nothing", "rate"}:
-            raise InvalidOption(f"Swap.announce must be nothing or rate, got {self.announce!r}.")
+            raise InvalidOption(
+                f"Swap.announce must be nothing or rate, got {self.announce!r}.", about=("option", "Swap", "announce")
+            )
         if self.announce == "rate" and self.all_at_risk:
             raise InvalidOption(
-                "Swap.announce = 'rate' promises the rate, but all_at_risk may go beyond it.\n\n"
-                "Hint: leave one of them out."
+                "Swap.announce = 'rate' promises the rate, but all_at_risk may go beyond it.",
+                hint="leave one of them out.",
+                about=("option", "Swap", "announce"),
             )
 
     def edit(self, data: Data) -> Edited:
@@ -157,8 +167,8 @@ class Swap:
         if search.targets.drawn.any() and not pairs.swapped.any():
             raise InvalidOption(
                 "Swap found no two units that may change places: none are equal in the columns of Swap.match and live "
-                "in different areas (those at risk: in different areas of the level of their risk).\n\n"
-                "Hint: match on fewer columns, or add a fallback."
+                "in different areas (those at risk: in different areas of the level of their risk).",
+                hint="match on fewer columns, or add a fallback.",
             )
         source = changes_of(pairs, units.first, units.of_record)
         records = _moved(microdata.frame, moving, source)
@@ -244,7 +254,8 @@ def _refuse_matched(moving: Sequence[str], matched: Sequence[str]) -> None:
     both = [column for column in moving if column in matched]
     if both:
         raise InvalidOption(
-            f"Swap.match names {both[0]!r}, which the swap changes: partners would have to be equal in it.\n\n"
-            f"Hint: name only columns that stay. Partners of the same larger area are preferred anyway; to let nobody "
-            f"leave it, match on its column and name only the finer ones in geography."
+            f"Swap.match names {both[0]!r}, which the swap changes: partners would have to be equal in it.",
+            hint="name only columns that stay. Partners of the same larger area are preferred anyway; to let nobody "
+            "leave it, match on its column and name only the finer ones in geography.",
+            about=("option", "Swap", "match"),
         )

@@ -167,8 +167,8 @@ class Units:
             row = microdata.frame.row(int(split[0]), named=True)
             places = ", ".join(f"{column} = {row[column]!r}" for column in areas.columns)
             raise InvalidOption(
-                f"The household of record {int(split[0]) + 1:,} ({places}) has records in other areas too.\n\n"
-                f"Hint: is Swap.household the right column? All records of a household live in one area."
+                f"The household of record {int(split[0]) + 1:,} ({places}) has records in other areas too.",
+                hint="is Swap.household the right column? All records of a household live in one area.",
             )
         return tuple(level[self.first] for level in areas.levels)
 
@@ -188,7 +188,9 @@ class Units:
             if split.size:
                 raise InvalidOption(
                     f"Swap.carry names {column!r}, but the household of record {int(split[0]) + 1:,} has several "
-                    f"entries in it.\n\nHint: carry only what belongs to the place where all of a household live."
+                    f"entries in it.",
+                    hint="carry only what belongs to the place where all of a household live.",
+                    about=("option", "Swap", "carry"),
                 )
 
     def _split(self, number: Integers) -> NDArray[np.intp]:

@@ -29,6 +29,8 @@ from tablesafe.work.budget import Budget
 STALLED = 6
 RISES = 2e-4
 """Rounds without a rise of the bound, by this share, after which cutting ends."""
+WORTH_IT = 2e-3
+"""Share by which cuts of the other kinds must raise the bound, to be looked for again."""
 AFTERWARDS = 5
 """Rounds of cutting after a choice was cut off."""
 
@@ -172,7 +174,7 @@ class BranchAndCut:
 
     def _root(self) -> bool:
         """Cut until nothing more is found or the bound no longer rises; whether there is more to do."""
-        last, stalled = -1.0, 0
+        last, stalled, begun = -1.0, 0, -1.0
         while True:
             x = self._relaxed()
             if self._done():
@@ -183,18 +185,22 @@ class BranchAndCut:
             seen = self._look(x)
             added = self._add(seen.cuts)
             if added and stalled < STALLED:
+                self._add(covers(seen.cuts, x, self._covering.high))
                 continue
             if self._late():
                 return False
-            fits = self._pattern(self._shares(x))
-            if self._done():
-                return False
-            if not fits:
-                continue
-            self._covering.fix(self._best)
+            over = bound <= begun * (1 + WORTH_IT)
+            if over or begun < 0:
+                fits = self._pattern(self._shares(x))
+                if self._done():
+                    return False
+                if not fits:
+                    continue
+                self._covering.fix(self._best)
             added += self._strengthened(x)
-            if not added or stalled >= STALLED:
+            if not added or over:
                 return True
+            begun, stalled = bound, 0
 
     def _strengthened(self, x: Floats) -> int:
         """Add violated cuts of the other kinds; says how many."""
@@ -234,10 +240,10 @@ class BranchAndCut:
         if objection is None:
             incumbent.offer_pattern(pattern, cost)
             return True
-        self._ask_also(objection)
+        self.ask_also(objection)
         return False
 
-    def _ask_also(self, objection: Objection) -> None:
+    def ask_also(self, objection: Objection) -> None:
         """Take what a judge has objected to among the targets."""
         if len(objection.instance) != len(self._instance):
             self._instance = objection.instance

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tablesafe.attack.parameters import ShrunkMidpoint, infer_p, shrink
     from tablesafe.attack.pattern import candidate_tables, known_office, match_pattern
     from tablesafe.attack.reconstruction import reconstruct
+    from tablesafe.attack.shuttle import Shuttle
     from tablesafe.attack.trial import trial_p, trial_p_by_method
     from tablesafe.audit.audit import Audit, audit
     from tablesafe.audit.differencing.difference import difference
@@ -125,6 +126,7 @@ _HOMES = {
     "tablesafe.attack.parameters": ("ShrunkMidpoint", "infer_p", "shrink"),
     "tablesafe.attack.pattern": ("candidate_tables", "known_office", "match_pattern"),
     "tablesafe.attack.reconstruction": ("reconstruct",),
+    "tablesafe.attack.shuttle": ("Shuttle",),
     "tablesafe.attack.trial": ("trial_p", "trial_p_by_method"),
     "tablesafe.audit.audit": ("Audit", "audit"),
     "tablesafe.audit.differencing.difference": ("difference",),
@@ -232,6 +234,7 @@ __all__ = [
     "Scores",
     "Sensitivity",
     "ShrunkMidpoint",
+    "Shuttle",
     "SimplexVertex",
     "SmallCounts",
     "Status",

@@ -131,11 +131,12 @@ PRINTED: dict[tuple[str, str, str], Callable[[], Figures]] = {
     ],
     ("myth-and-reality", "How many of 24 sensitive cells are guessed to within their protection", "printed"): lambda: [
         [], single("myth_and_reality", "interior_point_within_protection"), [],
-        single("myth_and_reality", "mean_within_protection"), [], [], [], [],
+        single("myth_and_reality", "mean_within_protection"), [], [], [], [], [],
     ],
     ("myth-and-reality", "How many of 24 sensitive cells are guessed to within their protection",
      "counted in the printed column"): lambda: [
-        counted("simplex_null_objective"), counted("pcx_null_objective"), [], counted("mean_138_lp"), [], [], [], [],
+        counted("simplex_null_objective"), counted("pcx_null_objective"), [], counted("mean_138_lp"),
+        [], [], [], [], [],
     ],
     ("myth-and-reality", "Table 4", "range, printed"): lambda: attack("lp_lower", "lp_upper"),
     ("myth-and-reality", "Table 4", "interior point, printed"): lambda: attack("pcx_null_objective"),

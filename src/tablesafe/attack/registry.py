@@ -22,6 +22,7 @@ from tablesafe.attack.points import (
     SimplexVertex,
 )
 from tablesafe.attack.programs import InteriorMean, VertexMean
+from tablesafe.attack.shuttle import Shuttle
 from tablesafe.core.equations import Floats
 from tablesafe.core.errors import InvalidOption
 from tablesafe.files.read import did_you_mean
@@ -30,7 +31,8 @@ ATTACKS: dict[str, type[Attack]] = {
     attack.name: attack
     for attack in (
         PublishedValue, SimplexVertex, InteriorPoint, AnalyticCentre, ChebyshevCentre, MaximumEntropy, Midpoint,
-        AdditiveMidpoint, VertexMean, InteriorMean, RandomCentroid, HitAndRun, ShrunkMidpoint, ReverseAdjustment,
+        Shuttle, AdditiveMidpoint, VertexMean, InteriorMean, RandomCentroid, HitAndRun, ShrunkMidpoint,
+        ReverseAdjustment,
     )
 }  # fmt: skip
 

@@ -218,6 +218,7 @@ def test_a_cube_too_large_for_one_program_is_never_called_safe_wrongly(
     cubes = import_module("tablesafe.audit.hypercubes")
     monkeypatch.setattr(cubes, "MOST_FREE", 3)
     monkeypatch.setattr(cubes, "EACH", 3)
+    monkeypatch.setattr(import_module("tablesafe.audit.system"), "MOST_FREE", 3)
     frame, margins, options = _case(seed)
     random = np.random.default_rng(2000 + seed)
     table = made(frame, **options)
@@ -230,6 +231,78 @@ def test_a_cube_too_large_for_one_program_is_never_called_safe_wrongly(
         findings = ts.audit(problem, release, insiders=False, unions=False)
         found = {int(cell) for cell in findings.cells[~findings.protected] if cell < table.seen}
         assert attacker.opens(problem, release.suppressed) <= found
+
+
+# -- respondents -------------------------------------------------------------------------------------------------------
+
+
+def _hidden_as_asked(
+    contributions: dict[int, int], firm: int, low: float, high: float, levels: tuple[float, float]
+) -> bool:
+    """Whether an interval hides a cell from one firm as far as the levels ask (see the text of `insiders`)."""
+    ranked = sorted(contributions.items(), key=lambda each: (-each[1], each[0]))
+    total, own = sum(contributions.values()), contributions.get(firm, 0)
+    lower, upper = levels
+    if ranked[0][0] == firm:
+        second = ranked[1][1]
+        rest = total - ranked[0][1] - second
+        hidden = total - own - second
+        lower, upper = (
+            min(level, max(0.0, (level + rest) / ranked[0][1] * second - hidden)) for level in (lower, upper)
+        )
+    return low <= total - min(lower, total - own) + 1e-6 and high >= total + upper - 1e-6
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_respondents_who_know_the_cube_are_found(seed: int) -> None:
+    """A firm that knows its own part of every inner cell, by a program of its own over the whole cube."""
+    random = np.random.default_rng(3000 + seed)
+    frame = random_records(random, (2, 2, 2), 0.2)
+    frame = frame.with_columns(firm=pl.Series(random.integers(0, max(4, frame.height // 2), frame.height)))
+    table = made(frame, zeros=True, largest=20)
+    problem = ts.Problem(table, [ts.PPercent(p=20)])
+    pattern = problem.sensitivity.mask.copy()
+    pattern[: table.seen] |= random.random(table.seen) < 0.6
+    release = ts.Release.from_suppression(problem, pattern)
+    findings = ts.audit(problem, release, unions=False)
+    attacker, hidden = Attacker(frame, table, PAIRS), release.suppressed[: table.seen]
+    open_to_all = attacker.opens(problem, release.suppressed)
+    inner = list(product(*(sorted(set(frame[name].to_list())) for name in "abc")))
+    who = [
+        dict(
+            frame.filter((pl.col("a") == a) & (pl.col("b") == b) & (pl.col("c") == c))
+            .group_by("firm").agg(pl.col("v").sum()).iter_rows()
+        )
+        for a, b, c in inner
+    ]  # fmt: skip
+    truly = set()
+    for cell in problem.sensitive[problem.sensitive < table.seen].tolist():
+        if cell in open_to_all or not hidden[cell]:
+            continue
+        contributions: dict[int, int] = {}
+        for at in np.flatnonzero(attacker.sums[cell]).tolist():
+            for firm, amount in who[at].items():
+                contributions[firm] = contributions.get(firm, 0) + amount
+        for firm in sorted({each for part in who for each in part}):
+            if set(contributions) <= {firm}:
+                continue
+            bounds = [
+                (own, own) if set(part) == {firm} else (own, None)
+                for part in who
+                for own in [part.get(firm, 0)]
+            ]  # fmt: skip
+            ends = []
+            for sign in (1, -1):
+                found = linprog(
+                    sign * attacker.sums[cell], A_eq=attacker.sums[~hidden], b_eq=attacker.value[~hidden], bounds=bounds
+                )
+                ends.append(sign * found.fun if found.status == 0 else -sign * np.inf)
+            levels = float(problem.sensitivity.lower[cell]), float(problem.sensitivity.upper[cell])
+            if not _hidden_as_asked(contributions, firm, ends[0], ends[1], levels):
+                truly.add(cell)
+    assert findings.insiders is not None
+    assert truly <= {one.cell for one in findings.insiders.found}
+    assert {one.cell for one in findings.insiders.found if one.certain and one.cell < table.seen} <= truly
 
 
 # -- which cells matter ------------------------------------------------------------------------------------------------
@@ -294,6 +367,26 @@ def test_too_large_is_not_proved_and_never_safe() -> None:
     assert "a by b" in str(findings)
     assert "too large" in str(findings)
     assert MOST_UNSEEN >= 1_000_000
+
+
+def test_margins_in_a_frame_of_cells_are_not_proved_until_they_are_linked() -> None:
+    """Finished cells of three margins without the cube: nobody tied them, so nobody may call them safe."""
+    shown = made(issue(), zeros=True, cube="ignore")
+    table = ts.Table.from_cells(shown.cells().drop("count"), dimensions=["a", "b", "c"], value="v")
+    levels = ts.Problem(shown, [ts.PPercent(p=20)]).sensitivity
+    problem = ts.Problem(table, sensitivity=levels)
+    pattern = ts.protect(problem, ts.Suppress(time_limit_s=5)).suppressed
+    findings = ts.audit(problem, ts.Release.from_suppression(problem, pattern))
+    assert not findings.safe
+    assert findings.verdict.word == "NOT PROVED"
+    assert any("ts.link([table])" in line for line in findings.verdict.lines)
+    assert findings.certificate is not None
+    assert any("ts.link" in each for each in findings.certificate.others)
+    assert ts.link([table]).unseen is not None
+    full = ts.tabulate(issue(), dimensions=["a", "b", "c"], value="v", respondent="firm")
+    assert not ts.audit(
+        ts.Problem(full), ts.Release.from_suppression(ts.Problem(full), np.zeros(len(full), bool))
+    ).apart
 
 
 def test_ignoring_the_cube_is_told() -> None:

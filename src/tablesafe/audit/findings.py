@@ -18,11 +18,13 @@ from tablesafe.audit.insiders import Insider, Insiders
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Union, Unions
 from tablesafe.audit.verdict import OUTSIDER, How, Opening, Possibly, Verdict, verdict_of
+from tablesafe.core.cube import untied
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidInput
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
+from tablesafe.core.table import Apart
 from tablesafe.solve.program import Price
 
 NEVER_NARROWER = 1e-6
@@ -77,7 +79,12 @@ class Findings:
     @property
     def not_proved(self) -> tuple[str, ...]:
         """Tables that were not examined together, though nobody chose that: nothing is proved of them."""
-        return tuple(str(each) for each in self.problem.table.apart if each.why != "ignored")
+        return tuple(str(each) for each in self.apart if each.why != "ignored")
+
+    @cached_property
+    def apart(self) -> tuple[Apart, ...]:
+        """Tables of the same records that were looked at one by one, and why."""
+        return untied(self.problem.table)
 
     @property
     def prices(self) -> tuple[Price, ...]:

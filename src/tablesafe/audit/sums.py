@@ -229,7 +229,7 @@ def _chains(matrix: sparse.csr_array, search: SumSearch) -> tuple[Found, bool]:
     front, by = links, names
     found: list[Found] = []
     seen = _hashes(front)
-    cut = False
+    cut = bool((np.diff(matrix.indptr) > 2 * search.max_terms).any())  # too long to be combined with others
     for _ in range(search.max_chain - 1):
         if not front.shape[0]:
             break

@@ -164,7 +164,7 @@ def _outsiders(findings: Findings) -> str:
     who = OUTSIDER
     if findings.release.judged is not None:
         who += ", even knowing what inner cells not shown were changed to"
-    if problem.table.apart:
+    if findings.apart:
         who += " and takes linked tables that were not examined together one by one"
     found = [each for each in findings.open if each.attacker == OUTSIDER and each.how is not How.SUM]
     if any(each.how is not How.UNPROVED for each in found):
@@ -240,7 +240,7 @@ def _limits(findings: Findings) -> list[str]:
     told = [f"published alone: {table.without_sums}"] if table.without_sums else []
     if findings.late and not bool(findings.protected.all()):
         told.append("time: it was over before all was decided; cells not proved to be hidden may be so.")
-    told += [f"not examined together: {each}" for each in table.apart]
+    told += [f"not examined together: {each}" for each in findings.apart]
     if table.unseen is not None:
         told.append(
             f"unseen cells: {len(table) - table.seen:,} of the cross-classification that linked tables are margins of; "

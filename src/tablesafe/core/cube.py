@@ -131,7 +131,10 @@ class Layout:
         """The levels of the cells that are broken down most: one entry per table, the others are its totals."""
         codes = self.table.codes[self.cells]
         levels = np.column_stack([axis.level[codes[:, d]] for d, axis in enumerate(self.axes)])
-        return _largest([tuple(row) for row in np.unique(levels, axis=0).tolist()])
+        _, first = np.unique(
+            cell_keys((levels + 1).astype(np.int32), [len(axis.up) + 1 for axis in self.axes]), return_index=True
+        )
+        return _largest([tuple(row) for row in levels[first].tolist()])
 
     def words(self, levels: Levels) -> str:
         """A table, or a cross-classification, by the names of its dimensions."""
@@ -291,6 +294,21 @@ def tied(table: Table, *, known: Table | None = None, cube: str = TIE, limit: in
         except _TooLarge:
             apart += [Apart(each.tables, "size") for each in found]
     return replace(table, apart=tuple(dict.fromkeys(apart)))
+
+
+def untied(table: Table) -> tuple[Apart, ...]:
+    """The tables within a table that are not examined together: as it says itself, or because nobody linked them."""
+    if table.apart or table.names is not None or not table.dimensions or table.unseen is not None:
+        return table.apart
+    found: list[Apart] = []
+    for cells in _slices(table):
+        if table.may_be_negative[cells].any():
+            continue
+        layout = Layout.of(table, cells)
+        tables = layout.tables()
+        if len(tables) > 1 and (unseen_levels(tables) or _unshown_joins(layout, tables)):
+            found.append(Apart(tuple(layout.words(levels) for levels in tables), "unlinked"))
+    return tuple(dict.fromkeys(found))
 
 
 def _slices(table: Table) -> list[NDArray[np.intp]]:

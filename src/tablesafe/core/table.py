@@ -73,13 +73,14 @@ class Apart:
     """Linked tables of the same records whose common unseen cells are not looked at, and why."""
 
     tables: tuple[str, ...]
-    why: Literal["ignored", "size", "irregular"]
+    why: Literal["ignored", "size", "irregular", "unlinked"]
 
     def __str__(self) -> str:
         reason = {
             "ignored": 'the user chose cube = "ignore"',
             "size": "the cross-classification that joins them is too large",
             "irregular": "they break their codes down in ways that do not fit together",
+            "unlinked": "nobody linked them (ts.link([table]) does)",
         }[self.why]
         return f"{', '.join(self.tables)}: each looked at by its own cells only, because {reason}."
 

@@ -81,7 +81,7 @@ def test_a_contradiction_is_proved_not_believed() -> None:
     covering = Covering(np.ones(2))
     covering.add([Cut(np.array([0, 1]), np.ones(2), 1.0)])
     covering.high[:] = 0.0
-    covering._program.bounds(np.array([0, 1]), covering.low, covering.high)
+    covering._model.set_bounds(np.array([0, 1]), covering.low, covering.high)
     covering.relax()
     assert covering.proved == np.inf
 

@@ -29,7 +29,8 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption, TablesafeError
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
-from tablesafe.solve.small import Columns, SmallSolver, columns_of
+from tablesafe.solve.highs import Model
+from tablesafe.solve.program import Columns
 
 FINEST_IN_PERCENT = 0.25
 """Percentage points between a p for which a cheaper pattern is known and one for which none was found."""
@@ -73,11 +74,11 @@ class Cheaper:
     @cached_property
     def _columns(self) -> Columns:
         both = sparse.csc_array(sparse.hstack([self.table.equations, -self.table.equations]).astype(np.float64))
-        return columns_of(both.indptr, both.indices, both.data, both.shape[0])
+        return Columns.of(both)
 
     @cached_property
-    def _solver(self) -> SmallSolver:
-        return SmallSolver()
+    def _solver(self) -> Model:
+        return Model.small()
 
     def largest_p(self, upper: float) -> float:
         """The largest p, in percent and below `upper`, for which a cheaper pattern was found; 0 if none was."""
@@ -143,7 +144,7 @@ class Cheaper:
         answer = self._solver.minimise(price, least, most, self._columns)
         if answer is None:
             return None
-        return np.asarray(np.abs(answer.x[:n] - answer.x[n:]) > 1e-7 * max(need, 1.0))
+        return np.asarray(np.abs(answer.point[:n] - answer.point[n:]) > 1e-7 * max(need, 1.0))
 
     def _protects(self, p: float, made: Mask, *, without: int) -> bool:
         """Whether a pattern without one cell still lets every sensitive cell move by p of its value, either way."""

@@ -23,7 +23,8 @@ from scipy import sparse
 from tablesafe.audit.system import Piece, Shape
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.boxes import Space, System, cheapest_box
-from tablesafe.solve.small import Columns, SmallSolver, columns_of
+from tablesafe.solve.highs import Model
+from tablesafe.solve.program import Columns
 
 SIZES = (600, 2_000)
 """Cells to look at before the whole component is."""
@@ -55,7 +56,7 @@ class Nearby:
 
     def __init__(self, matrix: sparse.csr_array) -> None:
         self._rows, self._columns = sparse.csr_array(matrix), sparse.csc_array(matrix)
-        self._solver = SmallSolver()
+        self._solver = Model.small()
         self._kept: dict[tuple[int, int], Surroundings] = {}
         """What is around the cell that was looked at last: for one insider after another it is the same."""
 
@@ -92,7 +93,7 @@ class Nearby:
         moving, resting = (at, at + n) if by > 0 else (at + n, at)
         top[resting], top[moving], low[moving] = 0.0, 1.0, 1.0
         answer = self._solver.minimise(cost, low, top, _columns(near.up_and_down))
-        return None if answer is None else (answer.x[:n] - answer.x[n:]) * far
+        return None if answer is None else (answer.point[:n] - answer.point[n:]) * far
 
     def reach(self, near: Surroundings, cell: int, sign: int, lower: Floats, upper: Floats) -> tuple[float, bool]:
         """How far the cell can move while all else is fixed, and whether the rest of the table has no say in it.
@@ -115,7 +116,7 @@ class Nearby:
 
 
 def _columns(matrix: sparse.csc_array) -> Columns:
-    return columns_of(matrix.indptr, matrix.indices, matrix.data, matrix.shape[0])
+    return Columns.of(matrix)
 
 
 # -- guesses -----------------------------------------------------------------------------------------------------------

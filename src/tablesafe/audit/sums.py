@@ -26,8 +26,9 @@ from scipy.sparse.linalg import splu
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers, Mask, distinct_rows
 from tablesafe.core.errors import InvalidOption
+from tablesafe.solve.highs import Model
+from tablesafe.solve.program import Columns
 from tablesafe.solve.propagate import are_points, propagate
-from tablesafe.solve.small import SmallSolver, columns_of
 
 _PROJECTIONS = 3
 """Random null vectors: a chance agreement of all three to twelve digits does not happen."""
@@ -142,13 +143,12 @@ def _lightest(rows: sparse.csr_array, cells: NDArray[Any]) -> dict[int, Fraction
     count = rows.shape[0]
     cost, lower, upper = np.ones(2 * count + 1), np.zeros(2 * count + 1), np.full(2 * count + 1, np.inf)
     cost[-1], lower[-1], upper[-1] = 0.0, 1.0, 1.0
-    columns = columns_of(balance.indptr, balance.indices, balance.data, len(touched))
-    answer = SmallSolver().minimise(cost, lower, upper, columns)
+    columns = Columns.of(balance)
+    answer = Model.small().minimise(cost, lower, upper, columns)
     if answer is None:
         return None
-    sizes = [
-        Fraction(float(size)).limit_denominator(_LARGEST_DENOMINATOR) for size in answer.x[:count] - answer.x[count:-1]
-    ]
+    found = answer.point[:count] - answer.point[count:-1]
+    sizes = [Fraction(float(size)).limit_denominator(_LARGEST_DENOMINATOR) for size in found]
     weights = np.array(sizes, dtype=object)
     common = lcm(1, *(size.denominator for size in sizes))
     total = own.T.astype(np.int64) @ (weights * common).astype(np.int64)

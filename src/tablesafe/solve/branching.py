@@ -16,9 +16,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from tablesafe.core.equations import Floats, Integers
-from tablesafe.solve.hot import HotProgram
-from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.small import columns_of
+from tablesafe.solve.highs import DUAL, SIMPLEX, Model
+from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget
 
 ROUNDING = 2.0**-52
@@ -179,7 +178,7 @@ class Node:
     """A block with its relaxation solved: a bound, and the point where the relaxation is least."""
 
     block: Block
-    program: HotProgram
+    model: Model
     scale: float
     bound: Bound
     x: Floats
@@ -213,31 +212,26 @@ class Branching:
     nodes: int
     """How many nodes may still be opened."""
     stop: Callable[[], bool] = lambda: False
-    idle: list[HotProgram] = field(default_factory=list)
-    """Programs that are no longer needed: another block can have them."""
+    idle: list[Model] = field(default_factory=list)
+    """Models that are no longer needed: another block can have them."""
 
     def solved(self, block: Block) -> Node:
         """Solve the relaxation of a block."""
-        program = self.idle.pop() if self.idle else HotProgram(self.work, primal=False)
+        model = self.idle.pop() if self.idle else Model(work=self.work, simplex_strategy=DUAL, **SIMPLEX)
         n, scale = len(block.cost), scale_of(block.cost)
         column, row = np.nonzero(block.matrix.T)
         value = block.matrix[row, column]
         start = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))])
-        program.load(
-            block.cost / scale,
-            np.zeros(n),
-            np.ones(n),
-            columns_of(start, row, value, len(block.least)),
-            least=block.least,
-        )
+        columns, endless = Columns(start, row, value, len(block.least)), np.full(len(block.least), np.inf)
+        model.load(Program(block.cost / scale, columns, block.least, endless, np.zeros(n), np.ones(n)), scale=Scale())
         prices = np.zeros(len(block.least))
         x = np.full(n, 0.5)
-        if program.run() is SolveStatus.OPTIMAL:
-            x, prices = program.answer()
+        if model.run() is SolveStatus.OPTIMAL:
+            x, prices = model.answer()
         entries = Entries(row, column, value)
         bound = safe_bound(block.cost, entries, block.least, prices * scale, np.zeros(n), np.ones(n))
         proved = bound.over()
-        return Node(block, program, scale, bound, np.clip(x, 0.0, 1.0), proved, self.up(max(proved, 0.0)))
+        return Node(block, model, scale, bound, np.clip(x, 0.0, 1.0), proved, self.up(max(proved, 0.0)))
 
     def up(self, bound: float) -> float:
         """A bound on sums of whole costs, rounded up to what such a sum can be."""
@@ -280,7 +274,7 @@ class Branching:
         self.nodes -= 1
         low, high = self._fixed(node, limit)
         if float((high - low).sum()) < 0.8 * len(low):
-            self.idle.append(node.program)
+            self.idle.append(node.model)
             return self.together(split(block, low, high), limit)
         return self._branched(node, limit, low, high)
 
@@ -293,7 +287,7 @@ class Branching:
     def _branched(self, node: Node, limit: float, low: Floats, high: Floats) -> Least:
         """One variable at 0 and at 1: that which raises both bounds most."""
         variable, order = self._choice(node, limit)
-        self.idle.append(node.program)
+        self.idle.append(node.model)
         bound, best = np.inf, None
         for value in order:
             down, up = low.copy(), high.copy()
@@ -310,7 +304,7 @@ class Branching:
 
     def _choice(self, node: Node, limit: float) -> tuple[int, tuple[float, float]]:
         """The variable to branch on, and which side is more likely to hold the best answer."""
-        x, program = node.x, node.program
+        x, model = node.x, node.model
         fractional = np.flatnonzero((x > NEARLY) & (x < 1 - NEARLY))
         if not len(fractional):
             fractional = np.arange(len(x))
@@ -319,10 +313,10 @@ class Branching:
         for variable in fractional[order[: CANDIDATES if len(x) > SMALL else FEW_CANDIDATES]].tolist():
             value = []
             for side in (0.0, 1.0):
-                program.bound(variable, side, side)
-                solved = program.run() is SolveStatus.OPTIMAL
-                value.append(min(program.objective * node.scale if solved else limit, limit) - node.proved)
-                program.bound(variable, 0.0, 1.0)
+                model.set_bound(variable, side, side)
+                solved = model.run() is SolveStatus.OPTIMAL
+                value.append(min(model.objective * node.scale if solved else limit, limit) - node.proved)
+                model.set_bound(variable, 0.0, 1.0)
             score = max(value[0], 1e-6 * node.scale) * max(value[1], 1e-6 * node.scale)
             if score > gain:
                 gain, chosen = score, variable

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -32,11 +30,8 @@ from tablesafe.solve.branching import (
     split,
     step_of,
 )
-from tablesafe.solve.hot import HotProgram
-from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.small import Columns
-from tablesafe.solve.solver import new_solver, set_options
-from tablesafe.solve.stopping import interrupts
+from tablesafe.solve.highs import DUAL, SIMPLEX, Model
+from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget
 
 NODES = 12
@@ -92,9 +87,11 @@ class Covering:
         self.cuts: list[Cut] = []
         self._seen: set[int] = set()
         self._rows: sparse.csr_array | None = None
-        self._program = HotProgram(self._work, primal=False)
-        empty = Columns(np.zeros(n + 1, np.int32), np.zeros(0, np.int32), np.zeros(0), 0)
-        self._program.load(cost / self._scale, self.low, self.high, empty, least=np.zeros(0))
+        empty, none = Columns(np.zeros(n + 1, np.int32), np.zeros(0, np.int32), np.zeros(0), 0), np.zeros(0)
+        self._model = Model(
+            Program(cost / self._scale, empty, none, none, self.low, self.high), scale=Scale(), work=self._work,
+            simplex_strategy=DUAL, **SIMPLEX,
+        )  # fmt: skip
         self.bound = Bound(np.zeros(0), np.zeros(n), np.zeros(n), np.zeros(n))
         self.proved = 0.0
         self._prices = np.zeros(0)
@@ -113,12 +110,15 @@ class Covering:
             self.cuts += new
             self._rows = None
             length = np.array([len(cut.variables) for cut in new])
-            self._program.add_rows(
-                np.cumsum(length) - length,
-                np.concatenate([cut.variables for cut in new]),
-                np.concatenate([cut.coefficients for cut in new]),
-                np.array([cut.least for cut in new]),
+            rows = sparse.csr_array(
+                (
+                    np.concatenate([cut.coefficients for cut in new]),
+                    np.concatenate([cut.variables for cut in new]),
+                    np.concatenate([[0], np.cumsum(length)]),
+                ),
+                shape=(len(new), len(self.cost)),
             )
+            self._model.add_rows(rows, np.array([cut.least for cut in new]), np.full(len(new), np.inf))
         return len(new)
 
     def rows(self) -> tuple[sparse.csr_array, Floats]:
@@ -141,18 +141,18 @@ class Covering:
     def relax(self, seconds: float = np.inf) -> Floats:
         """The fractional answer of least cost; `proved` is the bound its prices prove, infinite when none is left."""
         _, least = self.rows()
-        status = self._program.run(seconds)
+        status = self._model.run(Budget(seconds))
         if status is SolveStatus.INFEASIBLE:
-            ray = self._program.ray()
+            ray = self._model.ray()
             for turned in (self._hardest(least), *(() if ray is None else (ray, -ray))):
                 if contradictory(self._entries, least, turned, self.low, self.high):
                     self.proved = np.inf
                     return self.point
         if status is not SolveStatus.OPTIMAL:
-            if status is SolveStatus.FEASIBLE:  # the time was over: the last answer stands
+            if status is SolveStatus.STOPPED:  # the time was over: the last answer stands
                 return self.point
             raise SolverFailure(f"The relaxation of the suppression problem was not solved ({status}).")
-        x, prices = self._program.answer()
+        x, prices = self._model.answer()
         self._prices = prices * self._scale
         self.bound = safe_bound(self.cost, self._entries, least, self._prices, self.low, self.high)
         self.proved = self.bound.over()
@@ -190,7 +190,7 @@ class Covering:
             both = np.flatnonzero(self.low > self.high)  # no better answer at all: the bound will say so
             self.low[both] = 0.0
             self.high[both] = 1.0
-            self._program.bounds(fixed, self.low[fixed], self.high[fixed])
+            self._model.set_bounds(fixed, self.low[fixed], self.high[fixed])
         return len(fixed)
 
     def choose(
@@ -288,34 +288,20 @@ class Covering:
         """The integer solver's answer to a part: its 1s."""
         cost = self.cost[columns]
         scale = float(cost.mean()) or 1.0
-        model: Any = new_solver(
+        m, n = matrix.shape
+        program = Program(
+            cost, sparse.csr_array(matrix), least, np.full(m, np.inf), np.zeros(n), np.ones(n), np.ones(n, np.bool_)
+        )
+        model = Model(
+            program,
+            scale=Scale(price=1.0 / scale),
+            work=self._work,
             mip_rel_gap=0.0,
             mip_abs_gap=0.999 * self.step / scale if self.step else 1e-6,
             mip_heuristic_effort=0.05,
             mip_detect_symmetry=False,
             mip_max_nodes=SOLVER_NODES,
         )
-        if seconds < np.inf:
-            set_options(model, time_limit=max(seconds, 0.1))
-        m, n = matrix.shape
-        matrix = sparse.csr_array(matrix)
-        model.passModel(
-            n, m, matrix.nnz, int(highspy.MatrixFormat.kRowwise), int(highspy.ObjSense.kMinimize), 0.0,
-            cost / scale, np.zeros(n), np.ones(n), least, np.full(m, highspy.kHighsInf),
-            matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data, np.ones(n, dtype=np.int32),
-        )  # fmt: skip
-        run_interruptible(model)
-        self._work.integer(m, model.getInfo().simplex_iteration_count)
-        if model.getInfo().primal_solution_status != 2:  # no point at all
-            return None
-        return np.asarray(columns[np.rint(np.asarray(model.getSolution().col_value)) == 1])
-
-
-def run_interruptible(model: Any) -> None:
-    """Solve an integer program that Ctrl-C can stop: the solver itself would go on until its time is over."""
-    with interrupts() as caught:
-        model.cbMipInterrupt += lambda event: event.interrupt() if caught else None
-        model.run()
-        stopped = bool(caught)
-    if stopped:
-        raise KeyboardInterrupt
+        model.run(Budget(seconds))
+        solution = model.solution()
+        return np.asarray(columns[np.rint(solution.point) == 1]) if solution.found else None

@@ -23,7 +23,8 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve.program import FEASIBILITY, NOTHING, Columns, Matrix, Program, Scale, Solution, SolveStatus
-from tablesafe.work.budget import ENDLESS, Budget
+from tablesafe.work.budget import ENDLESS, PATIENCE, Budget
+from tablesafe.work.stopping import asked, heeding
 
 DUAL, PRIMAL = 1, 4
 """Strategies of the simplex method: after a change of bounds or rows, and after one of the objective."""
@@ -44,6 +45,8 @@ TIGHT = 1e-7
 """By how much the answer to a small program may miss."""
 NOISE = 1e-7
 """Reduced costs about 1 that are so near to 0 are rounding: the solver's own tolerance, unless it has another."""
+PER_ROW = 20
+"""Entries that make a pivot as slow as a row does."""
 UNLIMITED = 2**31 - 1
 """Iterations without a limit."""
 HAS_POINT = 2
@@ -74,7 +77,7 @@ Report = Callable[[float, float], None]
 class Model:
     """A program in the hands of HiGHS: silent, on one thread, from the same seed.
 
-    `later` is the simplex strategy of all runs after the first. What is counted is counted in `work`.
+    `later` is the simplex strategy of all runs after the first.
     """
 
     def __init__(
@@ -84,12 +87,19 @@ class Model:
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self._options: dict[str, Any] = {}
         self.set(output_flag=False, threads=1, random_seed=0, **options)
-        self._scale, self._later, self.work = Scale(), later, work
-        self._warm = self._mixed = False
+        self._scale, self._later = Scale(), later
+        self.work = Budget() if work is None else work
+        """Where the runs are counted."""
+        self._warm = self._mixed = self._torn = False
         self._watch: _Watch | None = None
         self.status, self.interrupted, self.seconds = SolveStatus.FAILED, False, 0.0
         if program is not None:
             self.load(program, scale=scale)
+
+    @classmethod
+    def small(cls, work: Budget | None = None) -> Model:
+        """A model for small programs, one after another: see `minimise`."""
+        return cls(work=work, **SIMPLEX)
 
     def set(self, **options: Any) -> None:
         """Set options of the solver; one that it does not know would silently be left out."""
@@ -131,7 +141,11 @@ class Model:
             value.astype(np.float64, copy=False),
             np.zeros(len(cost), np.int32) if integer is None else integer.astype(np.int32),
         )  # fmt: skip
-        if self._watch is None and (self._mixed or len(value) > WATCHED):
+        self._watch_out(len(value))
+
+    def _watch_out(self, entries: int) -> None:
+        """From now on stop when the user wants it, if the program is not too small for that."""
+        if self._watch is None and (self._mixed or entries > WATCHED):
             self._watch = _Watch()
             self.highs.cbMipInterrupt += self._watch.judge
             self.highs.cbMipInterrupt += self._watch.tell
@@ -199,6 +213,7 @@ class Model:
             matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float64),
         )  # fmt: skip
         self._added.append((matrix, lower, upper))
+        self._watch_out(self.highs.getNumNz())
 
     def start(self, point: Floats, columns: NDArray[np.intp] | None = None) -> None:
         """Tell a point that is known already, or its values in some columns."""
@@ -230,11 +245,11 @@ class Model:
         begin = monotonic()
         self._run(budget, report)
         said = self.highs.getModelStatus()
-        if said not in _STATUS and said not in _LIMITS and not self.interrupted:
+        if said not in _STATUS and said not in _LIMITS and not self._torn:
             self.highs.clearSolver()
             self._run(budget, report)
             said = self.highs.getModelStatus()
-        if self.interrupted and not anytime:
+        if self._torn and not anytime:
             raise KeyboardInterrupt
         self.status = _STATUS.get(said, SolveStatus.FAILED)
         if self._mixed and self.status in _UNFINISHED and self.info("primal_solution_status") == HAS_POINT:
@@ -247,12 +262,20 @@ class Model:
         return self.status
 
     def _run(self, budget: Budget, report: Report | None) -> None:
-        seconds = np.inf if budget is ENDLESS else budget.left
+        seconds = np.inf if budget is ENDLESS else PATIENCE * budget.left  # the solver looks at the clock on the wall
         self.set(time_limit=np.inf if seconds == np.inf else self.highs.getRunTime() + max(seconds, LEAST_S))
         self._watched_run(budget, report)
-        if self.work is not None:
-            counted = self.work.integer if self._mixed else self.work.hot
-            counted(self.highs.getNumRow(), self.info("simplex_iteration_count"))
+        self._count(None if self._options.get("presolve") == "off" else self.highs.getNumNz())
+
+    def _count(self, entries: int | None) -> None:
+        """Count a run: one from nothing by its entries, one that goes on from the last by its rows."""
+        pivots = self.info("simplex_iteration_count")
+        if self._mixed:
+            self.work.integer(self.highs.getNumRow(), pivots)
+        elif entries is None:
+            self.work.hot(self.highs.getNumRow() + self.highs.getNumNz() // PER_ROW, pivots)
+        else:
+            self.work.program(entries, pivots, 0 if entries <= LARGE else self.info("ipm_iteration_count"))
 
     def _watched_run(self, budget: Budget, report: Report | None) -> None:
         if self._watch is None:
@@ -261,7 +284,8 @@ class Model:
         with interrupts() as caught:
             self._watch.begin(caught, budget, report, self._scale)
             self.highs.run()
-            self.interrupted = bool(caught)
+            self._torn = bool(caught)
+        self.interrupted = self._torn or asked()
 
     def solve(
         self, budget: Budget = ENDLESS, *, anytime: bool = False, report: Report | None = None,
@@ -296,11 +320,9 @@ class Model:
         self._mixed = False
         self._pass(cost, lower, upper, zeros, zeros, columns)
         self._watched_run(ENDLESS, None)
-        if self.interrupted:
+        if self._torn:
             raise KeyboardInterrupt
-        if self.work is not None:
-            steps = self.info("ipm_iteration_count") if entries > LARGE else 0
-            self.work.program(entries, self.info("simplex_iteration_count"), steps)
+        self._count(entries)
         if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         raw = self.highs.getSolution()
@@ -318,7 +340,7 @@ class Model:
         changed = np.flatnonzero(self._program.cost != -objective)
         self.set_costs(changed, -objective[changed])
         status = self.run(budget)
-        point, dual = self.answer()
+        point, dual = self._said()
         return Solution(status=status, objective=np.nan, bound=np.inf, seconds=self.seconds, point=point, dual=-dual)
 
     # -- answers ---------------------------------------------------------------------------------------------------
@@ -351,9 +373,20 @@ class Model:
         )  # fmt: skip
 
     def answer(self) -> tuple[Floats, Floats]:
-        """The point of the last run and the price of every row, unchecked: for who proves them anyway."""
+        """The point of the last run and the price of every row, finite but unchecked: for who proves them anyway."""
+        point, dual = self._said()
+        if not (np.isfinite(point).all() and np.isfinite(dual).all()):
+            raise SolverFailure("The solver gave an answer that is no number.")
+        return point, dual
+
+    def _said(self) -> tuple[Floats, Floats]:
         raw = self.highs.getSolution()
         return np.asarray(raw.col_value) * self._scale.step, np.asarray(raw.row_dual) / self._scale.price
+
+    @property
+    def objective(self) -> float:
+        """What the point of the last run costs, by the solver."""
+        return self._scale.original(float(self.highs.getObjectiveValue()))
 
     def ray(self) -> Floats | None:
         """Prices that prove, if they are right, that no point fulfils all rows; after a run that found none."""
@@ -373,12 +406,12 @@ class _Watch:
         self._look, self._told = 0.0, monotonic()
 
     def judge(self, event: Any) -> None:
-        """Stop when the user wants it, or the budget is over."""
+        """Stop when the user wants it, or the budget is over; what has no budget must have an answer."""
         if self._caught:
             event.interrupt()
-        elif (now := monotonic()) >= self._look:
+        elif self._budget is not ENDLESS and (now := monotonic()) >= self._look:
             self._look = now + LOOK_S
-            if self._budget.over:
+            if self._budget.over or asked():
                 event.interrupt()
 
     def tell(self, event: Any) -> None:
@@ -411,7 +444,7 @@ def whole_point(
         status = model.run(budget)
         if status is SolveStatus.INFEASIBLE:
             return status, None
-        point = program.whole(model.answer()[0])
+        point = program.whole(model.solution().point)
         if point is not None:
             return SolveStatus.FEASIBLE, point
     return SolveStatus.FAILED, None
@@ -421,15 +454,15 @@ def whole_point(
 def interrupts() -> Iterator[list[int]]:
     """Interrupts that arrive meanwhile; other threads than the first hear of none.
 
-    A wish to end the process stops the solver too, and goes on to whoever deals with it afterwards.
+    A wish to end the process stops the solver too, and goes on to whoever deals with it afterwards. Where a budget is
+    heeded (see `tablesafe.work.stopping`), Ctrl-C stops that.
     """
     caught: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield caught
         return
-    before = {
-        number: signal.signal(number, lambda got, _: caught.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    numbers = (signal.SIGTERM,) if heeding() else (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda got, _: caught.append(got)) for number in numbers}
     try:
         yield caught
     finally:

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,8 @@ class Columns:
     For small programs by the thousand: building a sparse array of scipy takes as long as solving one of them.
     """
 
-    start: NDArray[np.int32]
-    index: NDArray[np.int32]
+    start: NDArray[np.integer[Any]]
+    index: NDArray[np.integer[Any]]
     value: Floats
     rows: int
 
@@ -210,7 +210,7 @@ class Scale:
         return objective * self.price / self.step
 
 
-def _by_row(row: NDArray[np.int32], terms: Floats, rows: int) -> Floats:
+def _by_row(row: NDArray[np.integer[Any]], terms: Floats, rows: int) -> Floats:
     return np.asarray(np.bincount(row, weights=terms, minlength=rows), dtype=np.float64)
 
 

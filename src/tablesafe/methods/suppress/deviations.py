@@ -10,7 +10,8 @@ import numpy as np
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.local import Localities
-from tablesafe.solve.small import Columns, SmallSolver
+from tablesafe.solve.highs import Model
+from tablesafe.solve.program import Columns
 
 FAR = 1e4
 """No deviation needs to be larger than this many times the protection level."""
@@ -30,7 +31,7 @@ class Deviation:
 
 
 def cheapest_deviation(
-    instance: Instance, localities: Localities, solver: SmallSolver, target: int, cells: Integers, prices: Prices
+    instance: Instance, localities: Localities, solver: Model, target: int, cells: Integers, prices: Prices
 ) -> Deviation | None:
     """Move a target as far as it must, at the least cost of the cells that move with it.
 
@@ -54,7 +55,7 @@ def cheapest_deviation(
     answer = solver.minimise(*asked, columns)
     if answer is None:
         return None
-    return _deviation(local.cells, answer.x[:n] - answer.x[n:], float(instance.level[target]))
+    return _deviation(local.cells, answer.point[:n] - answer.point[n:], float(instance.level[target]))
 
 
 def _asked(instance: Instance, target: int, cells: Integers, prices: Prices) -> tuple[Floats, Floats, Floats] | None:
@@ -92,7 +93,7 @@ class Move:
 def largest_move(
     instance: Instance,
     localities: Localities,
-    solver: SmallSolver,
+    solver: Model,
     target: int,
     cells: Integers,
     share: Floats,
@@ -122,4 +123,4 @@ def largest_move(
     answer = solver.minimise(cost, -below, above, Columns(local.start, local.index, local.value, len(local.rows)))
     if answer is None:
         return None
-    return Move(-answer.objective, local.cells, answer.x, local.rows, answer.prices)
+    return Move(-answer.objective, local.cells, answer.point, local.rows, answer.dual)

@@ -18,7 +18,8 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
 from tablesafe.solve.covering import Covering, Cut
-from tablesafe.solve.small import SmallSolver, columns_of
+from tablesafe.solve.highs import Model
+from tablesafe.solve.program import Columns
 
 FARTHEST = 1e6
 """No cell needs to move further than this many times what is asked of the sensitive one."""
@@ -59,7 +60,7 @@ class Obstacles:
         self._columns = sparse.csc_array(self._rows)
         forced = problem.sensitivity.mask | problem.suppressed | problem.withheld
         self.blocked = problem.frozen | ((table.integers == 0) & ~forced & (not zeros))
-        self._solver = SmallSolver()
+        self._solver = Model.small()
 
     def reach(self, demand: Demand, *, blocked: Mask | None = None, sums: Integers | None = None) -> float:
         """How far the cell can move to its side at most, up to what is demanded; over some sums, or all of them.
@@ -134,12 +135,10 @@ class Obstacles:
         above[at], below[at] = (min(above[at], 1.0), 0.0) if demand.sign > 0 else (0.0, min(below[at], 1.0))
         cost = np.zeros(len(cells))
         cost[at] = -demand.sign
-        answer = self._solver.minimise(
-            cost, -below, above, columns_of(columns.indptr, columns.indices, columns.data, len(rows))
-        )
+        answer = self._solver.minimise(cost, -below, above, Columns.of(columns))
         if answer is None:
             return demand.level, rows[:0], np.zeros(0)
-        return -answer.objective * demand.level, rows, answer.prices
+        return -answer.objective * demand.level, rows, answer.dual
 
     def _proof(
         self, demand: Demand, blocked: Mask, rows: Integers, prices: Floats

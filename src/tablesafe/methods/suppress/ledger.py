@@ -17,7 +17,7 @@ from tablesafe.methods.suppress.part import Held, Outcome, Part
 from tablesafe.methods.suppress.sparing import cheapest_point, sparing
 from tablesafe.methods.suppress.surroundings import Effort, Scratch, around
 from tablesafe.solve.boxes import Space, System, cheapest_box
-from tablesafe.solve.small import SmallSolver
+from tablesafe.solve.highs import Model
 
 EFFORTS = 4
 GUARDED = 2
@@ -66,7 +66,7 @@ def ledger_of(
     instance: Instance,
     targets: Integers,
     guard: Guard | None,
-    solver: SmallSolver | None = None,
+    solver: Model | None = None,
     *,
     boxes: bool = False,
 ) -> Ledger:
@@ -94,7 +94,7 @@ def boxed(ledger: Ledger, targets: Sequence[int]) -> list[int] | None:
 class Ledger:
     """Who is protected by which deviation, in one part."""
 
-    def __init__(self, part: Part, solver: SmallSolver | None = None) -> None:
+    def __init__(self, part: Part, solver: Model | None = None) -> None:
         self.part = part
         self._books = Books(part.cost, part.withheld)
         self._targets = Targets(part.cell, part.sign, part.level)
@@ -103,7 +103,7 @@ class Ledger:
         self._scratch = Scratch.over(self._system)
         self._space = Space.over(self._system) if part.boxes else None
         self._before: Mask | None = None
-        self._solver = solver or SmallSolver()
+        self._solver = solver or Model.small()
         cheap, near, *wide = _efforts(part.rows)
         self._efforts = (near, cheap, *wide) if part.near_first else (cheap, near, *wide)
         positive = part.cost[part.cost > 0]

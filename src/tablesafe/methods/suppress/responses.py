@@ -16,7 +16,7 @@ from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
 from tablesafe.methods.suppress.sequential import protect_all
 from tablesafe.methods.suppress.witnesses import CannotProtect, Witnesses
-from tablesafe.solve.small import SmallSolver
+from tablesafe.solve.highs import Model
 
 
 def groups_of(table: Table) -> Integers:
@@ -63,7 +63,7 @@ def together(problem: Problem, cost: Floats, group: Integers) -> tuple[Problem, 
 def thinned_groups(instance: Instance, pattern: Mask, group: Integers, stop: Callable[[], bool]) -> Mask:
     """The pattern of whole groups without those that are not needed, the most costly taken out first."""
     inside = replace(instance, live=instance.live & closed(pattern, group))
-    witnesses = Witnesses(inside, Neighbourhoods(inside), SmallSolver())
+    witnesses = Witnesses(inside, Neighbourhoods(inside), Model.small())
     protect_all(witnesses, inside.cost)
     price = np.bincount(group, weights=inside.cost).astype(np.float64)
     chosen = np.unique(group[witnesses.complementary])

@@ -16,7 +16,7 @@ from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, Ledger, boxed
 from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
 from tablesafe.methods.suppress.sequential import clean_up, improve, protect_all
 from tablesafe.methods.suppress.witnesses import Finder, Witnesses
-from tablesafe.solve.small import SmallSolver
+from tablesafe.solve.highs import Model
 from tablesafe.work.budget import Budget
 
 HOTTEST = 5e-4
@@ -60,7 +60,7 @@ class Search(Incumbent):
     ) -> None:
         super().__init__(instance, budget=budget, report=report, exactly=exactly, group=group)
         self.neighbourhoods = Neighbourhoods(instance)
-        self.solver = SmallSolver(budget)
+        self.solver = Model.small(budget)
         self.seed = seed
         self.random = np.random.default_rng(seed)
         self.ever_used = np.zeros(len(instance), dtype=np.bool_)

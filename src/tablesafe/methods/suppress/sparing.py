@@ -6,7 +6,8 @@ import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.surroundings import LocalProgram
-from tablesafe.solve.small import NO_LIMIT, Columns, SmallSolver
+from tablesafe.solve.highs import UNLIMITED, Model
+from tablesafe.solve.program import Columns
 
 SPARING = 2
 """Times a deviation is asked to use fewer cells."""
@@ -15,18 +16,16 @@ PIVOTS = 500
 """Steps of the simplex method after which a second thought is given up."""
 
 
-def cheapest_point(solver: SmallSolver, program: LocalProgram, price: Floats, most: float = np.inf) -> Floats | None:
+def cheapest_point(solver: Model, program: LocalProgram, price: Floats, most: float = np.inf) -> Floats | None:
     """A point of the least price; None if there is none, or none that costs less than `most`."""
     scale = float(price.max(initial=0.0)) or 1.0
     columns = Columns(program.start, program.row, program.value, program.rows)
-    pivots = NO_LIMIT if most == np.inf else PIVOTS
+    pivots = UNLIMITED if most == np.inf else PIVOTS
     answer = solver.minimise(price / scale, program.lower, program.upper, columns, most=most / scale, pivots=pivots)
-    return None if answer is None else answer.x
+    return None if answer is None else answer.point
 
 
-def sparing(
-    solver: SmallSolver, program: LocalProgram, x: Floats, fresh: Floats, level: float
-) -> tuple[Integers, Floats]:
+def sparing(solver: Model, program: LocalProgram, x: Floats, fresh: Floats, level: float) -> tuple[Integers, Floats]:
     """Ask again among the cells used, with prices against small moves: a linear program likes to share out.
 
     `fresh` is what each cell would cost that is not withheld yet.

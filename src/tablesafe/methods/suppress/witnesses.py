@@ -14,7 +14,7 @@ from tablesafe.methods.suppress.deviations import Deviation, Prices, cheapest_de
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
 from tablesafe.methods.suppress.part import Held
-from tablesafe.solve.small import SmallSolver
+from tablesafe.solve.highs import Model
 
 EFFORTS = 5
 WIDE = 2
@@ -36,7 +36,7 @@ class Witnesses:
     """For each target a deviation that protects it; for each cell how many deviations use it."""
 
     def __init__(
-        self, instance: Instance, neighbourhoods: Neighbourhoods, solver: SmallSolver, finder: Finder | None = None
+        self, instance: Instance, neighbourhoods: Neighbourhoods, solver: Model, finder: Finder | None = None
     ) -> None:
         self.instance = instance
         self.neighbourhoods = neighbourhoods

@@ -13,12 +13,12 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.targets import NOTHING, View
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.local import spans
-from tablesafe.solve.hot import HotProgram
-from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.small import columns_of
+from tablesafe.solve.highs import PRIMAL, SIMPLEX, Model
+from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget
 
 PRESENT = 1e-9
@@ -56,7 +56,7 @@ class Attacker:
 
     def __init__(self, instance: Instance, work: Budget) -> None:
         self._instance = instance
-        self._program = HotProgram(work, primal=True)
+        self._model = Model(work=work, simplex_strategy=PRIMAL, **SIMPLEX)
         n = len(instance)
         self.place = np.full(n, -1, dtype=np.int64)
         self.part = np.full(n, -1, dtype=np.int64)
@@ -99,8 +99,8 @@ class Attacker:
         up, down = (np.ones(n), np.ones(n)) if self._unit else (instance.up[cells], instance.down[cells])
         self._above, self._below = np.minimum(up, far) * share, np.minimum(down, far) * share
         start = np.concatenate([[0], np.cumsum(length)])
-        columns = columns_of(start, index, self._value[entries], len(self._rows))
-        self._program.load(np.zeros(n), -self._below, self._above, columns, maximise=True)
+        columns, zero = Columns(start, index, self._value[entries], len(self._rows)), np.zeros(len(self._rows))
+        self._model.load(Program(np.zeros(n), columns, zero, zero, -self._below, self._above), scale=Scale())
         self._asked, self._now, self._view = 0, (part, far), NOTHING
 
     def _look_from(self, view: View) -> None:
@@ -113,7 +113,7 @@ class Attacker:
         up, down = view.rooms(some, instance.up[some], instance.down[some])
         self._above[here] = np.minimum(up, far) * self._share[some]
         self._below[here] = np.minimum(down, far) * self._share[some]
-        self._program.bounds(here, -self._below[here], self._above[here])
+        self._model.set_bounds(here, -self._below[here], self._above[here])
         self._view = view
 
     def ask(self, cell: int, sign: int, level: float, *, view: View = NOTHING, tight: bool = False) -> Move:
@@ -126,21 +126,26 @@ class Attacker:
         self._look_from(view)
         at = int(self.place[cell])
         if at != self._asked:
-            self._program.set_cost(self._asked, 0.0)
-        self._program.set_cost(at, float(sign))
+            self._model.set_cost(self._asked, 0.0)
+        self._model.set_cost(at, -float(sign))
         self._asked, self._question = at, (cell, sign)
-        self._program.solve()
-        amount, self._row_prices = self._program.answer()
-        return Move(float(self._program.objective), self.cells, amount)
+        status = self._model.run()
+        if status is not SolveStatus.OPTIMAL:
+            raise SolverFailure(f"A linear program of the suppression problem was not solved ({status}).")
+        return Move(*self._answered())
+
+    def _answered(self) -> tuple[float, Integers, Floats]:
+        """How far the cell goes, and how much all of the part move; the model minimises, so prices change sign."""
+        amount, prices = self._model.answer()
+        self._row_prices = -prices
+        return -self._model.objective, self.cells, amount
 
     def ask_again_without_bounds_of(self, cell: int) -> float | None:
         """The same question when one cell moves freely: where the answer is finite, its prices name others."""
         at = int(self.place[cell])
-        self._program.free(at)
-        reach = None
-        if self._program.run() is SolveStatus.OPTIMAL:
-            self._row_prices, reach = self._program.answer()[1], self._program.objective
-        self._program.bound(at, -self._below[at], self._above[at])
+        self._model.set_bound(at, -np.inf, np.inf)
+        reach = self._answered()[0] if self._model.run() is SolveStatus.OPTIMAL else None
+        self._model.set_bound(at, -self._below[at], self._above[at])
         return reach
 
     def publish(self, cell: int) -> None:
@@ -148,7 +153,7 @@ class Attacker:
         self._share[cell] = 0.0
         at = int(self.place[cell])
         self._above[at] = self._below[at] = 0.0
-        self._program.bound(at, 0.0, 0.0)
+        self._model.set_bound(at, 0.0, 0.0)
 
     def withhold(self, cell: int) -> None:
         """Let a cell of the part move again, by all its room."""
@@ -156,7 +161,7 @@ class Attacker:
         at, far, one = int(self.place[cell]), self._now[1], np.array([cell])
         up, down = self._view.rooms(one, self._instance.up[one], self._instance.down[one])
         self._above[at], self._below[at] = min(float(up[0]), far), min(float(down[0]), far)
-        self._program.bound(at, -self._below[at], self._above[at])
+        self._model.set_bound(at, -self._below[at], self._above[at])
 
     def prices(self) -> Prices:
         """What the last question's prices say about all cells, in whole numbers: true whatever the solver meant."""

@@ -18,9 +18,8 @@ from tablesafe.methods.suppress.branch_and_cut.separation import UP_AND_DOWN
 from tablesafe.methods.suppress.branch_and_cut.targets import NOTHING, Targets, View
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.solve.covering import Covering
-from tablesafe.solve.hot import HotProgram
-from tablesafe.solve.program import SolveStatus
-from tablesafe.solve.small import columns_of
+from tablesafe.solve.highs import DUAL, SIMPLEX, Model
+from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget
 
 USED = 1e-7
@@ -54,13 +53,10 @@ class Repair:
         self._place = np.full(len(instance), -1, dtype=np.int64)
         self._place[self._cells] = np.arange(n)
         cost = self._prices()
-        self._program = HotProgram(self._work, primal=False)
-        self._program.load(
-            np.tile(cost, 2),
-            np.zeros(2 * n),
-            self._room,
-            columns_of(both.indptr, both.indices, both.data, both.shape[0]),
+        program = Program.equations(
+            Columns.of(both), np.zeros(both.shape[0]), np.zeros(2 * n), self._room, cost=np.tile(cost, 2)
         )
+        self._model = Model(program, scale=Scale(), work=self._work, simplex_strategy=DUAL, **SIMPLEX)
 
     def _prices(self) -> Floats:
         """What a unit of each cell's move costs: nothing where it is withheld, less where the relaxation wants it."""
@@ -113,20 +109,20 @@ class Repair:
         up, down = view.rooms(some, instance.up[some], instance.down[some])
         both = np.concatenate([here, here + n])
         self._room[both] = np.minimum(np.concatenate([up, down]), self._far)
-        self._program.bounds(both, np.zeros(len(both)), self._room[both])
+        self._model.set_bounds(both, np.zeros(len(both)), self._room[both])
         self._view = view
 
     def _move(self, at: int, cell: int, sign: int, level: float, which: Integers, done: Mask) -> bool:
         self._look_from(self._targets.view_of(at))
         n, place = len(self._cells), int(self._place[cell])
         moving, resting = (place, place + n) if sign > 0 else (place + n, place)
-        self._program.bound(moving, level, max(level, self._room[moving]))
-        self._program.bound(resting, 0.0, 0.0)
-        solved = self._program.run() is SolveStatus.OPTIMAL
+        self._model.set_bound(moving, level, max(level, self._room[moving]))
+        self._model.set_bound(resting, 0.0, 0.0)
+        solved = self._model.run() is SolveStatus.OPTIMAL
         if solved:
-            self._take(at, self._program.answer()[0], which, done)
-        self._program.bound(moving, 0.0, self._room[moving])
-        self._program.bound(resting, 0.0, self._room[resting])
+            self._take(at, self._model.answer()[0], which, done)
+        self._model.set_bound(moving, 0.0, self._room[moving])
+        self._model.set_bound(resting, 0.0, self._room[resting])
         return solved
 
     def _take(self, at: int, point: Floats, which: Integers, done: Mask) -> None:
@@ -140,7 +136,7 @@ class Repair:
             self.pattern[new] = True
             place = self._place[new]
             place = place[place >= 0]
-            self._program.set_costs(np.concatenate([place, place + n]), np.zeros(2 * len(place)))
+            self._model.set_costs(np.concatenate([place, place + n]), np.zeros(2 * len(place)))
         far = np.where(self._place[targets.cell[which]] >= 0, amount[self._place[targets.cell[which]]], 0.0)
         settled = which[targets.settled_by(which, at, self._cells, amount, far) & ~done[which]]
         done[settled] = True

@@ -56,6 +56,6 @@ CONTENTS: dict[str, list[str]] = {
         "papers/roehrig",
     ],
     "Reference": ["api", "cli", "job-file", "formats", "errors"],
-    "Running it": ["scale", "security", "benchmarks", "benchmarks/*"],
+    "Running it": ["how-to/install", "scale", "security", "benchmarks", "benchmarks/*"],
     "Decisions": ["decisions/*"],
 }

@@ -20,11 +20,11 @@ from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.methods.suppress import explain, securing, wider
+from tablesafe.methods.suppress.branch_and_cut import master_problem as covering
+from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles, Remedy
 from tablesafe.methods.suppress.method import Algorithm
 from tablesafe.methods.suppress.search import Search
-from tablesafe.solve import covering
-from tablesafe.solve.covering import Covering
 
 
 def flat(random: np.random.Generator, sides: tuple[int, ...], highest: int, *, zeros: float = 0.0) -> Table:

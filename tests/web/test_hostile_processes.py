@@ -19,7 +19,7 @@ from tablesafe.web.worker import Worker
 
 WATCHED = """
 import os, subprocess, sys
-from tablesafe.web.child import watch
+from tablesafe.core.machine import watch
 watch(int(sys.argv[1]))
 subprocess.Popen(["sleep", "3600"])
 print("ready", flush=True)

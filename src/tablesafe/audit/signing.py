@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tablesafe.core.errors import InvalidFile, InvalidOption, MissingExtra
+from tablesafe.core.machine import is_for_owner_only
 
 PASSPHRASE = "TABLESAFE_KEY_PASSPHRASE"
 """Variable of the environment with the passphrase of private keys, where they have one."""
@@ -67,7 +68,7 @@ def read_private_key(path: str | Path) -> Any:
     passphrase = os.environ.get(PASSPHRASE, "").encode() or None
     try:
         data = path.read_bytes()
-        shared = os.name == "posix" and bool(path.stat().st_mode & 0o077)
+        shared = not is_for_owner_only(path.stat())
     except OSError as error:
         raise InvalidFile(f"The key {str(path)!r} cannot be read: {error.strerror}.", hint=hint) from error
     encrypted = b"ENCRYPTED" in data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import io
 import os
@@ -31,7 +30,9 @@ from tablesafe.cli.show import warn
 from tablesafe.cli.suppress import suppress
 from tablesafe.cli.tabulate import flag, tabulate
 from tablesafe.cli.verify import key, verify
+from tablesafe.cli.warm_up import warm_up
 from tablesafe.core.errors import InvalidOption, Terminated
+from tablesafe.core.machine import leave_no_core_dump
 from tablesafe.files.limits import inputs_kept
 
 CLOSED_PIPE = 141
@@ -56,30 +57,23 @@ app = App(
 
 _PLAIN: tuple[Callable[..., int], ...] = (
     run, init, demo, tabulate, flag, suppress, audit, attack, verify, redesign, difference,
-    serve, key,
+    serve, key, warm_up,
 )  # fmt: skip
 for _number, _command in enumerate(_PLAIN):
     app.command(_command, sort_key=_number, help=flowing(_command.__doc__ or ""))
 app.command(rules)
 app.command(methods, sort_key=10, help=flowing(methods.__doc__ or ""))
 app.command(convert, sort_key=11, help=flowing(convert.__doc__ or ""))
+app.register_install_completion_command(help="Let the shell complete commands and options (bash, zsh, fish).")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit with its code."""
-    _no_core_dumps()
+    leave_no_core_dump()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a code or a path that the terminal cannot show
     sys.exit(call(sys.argv[1:] if arguments is None else arguments))
-
-
-def _no_core_dumps() -> None:
-    """Leave no image of the memory, with all values in it, on disk if the process crashes."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def call(arguments: Sequence[str]) -> int:

@@ -13,13 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
+from tablesafe.core.machine import locked_folder, sync
 
 NOTE = "moves.json"
 POINTER = "noted-in"
@@ -101,25 +96,12 @@ def _write(path: Path, text: str) -> None:
     sync(path.parent)
 
 
-def sync(path: Path) -> None:
-    """Make sure that a file, or the names in a folder, are on the disk and not only on their way."""
-    if path.is_dir() and os.name == "nt":
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 @contextmanager
 def alone_in(folders: Sequence[Path]) -> Iterator[None]:
     """Let nobody else put files into these folders meanwhile, so that of two runs the later one wins whole."""
     with ExitStack() as stack:
         for folder in sorted({folder.resolve() for folder in folders}):
-            if fcntl is not None:
-                handle = os.open(folder, os.O_RDONLY)
+            handle = locked_folder(folder)
+            if handle is not None:
                 stack.callback(os.close, handle)
-                with suppress(OSError):  # a file system without locks
-                    fcntl.flock(handle, fcntl.LOCK_EX)
         yield

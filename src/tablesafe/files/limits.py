@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from tablesafe.core.errors import InvalidFile, InvalidOption, TablesafeError
+from tablesafe.core.machine import open_plain
 
 VARIABLE = "TABLESAFE_READ_LIMIT"
 DEFAULT_LIMIT = 4 << 30
@@ -114,7 +115,7 @@ def is_input(path: Path) -> bool:
 def read_plain(path: Path) -> bytes:
     """The bytes of a plain file, with errors in the user's words; nothing else is waited for."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        handle = open_plain(path)
     except FileNotFoundError:
         raise InvalidFile(f"There is no file {str(path)!r}.", hint="paths are relative to the job file.") from None
     except PermissionError:

@@ -15,15 +15,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
 
+from tablesafe.core.machine import LOCKS, is_own, is_writable_by_others, lock, open_private
 from tablesafe.files.atomic import alone_in, carry_out, places, pointed
-
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows, where nothing is swept: a folder in use cannot be told from one left behind
-    fcntl = None
 
 LOCK = "lock"
 HIDDEN = ".tablesafe-"
@@ -38,15 +32,15 @@ def private_folder(parent: str | Path | None, *, prefix: str = OPEN) -> Iterator
     """A folder that only this user can enter, gone when the block ends, or else when the next one is made here."""
     place = Path(tempfile.gettempdir() if parent is None else parent)
     sweep(place, prefix)
-    folder, lock = _locked(place, prefix)
+    folder, held = _locked(place, prefix)
     try:
         yield folder
     finally:
         try:
             _remove(folder)
         finally:
-            if lock is not None:
-                os.close(lock)
+            if held is not None:
+                os.close(held)
 
 
 def sweep(place: Path, prefix: str, *, alone: bool = False) -> None:
@@ -109,7 +103,7 @@ def _is_own(folder: Path) -> bool:
         found = folder.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
+    return stat.S_ISDIR(found.st_mode) and is_own(found)
 
 
 def _is_ours(entry: os.DirEntry[str], prefix: str) -> bool:
@@ -119,12 +113,12 @@ def _is_ours(entry: os.DirEntry[str], prefix: str) -> bool:
 
 @contextmanager
 def _taken(folder: Path) -> Iterator[bool]:
-    """Whether nobody holds the lock of a folder; while the block lasts, we do."""
-    if fcntl is None:
+    """Whether nobody holds the lock of a folder; while the block lasts, we do. Without locks nobody can tell."""
+    if not LOCKS:
         yield False
         return
     try:
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+        handle = open_private(folder / LOCK, os.O_RDWR)
     except FileNotFoundError:  # not locked yet, or an empty remainder, which can go
         with suppress(OSError):
             folder.rmdir()
@@ -141,7 +135,7 @@ def _taken(folder: Path) -> Iterator[bool]:
 
 def _lock(handle: int) -> bool:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(handle)
     except OSError:
         return False
     return True
@@ -151,17 +145,17 @@ def _locked(place: Path, prefix: str) -> tuple[Path, int | None]:
     """A new folder with its lock held; another one if somebody swept it away before it was."""
     for _ in range(TRIES):
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
-        if fcntl is None:
+        if not LOCKS:
             return folder, None
         try:
-            handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            handle = open_private(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         except FileNotFoundError:
             continue
         except BaseException:  # also Ctrl-C: nobody else knows of the folder yet
             shutil.rmtree(folder, ignore_errors=True)
             raise
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(handle)
         except BlockingIOError:
             os.close(handle)
             continue
@@ -177,8 +171,8 @@ def _locked(place: Path, prefix: str) -> tuple[Path, int | None]:
 
 def locked_file(path: Path) -> int | None:
     """Take the lock that a file stands for; None when another process holds it. It is ours until it is closed."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    if fcntl is None or _lock(handle):
+    handle = open_private(path, os.O_RDWR | os.O_CREAT)
+    if _lock(handle):
         return handle
     os.close(handle)
     return None
@@ -186,10 +180,8 @@ def locked_file(path: Path) -> int | None:
 
 def require_own(folder: Path) -> None:
     """Check that only this user can put files into a folder: others would read what is kept, or plant an answer."""
-    if not hasattr(os, "getuid"):
-        return
     for found in (folder.lstat(), folder.stat()):
-        if found.st_uid != os.getuid():
+        if not is_own(found):
             raise PermissionError(errno.EPERM, f"{folder.name!r} belongs to somebody else")
-    if folder.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if is_writable_by_others(folder.stat()):
         raise PermissionError(errno.EPERM, f"others can write into {folder.name!r}")

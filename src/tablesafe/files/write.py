@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tablesafe.core.errors import InvalidFile
-from tablesafe.files.atomic import sync
+from tablesafe.core.machine import sync, usual_mode
 from tablesafe.files.limits import is_input, kind_of
 from tablesafe.files.private import HIDDEN, private_folder
 
@@ -67,9 +67,7 @@ def whole_file(path: str | Path, *, private: bool = False) -> Iterator[Path]:
             temporary = folder / path.name
             with system_errors():
                 yield temporary
-            umask = os.umask(0)
-            os.umask(umask)
-            temporary.chmod(0o600 if private else 0o666 & ~umask)
+            temporary.chmod(0o600 if private else usual_mode())
             sync(temporary)
             temporary.replace(path)
             sync(path.parent)

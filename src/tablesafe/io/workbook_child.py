@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from importlib import import_module
 
 
 def main(path: str, sheet: str, limit: int) -> None:
     """Write the sheet, or the only one if none is named, to standard output; say what is wrong otherwise."""
     with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource
-
+        resource = import_module("resource")  # not on Windows
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     import fastexcel

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import tablesafe
 from tablesafe.core.errors import InvalidFile, InvalidOption
+from tablesafe.core.machine import open_private
 from tablesafe.files.private import locked_file, require_own
 from tablesafe.files.serialization import CannotKeep, freeze, thaw
 from tablesafe.job import Job, dump_job
@@ -33,7 +34,6 @@ NAME = "checkpoint"
 DIGEST = 32
 HEAD = DIGEST + 8 + DIGEST
 """Bytes before an answer: what it is known by, its length, and its own hash."""
-NOT_THROUGH = getattr(os, "O_NOFOLLOW", 0)
 """A file of a checkpoint is never a link: what is written would lie where the link points."""
 
 Value = TypeVar("Value")
@@ -179,7 +179,7 @@ class Checkpoint:
 
     def _write(self, name: str, data: bytes) -> None:
         part = self.folder / f"{name}.part"
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NOT_THROUGH, 0o600), "wb") as file:
+        with os.fdopen(open_private(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
             file.write(data)
         part.replace(self.folder / name)
 
@@ -240,7 +240,7 @@ class Checkpoint:
                 return
             path = self.folder / ANSWERS
             head = bytes.fromhex(key) + (DIGEST + len(data)).to_bytes(8, "little")
-            with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | NOT_THROUGH, 0o600), "r+b") as file:
+            with os.fdopen(open_private(path, os.O_RDWR | os.O_CREAT), "r+b") as file:
                 start = max((begin + length for begin, length in self._answers.values()), default=0)
                 file.truncate(start)
                 file.seek(start)

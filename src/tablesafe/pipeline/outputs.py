@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tablesafe.core.errors import InvalidFile
-from tablesafe.files.atomic import Move, alone_in, carry_out, forget, make, note, point, sync
+from tablesafe.core.machine import sync, usual_mode
+from tablesafe.files.atomic import Move, alone_in, carry_out, forget, make, note, point
 from tablesafe.files.private import HIDDEN, private_folder, sweep
 from tablesafe.files.write import require_replaceable, system_errors
 
@@ -79,10 +80,9 @@ class Outputs:
 
     def _make_ready(self, noted: Path) -> None:
         """Give every file its mode, see that it is on the disk, and tell each folder where the note will be."""
-        umask = os.umask(0)
-        os.umask(umask)
+        mode = usual_mode()
         for target, temporary in self.written.items():
-            temporary.chmod(0o600 if target in self.private else 0o666 & ~umask)
+            temporary.chmod(0o600 if target in self.private else mode)
             sync(temporary)
         for folder in self._beside.values():
             if folder.absolute() != noted:

@@ -40,6 +40,7 @@ from typing import Any, Literal
 
 from tablesafe.core.errors import InvalidFile
 from tablesafe.core.hierarchy import TOTAL
+from tablesafe.core.machine import last_part
 from tablesafe.files.read import did_you_mean, read_text
 from tablesafe.files.write import write_text
 
@@ -174,7 +175,7 @@ class Metadata:
 def find_beside(name: str, path: Path, line: int = 0) -> Path:
     """The file `name` as seen from the file `path` that names it; any case, and paths of other machines."""
     where = f" ({path.name}, line {line})" if line else f" (named in {path.name})"
-    last = re.split(r"[\\/]", name)[-1]
+    last = last_part(name)
     if not last or "\x00" in name:
         raise InvalidFile(f"{name!r} is no file name{where}.", hint="put the name in double quotes.")
     try:

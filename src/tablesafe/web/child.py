@@ -7,26 +7,27 @@ user allowed, nor among the program's own files. It is a second lock on the same
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import signal
 import struct
 import sys
 import sysconfig
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tablesafe.core.machine import ask_here, hear_asks, hold_interrupts, stand_back, watch
+
 SYSTEM = ("/usr/", "/lib/", "/lib64/", "/proc/", "/sys/", "/dev/null", "/dev/urandom", "/dev/shm/", "/opt/", "/nix/")
 ETC = {"/etc/os-release", "/etc/mime.types", "/etc/localtime", "/etc/timezone"}
 PROCESS = re.compile(r"/proc/(\d+)(?:/(\w+))?")
 SECRETS = {"environ", "mem", "cmdline", "fd", "root", "cwd", "task"}
 """What the system tells of a process that may hold passwords or lead to other files."""
-COMPILED = (".py", ".pyc", ".so", ".nbi", ".nbc", ".pth")
+COMPILED = (".py", ".pyc", ".so", ".pyd", ".nbi", ".nbc", ".pth")
 """Program text and what is compiled from it, wherever it is kept."""
 
 
@@ -38,7 +39,7 @@ def confine(workspace: Path, allowed: Path | None) -> None:
     def hear(event: str, arguments: Sequence[Any]) -> None:
         if event == "open" and isinstance(arguments[0], (str, bytes)):
             name = os.fsdecode(arguments[0])
-            if not may_open(os.path.realpath(name), roots, program):
+            if name != os.devnull and not may_open(os.path.realpath(name), roots, program):
                 raise PermissionError(13, "Not a file of this workspace", Path(name).name)
 
     sys.addaudithook(hear)
@@ -71,6 +72,8 @@ def _program() -> set[str]:
 
 
 HEADER = struct.Struct(">I")
+STOP = {"stop": True}
+"""What the server writes to ask for the best answer so far, where it cannot send a signal."""
 NICE = 5
 """How far a process stands back, so that the server answers while all cores compute."""
 OWN = "tablesafe.web."
@@ -85,20 +88,6 @@ class Desk:
     tell: Callable[[dict[str, Any]], None]
     """Send an event to the server while a task goes on."""
     loaded: dict[str, Any] = field(default_factory=dict)
-
-
-def watch(life: int) -> None:
-    """Split off a process that waits for the server's end of a pipe to close, and then kills the whole group."""
-    if os.fork():
-        os.close(life)
-        return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for stream in (0, 1, 2):
-        with contextlib.suppress(OSError):
-            os.close(stream)
-    while os.read(life, 1):
-        pass
-    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def read_message(stream: BinaryIO) -> Any:
@@ -148,8 +137,28 @@ def _next(requests: BinaryIO) -> Any:
 
 def _sent(answers: BinaryIO, answer: dict[str, Any]) -> None:
     """Send an answer, whole, even if it is interrupted meanwhile."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    hold_interrupts()
     write_message(answers, answer)
+
+
+def sifted(given: BinaryIO) -> BinaryIO:
+    """The tasks among what the server writes, where it can neither send a signal nor have this process watched.
+
+    A thread of its own reads all the time: it hears when this process is asked to stop, and ends it with the server.
+    """
+    ours, theirs = os.pipe()
+
+    def read() -> None:
+        with os.fdopen(theirs, "wb") as tasks:
+            while (message := read_message(given)) is not None:
+                if message == STOP:
+                    ask_here()
+                else:
+                    write_message(tasks, message)
+        os._exit(1)
+
+    threading.Thread(target=read, daemon=True).start()
+    return os.fdopen(ours, "rb")
 
 
 def task_of(name: str) -> Callable[..., Any]:
@@ -183,18 +192,20 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 def main() -> None:
     """Take the pipes that the server left, and serve."""
-    life, folder, workspace, allowed = int(sys.argv[1]), *map(Path, sys.argv[2:4]), sys.argv[4]
-    watch(life)
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    life, folder, workspace, allowed = sys.argv[1], *map(Path, sys.argv[2:4]), sys.argv[4]
+    hear_asks(None)
+    if life:
+        watch(int(life))
+    requests = sys.stdin.buffer if life else sifted(sys.stdin.buffer)
     answers = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 1)  # what a library prints is no answer, and may hold values
     os.dup2(nowhere, 2)
     os.umask(0o077)
-    os.nice(NICE)
+    stand_back(NICE)
     os.chdir(folder)
     confine(workspace, Path(allowed) if allowed else None)
-    serve(sys.stdin.buffer, answers, folder)
+    serve(requests, answers, folder)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
@@ -10,9 +9,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from tablesafe.core.errors import InvalidFile
+from tablesafe.core.machine import LOCKS, TEMPORARY, is_for_owner_only, is_own, lock, open_private
 
 PREFIX = "tablesafe-serve-"
 LOCK = "lock"
@@ -27,37 +27,43 @@ def private_folder(parent: Path | None = None) -> Iterator[Path]:
     parent = Path(tempfile.gettempdir()) if parent is None else parent
     remove_stale(parent)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)).resolve()
-    lock = _locked(folder)
+    held = _locked(folder)
     try:
         with _temporary_files_in(folder / "tmp"):
             yield folder
     finally:
+        if not LOCKS:  # Windows removes no file that is open
+            os.close(held)
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+        if LOCKS:
+            os.close(held)
 
 
 def _locked(folder: Path) -> int:
     """Hold the folder's lock; the file gets its name when it is locked already, so that nobody finds it free."""
     unnamed = folder / f"{LOCK}.new"
-    lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    unnamed.rename(folder / LOCK)
-    return lock
+    handle = open_private(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    lock(handle, wait=True)
+    if LOCKS:
+        unnamed.rename(folder / LOCK)
+    return handle
 
 
 @contextmanager
 def _temporary_files_in(folder: Path) -> Iterator[None]:
     folder.mkdir(mode=0o700)
-    before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
-    tempfile.tempdir, os.environ["TMPDIR"] = str(folder), str(folder)
+    before, variables = tempfile.tempdir, {name: os.environ.get(name) for name in TEMPORARY}
+    tempfile.tempdir = str(folder)
+    os.environ.update(dict.fromkeys(TEMPORARY, str(folder)))
     try:
         yield
     finally:
         tempfile.tempdir = before
-        if variable is None:
-            os.environ.pop("TMPDIR", None)
-        else:
-            os.environ["TMPDIR"] = variable
+        for name, value in variables.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def remove_stale(parent: Path) -> int:
@@ -79,21 +85,21 @@ def _is_ours(folder: Path) -> bool:
         about = folder.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and stat.S_IMODE(about.st_mode) == 0o700
+    return stat.S_ISDIR(about.st_mode) and is_own(about) and is_for_owner_only(about)
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Whether nobody holds the lock; a folder whose lock is not there yet is just being made."""
+    """Whether nobody holds the lock; a folder whose lock is not there yet is just being made, or there are no locks."""
     try:
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        handle = open_private(folder / LOCK, os.O_RDWR)
     except OSError:
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(handle)
     except OSError:
         return False
     finally:
-        os.close(lock)
+        os.close(handle)
     return True
 
 
@@ -168,7 +174,8 @@ class Folder:
         if "\x00" in name or "\\" in name or len(name) > 4096:
             raise _outside(name)
         wanted = PurePosixPath(name)
-        if wanted.is_absolute() or any(part == ".." or part.startswith(".") for part in wanted.parts):
+        absolute = wanted.is_absolute() or PureWindowsPath(name).drive
+        if absolute or any(part == ".." or part.startswith(".") for part in wanted.parts):
             raise _outside(name)
         try:
             path = (self.root / wanted).resolve(strict=True)

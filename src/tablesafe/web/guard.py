@@ -8,10 +8,8 @@ there are too many the one that has waited longest goes. Whoever has the right t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import re
-import resource
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -24,6 +22,7 @@ from urllib.parse import parse_qs
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from tablesafe.core.machine import open_files
 from tablesafe.web.answers import Answer, App, Body, Broken, Note, Receive, Refusal, Scope, Send, header_of
 from tablesafe.web.logs import note_error
 from tablesafe.web.sessions import SCOPE, Full, Session, Sessions
@@ -83,13 +82,7 @@ class Impatient(H11Protocol):
 
 def make_room_for_connections() -> None:
     """Let this process have as many files open as it may, and as many connections as leave room for others."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < OPEN_FILES:
-        wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-            soft = wanted
-    Impatient.most = min(MOST, soft // SHARE)
+    Impatient.most = min(MOST, open_files(OPEN_FILES) // SHARE)
 
 
 # Who may talk to the app: the one gate in front of every request and every connection.

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tablesafe.core.errors import InvalidFile, InvalidOption
+from tablesafe.core.machine import stand_in
 from tablesafe.job.checks import input_files
 from tablesafe.job.dump import dump_job
 from tablesafe.web.background import Background, Queue, State
@@ -281,4 +282,4 @@ def _bring(workspace: Workspace, name: str, target: Path) -> None:
     if original.is_relative_to(workspace.path):
         place.hardlink_to(original)
     else:
-        place.symlink_to(workspace.folder.resolve(name))
+        stand_in(place, workspace.folder.resolve(name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tablesafe.core.errors import TablesafeError
-from tablesafe.web.child import HEADER
+from tablesafe.core.machine import ASK, GROUPS, TEMPORARY, apart, end_group, was_ended
+from tablesafe.web.child import HEADER, STOP
 
 TOKEN = "TABLESAFE_TOKEN"
 """The variable that may hold the token; it is no business of processes that read files."""
@@ -45,32 +45,42 @@ def _surroundings(place: Place) -> dict[str, str]:
     temporary = place.workspace / "tmp"
     temporary.mkdir(mode=0o700, exist_ok=True)
     inherited = {name: value for name, value in os.environ.items() if name != TOKEN}
-    return {**inherited, "TMPDIR": str(temporary), "PYTHONSAFEPATH": "1"}
+    return {**inherited, **dict.fromkeys(TEMPORARY, str(temporary)), "PYTHONSAFEPATH": "1"}
+
+
+NOTHING = -1
+"""In the place of an end of a pipe, where processes are not watched by one."""
+
+
+def _close(handle: int) -> None:
+    if handle != NOTHING:
+        os.close(handle)
 
 
 class Worker:
     """One process; it does one task at a time, in the order in which they are asked for."""
 
     def __init__(self, process: asyncio.subprocess.Process, life: int) -> None:
-        self._process, self._life = process, life
+        self._process, self._life, self._killed = process, life, False
         self._turn = asyncio.Lock()
 
     @classmethod
     async def start(cls, folder: Path, place: Place) -> Worker:
         """Start a process that works in a folder. It ends with this one, whatever ends it."""
-        theirs, ours = os.pipe()
+        theirs, ours = os.pipe() if GROUPS else (NOTHING, NOTHING)
         allowed = "" if place.allowed is None else str(place.allowed)
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tablesafe.web.child", str(theirs), str(folder), str(place.workspace), allowed,
+                sys.executable, "-m", "tablesafe.web.child", str(theirs) if GROUPS else "", str(folder),
+                str(place.workspace), allowed,
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-                pass_fds=(theirs,), start_new_session=True, env=_surroundings(place),
+                pass_fds=(theirs,) if GROUPS else (), env=_surroundings(place), **apart(),
             )  # fmt: skip
         except BaseException:
-            os.close(ours)
+            _close(ours)
             raise
         finally:
-            os.close(theirs)
+            _close(theirs)
         return cls(process, ours)
 
     @property
@@ -81,7 +91,7 @@ class Worker:
     @property
     def alive(self) -> bool:
         """Whether the process is there."""
-        return self._life >= 0 and self._process.returncode is None
+        return not self._killed and self._process.returncode is None
 
     @property
     def busy(self) -> bool:
@@ -95,17 +105,20 @@ class Worker:
         """
         async with self._turn:
             request = {"task": f"{task.__module__}:{task.__qualname__}", "arguments": arguments}
-            body = json.dumps(request, ensure_ascii=False).encode()
             try:
-                assert self._process.stdin is not None
-                self._process.stdin.write(HEADER.pack(len(body)) + body)
-                await self._process.stdin.drain()
+                await self._send(request).drain()
                 return await self._answer(tell)
             except (OSError, asyncio.IncompleteReadError):
                 raise TaskFailed("Ended", *await self._post_mortem()) from None
             except asyncio.CancelledError:
                 self.kill()  # the answer would be taken for that of the next task
                 raise
+
+    def _send(self, message: Any) -> asyncio.StreamWriter:
+        body = json.dumps(message, ensure_ascii=False).encode()
+        assert self._process.stdin is not None
+        self._process.stdin.write(HEADER.pack(len(body)) + body)
+        return self._process.stdin
 
     async def _answer(self, tell: Tell | None) -> Any:
         assert self._process.stdout is not None
@@ -122,23 +135,30 @@ class Worker:
 
     async def _post_mortem(self) -> tuple[str, str]:
         code = await self._process.wait()
-        if code == -signal.SIGKILL:
+        if was_ended(code):
             return "The process that did this was ended.", "perhaps there was not enough memory: try a smaller table."
         return "The process that did this broke down.", "run the job file from the shell to see why."
 
     def interrupt(self) -> None:
         """Ask the process to keep the best answer that it has; only a task that listens for it may be asked."""
         if self.alive:
-            with suppress(ProcessLookupError):
-                self._process.send_signal(signal.SIGUSR1)
+            with suppress(ProcessLookupError, OSError):
+                if GROUPS:
+                    self._process.send_signal(ASK)
+                else:
+                    self._send(STOP)
 
     def kill(self) -> None:
         """End the process and all that it started, now."""
-        if self._life >= 0:
+        if self._killed:
+            return
+        self._killed = True
+        if GROUPS:
+            end_group(self._process.pid)
+            _close(self._life)
+        else:  # what it started ends with it
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            os.close(self._life)
-            self._life = -1
+                self._process.kill()
 
     async def close(self) -> None:
         """End the process and wait until it is gone."""

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tablesafe.core.errors import InvalidFile, InvalidJob
+from tablesafe.core.machine import open_private, stand_in
 from tablesafe.job import Job, dump_job
 from tablesafe.job.decode import Fault
 from tablesafe.pipeline.columns import PARQUET, missing_columns
@@ -82,7 +83,7 @@ class Workspace:
         part = self.path / f".{os.urandom(8).hex()}.part"
         self._coming[part.name] = size = 0
         try:
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            with os.fdopen(open_private(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
                 async for chunk in chunks:
                     size += len(chunk)
                     self._coming[part.name] = size
@@ -112,7 +113,7 @@ class Workspace:
         try:
             link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             link.unlink(missing_ok=True)
-            link.symlink_to(target)
+            stand_in(link, target)
         except OSError:
             taken = Path(name).parts[0]
             raise InvalidFile(f"An uploaded file is called {taken!r} already.", hint="remove it first.") from None

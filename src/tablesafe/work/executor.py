@@ -8,7 +8,6 @@ the work, every task is answered once: what they leave undone is sent again, and
 from __future__ import annotations
 
 import multiprocessing
-import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from time import thread_time
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
+from tablesafe.core.machine import cores
 from tablesafe.work.memo import Remembering
 from tablesafe.work.processes import Processes
 
@@ -227,7 +227,7 @@ def _pool(executor: Executor | None, seconds: Sequence[float]) -> Iterator[Execu
 
     Where new processes must import the caller's main program again (Windows, macOS), a pool is never started unasked.
     """
-    workers = min(len(seconds), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+    workers = min(len(seconds), cores())
     memory = executor if isinstance(executor, Remembering) and executor.inner is None else None
     given = executor is not None and memory is None
     if given or workers < 2 or sum(seconds) < ENOUGH_S or multiprocessing.get_start_method() != "fork":

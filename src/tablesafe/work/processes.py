@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -14,10 +12,10 @@ from multiprocessing import connection, get_context, parent_process
 from types import TracebackType
 from typing import Any, Literal
 
+from tablesafe.core.machine import die_with
+
 RESTARTS = 3
 """How often a pool that lost a process is begun anew; a task that kills its process each time must be done here."""
-DEATH_SIGNAL = 1
-"""The option of Linux's prctl for the signal that a process gets when its parent dies."""
 
 
 class Processes(Executor):
@@ -71,11 +69,7 @@ def belong() -> None:
     parent = parent_process()
     if parent is None:
         return
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != parent.pid:
-            os._exit(1)
+    die_with(parent.pid or 0)
     threading.Thread(target=_outlive, args=(parent.sentinel,), daemon=True).start()
 
 

@@ -20,7 +20,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.round.controlled import Rounded, round_controlled
 from tablesafe.methods.round.grid import Grid
 from tablesafe.solve.exact.nullspace import null_space
-from tablesafe.solve.incidence import network_of
+from tablesafe.solve.network import network_of
 from tablesafe.work.budget import Budget
 from tablesafe.work.compiled import compiled
 

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
-from tablesafe.solve.covering import Covering, Cut
+from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering, Cut
 from tablesafe.solve.highs import Model
 from tablesafe.solve.program import Columns
 

@@ -14,12 +14,12 @@ from scipy import sparse
 from tablesafe.core.equations import Integers
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables
+from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering, Cut
 from tablesafe.methods.suppress.branch_and_cut.separation import Separation
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.local import spans
 from tablesafe.methods.suppress.top_down import Subtables
-from tablesafe.solve.covering import Covering, Cut
 from tablesafe.work.budget import Budget
 
 CUTTING = 0.7

@@ -22,6 +22,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
 from tablesafe.methods.suppress.attackers import Stage, against_all, as_repaired, prices_of
+from tablesafe.methods.suppress.branch_and_cut.branching import rounded_up
 from tablesafe.methods.suppress.costs import cost_of, never_free
 from tablesafe.methods.suppress.explain import ask_less, freed
 from tablesafe.methods.suppress.hypercubes import hypercubes_of
@@ -39,7 +40,6 @@ from tablesafe.methods.suppress.slices import by_slices
 from tablesafe.methods.suppress.strategy import find
 from tablesafe.methods.suppress.unseen import looked_after
 from tablesafe.methods.suppress.witnesses import CannotProtect
-from tablesafe.solve.branching import rounded_up
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.solve.program import Price, Solution, SolveStatus
 from tablesafe.work.budget import Budget

@@ -11,8 +11,7 @@ import numpy as np
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.methods.suppress.deviations import FAR, NEGLIGIBLE, Deviation
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.solve.flow import cheapest_circulation
-from tablesafe.solve.incidence import Network, network_of
+from tablesafe.solve.network import Network, cheapest_circulation, network_of
 from tablesafe.work.budget import Budget
 
 

@@ -23,8 +23,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.table import Table
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.solve.flow import cheapest_circulation
-from tablesafe.solve.incidence import Network, network_of
+from tablesafe.solve.network import Network, cheapest_circulation, network_of
 from tablesafe.work.budget import Budget
 
 ROUNDS = 50

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from typing import Any
 
 from tablesafe.audit.findings import Findings
 from tablesafe.core.errors import InvalidFile, InvalidJob, InvalidOption
+from tablesafe.core.machine import is_elsewhere, last_part
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.files.read import read_text
@@ -35,18 +35,14 @@ from tablesafe.tauargus.write_table import TableFiles, table_files
 # -- paths -------------------------------------------------------------------------------------------------------------
 
 
-_ELSEWHERE = re.compile(r"^(?:[A-Za-z]:|\\\\|//)")
-"""A drive letter, or a share of another machine."""
-
-
 def target(batch: Batch, name: str) -> tuple[Path, str]:
     """Where a file is written, and a remark where that is not the place named.
 
     A path of another machine cannot be written to: the file goes beside the batch file.
     """
     folder = batch.path.parent
-    if _ELSEWHERE.match(name):
-        here = folder / re.split(r"[\\/]", name)[-1]
+    if is_elsewhere(name):
+        here = folder / last_part(name)
         return here, f"{name!r} is a path of another machine: the file is written beside {batch.path.name}."
     return folder / name.replace("\\", "/"), ""
 

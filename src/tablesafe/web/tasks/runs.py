@@ -11,12 +11,13 @@ import os
 import signal
 import warnings
 from dataclasses import asdict
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tablesafe.core.machine import ask_again, hear_asks, hold_interrupts, open_private
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import kept_at, result_of
 from tablesafe.web.drafts import JOB_FILE
@@ -43,18 +44,14 @@ KEEPERS = {
 
 def listen() -> None:
     """Hear stops from now on."""
-    for number in (signal.SIGUSR1, signal.SIGALRM):
-        signal.signal(number, _asked)
-        signal.siginterrupt(number, False)
+    hear_asks(_asked)
 
 
 def finish() -> None:
     """Hear neither stops nor interrupts any more: what is left ends by itself."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    for number in (signal.SIGUSR1, signal.SIGALRM):
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    hear_asks(None)
     try:
+        hold_interrupts()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:  # it came just before
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -66,7 +63,7 @@ def _asked(number: int, frame: FrameType | None) -> None:
     elif keeps(frame):
         signal.raise_signal(signal.SIGINT)
     else:
-        signal.setitimer(signal.ITIMER_REAL, RETRY_S)
+        ask_again(RETRY_S)
 
 
 def keeps(frame: FrameType | None) -> bool:
@@ -130,7 +127,7 @@ def _told(event: Event) -> dict[str, Any]:
 def _keep(path: Path, result: Result) -> None:
     from tablesafe.files.serialization import freeze
 
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
         file.write(freeze(result))
 
 
@@ -141,7 +138,7 @@ def facts_of(desk: Desk, result: Result) -> dict[str, Any]:
     facts = result.facts()
     facts["files"] = [path.relative_to(desk.folder).as_posix() for path in result.files]
     output = result.job.output
-    facts["public"] = [PurePosixPath(name).as_posix() for name in (*output.release, *output.reports)]
+    facts["public"] = [Path(name).as_posix() for name in (*output.release, *output.reports)]
     facts["internal"] = result.internal.relative_to(desk.folder).as_posix()
     facts["findings"] = result.findings.text(shown=5, verdict=result.verdict)
     facts["words"] = method_words(result.job.method)

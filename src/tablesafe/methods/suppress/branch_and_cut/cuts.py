@@ -14,9 +14,9 @@ import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker, Prices
+from tablesafe.methods.suppress.branch_and_cut.master_problem import Cut
 from tablesafe.methods.suppress.branch_and_cut.targets import NOTHING, View
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.solve.covering import Cut
 
 UPWARDS = 1 + 1e-12
 TINY = 1e-6

@@ -16,6 +16,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables, bridgeless, covers
+from tablesafe.methods.suppress.branch_and_cut.master_problem import NODES, Covering, Cut
 from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned
 from tablesafe.methods.suppress.branch_and_cut.separation import Seen, Separation
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
@@ -23,7 +24,6 @@ from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.part import Held
 from tablesafe.methods.suppress.witnesses import CannotProtect
-from tablesafe.solve.covering import NODES, Covering, Cut
 from tablesafe.work.budget import Budget
 
 STALLED = 6

@@ -14,10 +14,10 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attacker, far_of
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables
+from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering
 from tablesafe.methods.suppress.branch_and_cut.separation import UP_AND_DOWN
 from tablesafe.methods.suppress.branch_and_cut.targets import NOTHING, Targets, View
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.solve.covering import Covering
 from tablesafe.solve.highs import DUAL, SIMPLEX, Model
 from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget

@@ -10,10 +10,10 @@ import numpy as np
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attacker, Move, Prices
 from tablesafe.methods.suppress.branch_and_cut.cuts import VIOLATION, Variables, capacity
+from tablesafe.methods.suppress.branch_and_cut.master_problem import Cut
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
 from tablesafe.methods.suppress.part import Held
-from tablesafe.solve.covering import Cut
 
 UP_AND_DOWN = (1, -1)
 LEAST = 1e-6

@@ -11,8 +11,7 @@ from scipy.optimize import linprog
 from oracle.suppression import TREE, product
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.table import Table
-from tablesafe.solve.flow import cheapest_circulation
-from tablesafe.solve.incidence import Network, network_of
+from tablesafe.solve.network import Network, cheapest_circulation, network_of
 
 DEEP = Hierarchy.from_pairs([*TREE, ("a1", "p"), ("a1", "q"), ("p", "p1"), ("p", "p2"), ("b1", "s"), ("b1", "t")])
 SHALLOW = Hierarchy.from_pairs(TREE)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablesafe.solve.covering import Covering, Cut
+from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering, Cut
 
 
 def some_cuts(random: np.random.Generator, n: int, many: int) -> list[Cut]:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import SolverFailure
-from tablesafe.solve.branching import (
+from tablesafe.methods.suppress.branch_and_cut.branching import (
     ALIKE,
     Block,
     Bound,

@@ -10,7 +10,7 @@ import pytest
 
 import tablesafe as ts
 from tablesafe.core.errors import InvalidJob, MissingExtra
-from tablesafe.report.plots.named import NAMES
+from tablesafe.report.plot_names import NAMES
 
 JOB = """
 [source]

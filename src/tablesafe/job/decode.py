@@ -19,6 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from tablesafe.core.errors import InvalidInput
+from tablesafe.core.registry import Registry
 from tablesafe.files.limits import is_there, kind_of
 from tablesafe.files.read import did_you_mean
 from tablesafe.job.lines import KeyPath
@@ -34,12 +35,12 @@ class Choice:
     """A table whose dataclass is chosen by name: `key` is the key that holds the name."""
 
     key: str
-    registry: Mapping[str, type[Any]]
+    registry: Registry[Any]
     what: str
 
-    def name_of(self, value: Any) -> str:
-        """The name under which a value's class is registered."""
-        return next(name for name, cls in self.registry.items() if cls is type(value))
+    def name_of(self, value: Any) -> str | None:
+        """The name under which a value's class is registered, if it is."""
+        return self.registry.name_of(type(value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,8 +76,9 @@ def _nested(
 def _named(value: Any) -> dict[str, str]:
     """The key that says which rule or method a value is, if it is one."""
     for choice in CHOICES.values():
-        if type(value) in choice.registry.values():
-            return {choice.key: choice.name_of(value)}
+        name = choice.name_of(value)
+        if name is not None:
+            return {choice.key: name}
     return {}
 
 

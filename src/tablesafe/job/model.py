@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from tablesafe.attack.registry import choose
+from tablesafe.attack.registry import chosen
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import TOTAL
 from tablesafe.core.options import about
@@ -15,8 +15,8 @@ from tablesafe.core.sensitivity import Rule
 from tablesafe.core.statuses import Scheme
 from tablesafe.job.decode import Choice
 from tablesafe.job.lines import KeyPath
-from tablesafe.methods import METHODS, Method, Suppress
-from tablesafe.report.plots.named import NAMES, require_plot_name
+from tablesafe.methods import METHODS, Method
+from tablesafe.report.plot_names import NAMES, require_plot_name
 from tablesafe.rules import RULES
 
 Selector: TypeAlias = dict[str, str | tuple[str, ...]]
@@ -254,7 +254,7 @@ class AttackOptions:
     seed: int = _key("seed of the attacks that draw at random", 1)
 
     def __post_init__(self) -> None:
-        choose(self.attacks)
+        chosen(self.attacks)
         if not self.time_limit_s > 0:
             raise InvalidOption(
                 f"'time_limit_s' must be above 0, got {self.time_limit_s}.", about=about(self, "time_limit_s")
@@ -376,7 +376,7 @@ class Job:
     )
     rules: tuple[Rule, ...] = field(default=(), metadata={"help": "what is sensitive, one [[rules]] each"})
     problem: ProblemOptions = field(default_factory=ProblemOptions, metadata={"help": "what an attacker knows"})
-    method: Method = field(default_factory=Suppress, metadata={"help": "how to protect"})
+    method: Method = field(default_factory=lambda: METHODS["suppress"](), metadata={"help": "how to protect"})
     audit: AuditOptions = field(default_factory=AuditOptions, metadata={"help": "how hard to attack the result"})
     attack: AttackOptions = field(default_factory=AttackOptions, metadata={"help": "how to guess at what is hidden"})
     output: Output = field(default_factory=Output, metadata={"help": "what to write"})

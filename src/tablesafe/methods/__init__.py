@@ -1,24 +1,31 @@
-"""Methods turn a problem into a release. Each is a frozen dataclass with a `protect`; `METHODS` names them all."""
+"""Methods turn a problem into a release. Each is a frozen dataclass with a `protect`; `METHODS` names them all.
+
+A method is loaded, with its algorithms, when it is asked for.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
+from tablesafe.core.registry import Registry, loader
 from tablesafe.core.release import Release
 from tablesafe.files.read import did_you_mean
-from tablesafe.methods.adjust import Adjust
-from tablesafe.methods.cell_key import CellKey
-from tablesafe.methods.given import Pattern, PublishAll, Withhold
-from tablesafe.methods.intervals import PublishIntervals
-from tablesafe.methods.records.impute import BlankAndImpute
-from tablesafe.methods.records.noise import Noise
-from tablesafe.methods.records.swap import Swap
-from tablesafe.methods.round import Round
-from tablesafe.methods.small_counts import SmallCounts
-from tablesafe.methods.suppress.method import Suppress
-from tablesafe.methods.views import SuppressViews
+
+if TYPE_CHECKING:
+    from tablesafe.methods.adjust import Adjust
+    from tablesafe.methods.cell_key import CellKey
+    from tablesafe.methods.given import Pattern, PublishAll, Withhold
+    from tablesafe.methods.intervals import PublishIntervals
+    from tablesafe.methods.records.impute import BlankAndImpute
+    from tablesafe.methods.records.noise import Noise
+    from tablesafe.methods.records.swap import Swap
+    from tablesafe.methods.round import Round
+    from tablesafe.methods.small_counts import SmallCounts
+    from tablesafe.methods.suppress.method import Suppress
+    from tablesafe.methods.views import SuppressViews
+
 
 __all__ = [
     "METHODS",
@@ -48,25 +55,25 @@ class Method(Protocol):
     def protect(self, problem: Problem) -> Release: ...
 
 
-METHODS: dict[str, type[Method]] = {
-    method.name: method
-    for method in (
-        PublishAll,
-        Withhold,
-        Pattern,
-        Suppress,
-        Adjust,
-        Round,
-        SmallCounts,
-        PublishIntervals,
-        SuppressViews,
-        CellKey,
-        Noise,
-        Swap,
-        BlankAndImpute,
-    )
-}
+METHODS: Registry[type[Method]] = Registry(
+    {
+        "none": "tablesafe.methods.given:PublishAll",
+        "withhold": "tablesafe.methods.given:Withhold",
+        "pattern": "tablesafe.methods.given:Pattern",
+        "suppress": "tablesafe.methods.suppress.method:Suppress",
+        "adjust": "tablesafe.methods.adjust:Adjust",
+        "round": "tablesafe.methods.round:Round",
+        "small_counts": "tablesafe.methods.small_counts:SmallCounts",
+        "intervals": "tablesafe.methods.intervals:PublishIntervals",
+        "views": "tablesafe.methods.views.method:SuppressViews",
+        "cell_key": "tablesafe.methods.cell_key:CellKey",
+        "noise": "tablesafe.methods.records.noise:Noise",
+        "swap": "tablesafe.methods.records.swap:Swap",
+        "impute": "tablesafe.methods.records.impute:BlankAndImpute",
+    }
+)
 """Every method by the name that a job file calls it."""
+__getattr__ = loader(__name__, METHODS.kinds)
 
 
 def protect(problem: Problem, method: Method | str) -> Release:

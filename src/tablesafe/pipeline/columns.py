@@ -21,7 +21,6 @@ from tablesafe.job.lines import KeyPath
 from tablesafe.job.load import list_faults
 from tablesafe.job.model import Job
 from tablesafe.loss.statistics import WORDS
-from tablesafe.methods import CellKey
 from tablesafe.rules.needs import inner_rules
 
 HEAD = 1 << 16
@@ -41,7 +40,8 @@ def extra_columns(job: Job) -> list[str]:
     """Columns that a rule or an option of the problem names; the request and record keys are read in another way."""
     options = job.problem
     named = [options.lower, options.upper, options.frozen, options.suppressed, options.withheld, options.waived]
-    asked = () if isinstance(job.method, CellKey) and job.source.holds == "records" else _column_options(job.method)
+    own = job.source.holds == "records" and getattr(job.method, "own_columns", False)
+    asked = () if own else _column_options(job.method)
     costs = [cost for cost in (options.cost, *asked) if cost not in (*COSTS, *COST_WORDS)]
     columns = [*(name for name in named if isinstance(name, str)), *costs, *_of_rules(job.rules), *_groupings(job)]
     return [name for name in dict.fromkeys(columns) if name != job.source.request]

@@ -9,27 +9,30 @@ from __future__ import annotations
 
 from typing import Any
 
+from tablesafe.core.registry import Registry
 from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.rules.combined import AllOf, AnyOf, Levels, Manual, RequestRule, Waiver
 from tablesafe.rules.counts import Threshold, ZeroCells
 from tablesafe.rules.groups import GroupDisclosure
 from tablesafe.rules.linear import PQ, Dominance, LinearSensitivity, PPercent
 
-RULES: dict[str, type[Any]] = {
-    "threshold": Threshold,
-    "p_percent": PPercent,
-    "pq": PQ,
-    "dominance": Dominance,
-    "linear": LinearSensitivity,
-    "zero_cells": ZeroCells,
-    "group": GroupDisclosure,
-    "manual": Manual,
-    "any_of": AnyOf,
-    "all_of": AllOf,
-    "levels": Levels,
-    "waiver": Waiver,
-    "request": RequestRule,
-}
+RULES: Registry[Any] = Registry(
+    {
+        "threshold": "tablesafe.rules.counts:Threshold",
+        "p_percent": "tablesafe.rules.linear:PPercent",
+        "pq": "tablesafe.rules.linear:PQ",
+        "dominance": "tablesafe.rules.linear:Dominance",
+        "linear": "tablesafe.rules.linear:LinearSensitivity",
+        "zero_cells": "tablesafe.rules.counts:ZeroCells",
+        "group": "tablesafe.rules.groups:GroupDisclosure",
+        "manual": "tablesafe.rules.combined:Manual",
+        "any_of": "tablesafe.rules.combined:AnyOf",
+        "all_of": "tablesafe.rules.combined:AllOf",
+        "levels": "tablesafe.rules.combined:Levels",
+        "waiver": "tablesafe.rules.combined:Waiver",
+        "request": "tablesafe.rules.combined:RequestRule",
+    }
+)
 """The rules by the names that the command line and the job file know."""
 
 __all__ = [

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from tablesafe.tabulate.run import tabulate
+from typing import TYPE_CHECKING
+
+from tablesafe.core.registry import loader
+
+if TYPE_CHECKING:
+    from tablesafe.tabulate.run import tabulate
 
 __all__ = ["tabulate"]
+
+__getattr__ = loader(__name__, {"tabulate": "tablesafe.tabulate.run"})

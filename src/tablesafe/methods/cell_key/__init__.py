@@ -48,6 +48,8 @@ class CellKey:
     """
 
     name: ClassVar[str] = "cell_key"
+    own_columns: ClassVar[bool] = True
+    """The columns that its options name are of the records, which it reads itself."""
     for_every_cell: ClassVar[bool] = True
     """It protects without any rule."""
 

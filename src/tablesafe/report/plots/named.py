@@ -7,37 +7,18 @@ from pathlib import PurePath
 
 from tablesafe.attack.suite import Scores
 from tablesafe.audit.findings import Findings
-from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Rule
-from tablesafe.files.read import did_you_mean
 from tablesafe.loss.quality import quality
 from tablesafe.report.plots.changes import accuracy_by_size, percent_changes
 from tablesafe.report.plots.densities import densities
 from tablesafe.report.plots.heatmap import heat_map
 from tablesafe.report.plots.intervals import intervals
-from tablesafe.report.plots.plot import FORMATS, Plot
+from tablesafe.report.plots.plot import Plot
 from tablesafe.report.plots.progress import progress
 from tablesafe.report.plots.regions import drawable, sensitivity_regions
 from tablesafe.report.progress import Trace
-
-NAMES = (
-    "regions", "intervals", "densities", "heat_map", "changes", "percent_changes", "accuracy_by_size", "progress",
-)  # fmt: skip
-"""What a run can be asked to draw for the office; `changes` is the heat map by change."""
-
-
-def require_plot_name(name: str) -> None:
-    """Refuse a file name that says no plot, or a format that is not written."""
-    path = PurePath(name)
-    if path.name != name or path.stem not in NAMES or path.suffix.lower().lstrip(".") not in FORMATS:
-        near = did_you_mean(path.stem, list(NAMES))
-        raise InvalidOption(
-            f"{name!r} is no name of a plot.",
-            hint=f"{near + ' ' if near else ''}plots are {', '.join(NAMES)}, each with "
-            f"{', '.join(f'.{ending}' for ending in FORMATS)}, and no folder.",
-        )
 
 
 def named_plot(

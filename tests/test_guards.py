@@ -13,7 +13,8 @@ import pytest
 import tablesafe as ts
 from tablesafe.cli.app import call
 from tablesafe.core.errors import InvalidOption, InvalidTable, MissingExtra
-from tablesafe.pipeline import extras, running
+from tablesafe.pipeline import inputs as extras
+from tablesafe.pipeline import running
 
 CELLS = {"r": ["Total", "a", "b", "c"], "value": [60, 10, 20, 30], "n": [12, 1, 6, 5]}
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from tablesafe.core.errors import InvalidJob
 from tablesafe.job import Job, dump_job, load_job, parse_job
 from tablesafe.job.decode import options
-from tablesafe.job.lines import key_lines
 from tablesafe.job.model import CHOICES, AuditOptions, Dimension, Output, ProblemOptions, Response, Source
-from tablesafe.job.toml import toml_key, toml_value
+from tablesafe.job.toml import key_lines, toml_key, toml_value
 from tablesafe.methods import METHODS, Pattern, PublishAll, Suppress, Withhold
 from tablesafe.rules import RULES, AnyOf, Dominance, Levels, PPercent, Threshold, Waiver
 

@@ -11,8 +11,8 @@ from typing import Any
 from tablesafe.files.limits import UNSEEN, kind_of
 from tablesafe.files.read import did_you_mean
 from tablesafe.job.decode import Fault
-from tablesafe.job.lines import KeyPath
 from tablesafe.job.model import Job
+from tablesafe.job.toml import KeyPath
 from tablesafe.rules.needs import contributors_needed
 
 RELEASE_SUFFIXES = (".csv", ".parquet", ".xlsx", ".px", ".json", ".xml")

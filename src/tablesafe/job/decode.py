@@ -22,7 +22,7 @@ from tablesafe.core.errors import InvalidInput
 from tablesafe.core.registry import Registry
 from tablesafe.files.limits import is_there, kind_of
 from tablesafe.files.read import did_you_mean
-from tablesafe.job.lines import KeyPath
+from tablesafe.job.toml import KeyPath
 from tablesafe.job.words import brief, expected, got, key_name, missing_key, section, unknown_key
 
 MISSING = dataclasses.MISSING

@@ -13,9 +13,8 @@ from tablesafe.core.sensitivity import Rule
 from tablesafe.files.read import did_you_mean, read_text
 from tablesafe.job.checks import check
 from tablesafe.job.decode import MISSING, Decoding, Fault
-from tablesafe.job.lines import KeyPath, key_lines
 from tablesafe.job.model import CHOICES, Job
-from tablesafe.job.toml import read_toml
+from tablesafe.job.toml import KeyPath, key_lines, read_toml
 
 
 def load_job(path: str | Path) -> Job:

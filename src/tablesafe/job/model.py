@@ -14,7 +14,7 @@ from tablesafe.core.options import about
 from tablesafe.core.sensitivity import Rule
 from tablesafe.core.statuses import Scheme
 from tablesafe.job.decode import Choice
-from tablesafe.job.lines import KeyPath
+from tablesafe.job.toml import KeyPath
 from tablesafe.methods import METHODS, Method
 from tablesafe.report.plot_names import NAMES, require_plot_name
 from tablesafe.rules import RULES

@@ -11,8 +11,7 @@ import numpy as np
 
 from tablesafe.core.errors import About, Setting, TablesafeError
 from tablesafe.files.read import did_you_mean
-from tablesafe.job.lines import KeyPath
-from tablesafe.job.toml import toml_value
+from tablesafe.job.toml import KeyPath, toml_value
 from tablesafe.rules import RULES
 
 _WORDS: dict[Any, tuple[str, Any]] = {

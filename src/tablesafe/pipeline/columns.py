@@ -17,9 +17,9 @@ from tablesafe.core.linking import RESPONSE
 from tablesafe.core.sensitivity import Rule
 from tablesafe.files.read import decode, did_you_mean, guess_delimiter
 from tablesafe.job.decode import Fault
-from tablesafe.job.lines import KeyPath
 from tablesafe.job.load import list_faults
 from tablesafe.job.model import Job
+from tablesafe.job.toml import KeyPath
 from tablesafe.loss.statistics import WORDS
 from tablesafe.rules.needs import inner_rules
 

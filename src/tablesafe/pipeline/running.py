@@ -41,9 +41,7 @@ from tablesafe.methods.intervals.leaks import check_intervals
 from tablesafe.methods.suppress.securing import PATIENCE, PER_CELL_S, SMALL
 from tablesafe.methods.suppress.stability import Stability, stability
 from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
-from tablesafe.pipeline.executing import executing
-from tablesafe.pipeline.extras import require_extras
-from tablesafe.pipeline.inputs import Inputs
+from tablesafe.pipeline.inputs import Inputs, require_extras
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
@@ -52,6 +50,9 @@ from tablesafe.report.progress import Event, Listener, Trace, ignore, progress_b
 from tablesafe.report.summary import Origin
 from tablesafe.report.writing import Subject
 from tablesafe.work.budget import Budget
+from tablesafe.work.dask import cluster
+from tablesafe.work.memo import Remembering
+from tablesafe.work.processes import Processes
 from tablesafe.work.stopping import heed
 
 PROTECTING = 0.7
@@ -133,7 +134,7 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
         inputs.require_unchanged()
     limit, how = time_limit_of(method), _how(job, problem, _both(listen, trace.listen))
     whole = Budget(limit)
-    with executing(job, kept) as executor, heed(whole) if limit is not None else nullcontext():
+    with _executing(job, kept) as executor, heed(whole) if limit is not None else nullcontext():
         with clock.stage("protect"):
             protecting = working(method, replace(how, executor=executor))
             if limit is not None:
@@ -191,6 +192,21 @@ def _stability(problem: Problem, release: Release, method: Method) -> Stability 
     """How much of last period's pattern is kept, where the job names one."""
     previous = getattr(method, "previous", None)
     return None if previous is None or isinstance(previous, str) else stability(problem, release, previous)
+
+
+@contextmanager
+def _executing(job: Job, kept: Checkpoint) -> Iterator[Executor | None]:
+    """The executor that the job asks for; none means this process. New processes are fresh: forking copies locks."""
+    asked = job.run
+    with ExitStack() as stack:
+        executor: Executor | None = None
+        if asked.executor == "processes":
+            executor = stack.enter_context(Processes(asked.workers))
+        elif asked.executor == "dask":
+            keys = None if asked.certificates is None else job.resolve(asked.certificates)
+            temporary = None if asked.temporary is None else job.resolve(asked.temporary)
+            executor = stack.enter_context(cluster(asked.workers, asked.scheduler, keys, temporary))
+        yield Remembering(executor, kept) if kept.wanted else executor
 
 
 @dataclass(slots=True)

@@ -12,10 +12,9 @@ from tablesafe.core.errors import InvalidJob
 from tablesafe.job import Job, parse_job
 from tablesafe.job.checks import INTERNAL, input_files
 from tablesafe.job.decode import Fault, default_of, options
-from tablesafe.job.lines import KeyPath, key_lines
 from tablesafe.job.load import examine, list_faults
 from tablesafe.job.model import RunOptions
-from tablesafe.job.toml import read_toml, toml_key, toml_value
+from tablesafe.job.toml import KeyPath, key_lines, read_toml, toml_key, toml_value
 
 Draft = dict[str, Any]
 JOB_FILE = "job.toml"

@@ -23,7 +23,7 @@ from scipy import sparse
 
 PACKAGE = "tablesafe."
 SPARSE = {"csr": sparse.csr_array, "csc": sparse.csc_array}
-LEFT_OUT = frozenset({"origin"})
+LEFT_OUT = frozenset({"origin"}, "budget")
 """Fields that do not travel: how a table was made is known to those who make it."""
 
 

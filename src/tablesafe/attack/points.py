@@ -56,6 +56,8 @@ class PublishedValue:
     """Guess what is published, where values were changed and not withheld: the guess that costs no thought."""
 
     name: ClassVar[str] = "published value"
+    needs_changes: ClassVar[bool] = True
+    """It guesses nothing where every published value is the truth."""
 
     def guess(self, view: View, budget: Budget = ENDLESS) -> Guess:
         """The values of the release; none where it shows none."""

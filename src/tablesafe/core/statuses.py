@@ -221,7 +221,9 @@ def _ambiguous(
     either = joined(" or ", [(Setting("scheme", scheme),) for scheme in fitting])
     return InvalidFile(
         "\n".join(lines),
-        hint=joined("", ["say which vocabulary it is: ", either, " (--scheme on the command line)."]),
+        hint=joined(
+            "", ["say which vocabulary it is: ", either, " (--scheme on the command line, scheme = in a job file)."]
+        ),
         about=("column", column),
     )
 

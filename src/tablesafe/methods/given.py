@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
+from tablesafe.methods.abilities import Files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,10 @@ class Pattern:
     mask: Mask | None = field(
         default=None, repr=False, compare=False, metadata={"help": "the pattern, once it was read", "hidden": True}
     )
+
+    def reading(self, files: Files) -> Pattern:
+        """The method with its pattern."""
+        return replace(self, mask=files.pattern(self.file, scheme=self.scheme))
 
     def protect(self, problem: Problem) -> Release:
         """Withhold what the pattern withholds."""

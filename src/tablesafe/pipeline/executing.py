@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 
 from tablesafe.job.model import Job
-from tablesafe.methods import Method, PublishIntervals, Suppress
 from tablesafe.pipeline.checkpoint import Checkpoint
 from tablesafe.work.dask import cluster
 from tablesafe.work.memo import Remembering
@@ -28,14 +26,3 @@ def executing(job: Job, kept: Checkpoint) -> Iterator[Executor | None]:
             temporary = None if asked.temporary is None else job.resolve(asked.temporary)
             executor = stack.enter_context(cluster(asked.workers, asked.scheduler, keys, temporary))
         yield Remembering(executor, kept) if kept.wanted else executor
-
-
-def with_executor(method: Method, executor: Executor | None) -> Method:
-    """The method with somebody to do its work, if it can be shared."""
-    match method:
-        case Suppress():
-            return replace(method, executor=executor)
-        case PublishIntervals():
-            return replace(method, suppress=replace(method.suppress, executor=executor))
-        case _:
-            return method

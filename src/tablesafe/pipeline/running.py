@@ -17,47 +17,31 @@ from typing import Any, overload
 
 import polars as pl
 
-from tablesafe.attack.points import PublishedValue
 from tablesafe.attack.registry import choose
 from tablesafe.attack.suite import Scores, estimate_by
 from tablesafe.attack.view import View
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.signing import read_private_key
+from tablesafe.core.equations import Mask
 from tablesafe.core.errors import InvalidFile, InvalidOption, concerning, speaking
-from tablesafe.core.posterior import posterior
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
+from tablesafe.core.statuses import Scheme
 from tablesafe.io.frames import write_frame, write_release
 from tablesafe.io.patterns import read_pattern
 from tablesafe.io.ptable import read_perturbation
 from tablesafe.job import Job, dump_job, load_job
 from tablesafe.job.checks import internal_folder
 from tablesafe.job.words import as_key
-from tablesafe.loss import loss
-from tablesafe.loss.noise import noise_measures
-from tablesafe.loss.quality import quality
-from tablesafe.loss.statistics import statistics
-from tablesafe.methods import (
-    Adjust,
-    BlankAndImpute,
-    CellKey,
-    Method,
-    Noise,
-    Pattern,
-    PublishIntervals,
-    Round,
-    SmallCounts,
-    Suppress,
-    SuppressViews,
-    Swap,
-    protect,
-)
+from tablesafe.methods import Method
+from tablesafe.methods.abilities import Run, needs_records, outcome, ready, time_limit_of, working
+from tablesafe.methods.cell_key.table import PerturbationTable
 from tablesafe.methods.intervals.leaks import check_intervals
 from tablesafe.methods.suppress.securing import PATIENCE, PER_CELL_S, SMALL
 from tablesafe.methods.suppress.stability import Stability, stability
 from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
-from tablesafe.pipeline.executing import executing, with_executor
+from tablesafe.pipeline.executing import executing
 from tablesafe.pipeline.extras import require_extras
 from tablesafe.pipeline.inputs import Inputs
 from tablesafe.pipeline.outputs import Outputs, together
@@ -75,8 +59,6 @@ LEAST_AUDIT_S = 30.0
 PROTECTING = 0.7
 """Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate."""
 NO_ATTACKS = "Attacks on the release were left out."
-WITHOUT_RECORDS = (Adjust, Pattern, PublishIntervals, Round, Suppress)
-"""Methods that need nothing but the problem."""
 
 FOREIGN = {".arb": "tablesafe.tauargus.batch:run_batch"}
 """Jobs of other programs, by the ending of their files: who translates them into ours and runs these."""
@@ -149,17 +131,19 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
         listen(Event("protect", f"Protecting {len(problem.sensitive):,} sensitive cells"))
         trace = Trace()
         with concerning("method"):
-            method = _ready(job, problem, _both(listen, trace.listen))
+            method = ready(job.method, _Files(job, problem))
         inputs.require_unchanged()
-    limit = method.time_limit_s if isinstance(method, Suppress) else None
+    limit, how = time_limit_of(method), _how(job, problem, _both(listen, trace.listen))
     whole = Budget(limit)
     with executing(job, kept) as executor, heed(whole) if limit is not None else nullcontext():
         with clock.stage("protect"):
-            working = with_executor(method, executor)
-            if isinstance(working, Suppress):
-                working = replace(working, time_limit_s=PROTECTING * working.time_limit_s)
+            protecting = working(method, replace(how, executor=executor))
+            if limit is not None:
+                protecting = replace(protecting, time_limit_s=PROTECTING * limit)  # type: ignore[type-var]
             with concerning("method"):
-                release, tables = kept.stage("release", lambda: _protected(problem, working), {"table": problem.table})
+                release, tables = kept.stage(
+                    "release", lambda: _protected(problem, protecting), {"table": problem.table}
+                )
             _tell_end(release, trace, _both(listen, trace.listen))
         with clock.stage("audit"):
             listen(Event("audit", "Attacking the release"))
@@ -195,74 +179,19 @@ def _tell_end(release: Release, trace: Trace, listen: Listener) -> None:
 
 def _built(job: Job, listen: Listener, kept: Checkpoint) -> Problem:
     """The problem of the job. Methods that go back to the records need it as it was made, not as it was kept."""
-    if not isinstance(job.method, WITHOUT_RECORDS):
+    if needs_records(job.method):
         return build_problem(job, listen)
     return kept.stage("problem", lambda: build_problem(job, listen))
 
 
 def _protected(problem: Problem, method: Method) -> tuple[Release, dict[str, pl.DataFrame]]:
     """The release, and tables that help the office to judge it or to choose another."""
-    if isinstance(method, CellKey):
-        release = protect(problem, method)
-        return release, _noise_tables(problem, release)
-    if isinstance(method, Noise | Swap | BlankAndImpute):
-        outcome = method.outcome(problem)
-        return outcome.release, {**outcome.tables, **_quality_tables(problem, outcome.release)}
-    if isinstance(method, Round | SmallCounts):
-        release = protect(problem, method)
-        return release, _rounding_tables(problem, release)
-    if not isinstance(method, Adjust):
-        return protect(problem, method), {}
-    tables = {}
-    if method.relaxed is None:
-        release = protect(problem, method)
-    else:
-        simulations = method.simulate(problem)
-        release, tables["releases.csv"] = simulations.picked(), simulations.frame()
-    over = next((part.over for part in (method.keep, method.tabu, method.relaxed) if part is not None), "sensitive")
-    responses = () if method.keep is None else method.keep.responses
-    tables["statistics.csv"] = statistics(problem, release, over=over, responses=responses)
-    tables.update(_quality_tables(problem, release))
-    if method.relax_capacity:
-        tables["raised_capacities.csv"] = method.relaxation(problem).frame()
-    return release, tables
-
-
-def _quality_tables(problem: Problem, release: Release) -> dict[str, pl.DataFrame]:
-    """How far the published values are from the true ones, and which of them users should rely on."""
-    found = quality(problem, release)
-    totals = found.totals()
-    return {
-        "quality.csv": pl.DataFrame({"measure": list(totals), "value": [float(v) for v in totals.values()]}),
-        "percent_changes.csv": found.distribution(),
-        "accuracy_by_size.csv": found.by_size(),
-        "quality_flags.csv": found.cells(),
-    }
-
-
-def _rounding_tables(problem: Problem, release: Release) -> dict[str, pl.DataFrame]:
-    """How far rounded counts are from the true ones by level, and what chance leaves to believe about them."""
-    tables = {"changes_by_level.csv": loss(problem, release).frame()}
-    if release.mechanism is not None:
-        tables["posterior.csv"] = posterior(problem, release).frame()
-    return tables
-
-
-def _noise_tables(problem: Problem, release: Release) -> dict[str, pl.DataFrame]:
-    """What noise did to the values, for the office."""
-    found = noise_measures(problem, release)
-    totals = found.totals()
-    tables = {"noise.csv": pl.DataFrame({"measure": list(totals), "value": list(totals.values())})}
-    tables["noise_distances.csv"] = found.distances()
-    if release.mechanism is not None:
-        tables["noise_changes.csv"] = found.distribution()
-        tables["posterior.csv"] = posterior(problem, release).frame()
-    return tables
+    return outcome(problem, method)
 
 
 def _stability(problem: Problem, release: Release, method: Method) -> Stability | None:
     """How much of last period's pattern is kept, where the job names one."""
-    previous = method.previous if isinstance(method, Suppress) else None
+    previous = getattr(method, "previous", None)
     return None if previous is None or isinstance(previous, str) else stability(problem, release, previous)
 
 
@@ -289,61 +218,36 @@ def _told(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:,.6g}"
 
 
-def _ready(job: Job, problem: Problem, listen: Listener) -> Method:
-    """The method with what it reads from files, which it does not touch itself, and with somebody to report to."""
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files of a job, read for its method."""
+
+    job: Job
+    problem: Problem
+
+    def pattern(
+        self, file: str, *, scheme: Scheme | None, complete: bool = True, ignore_unknown: bool = False
+    ) -> Mask:  # fmt: skip
+        path = self.job.resolve(file)
+        return read_pattern(path, self.problem, scheme=scheme, complete=complete, ignore_unknown=ignore_unknown)
+
+    def perturbation(self, file: str, kind: str) -> PerturbationTable:
+        return read_perturbation(self.job.resolve(file), kind=kind)
+
+
+def _how(job: Job, problem: Problem, listen: Listener) -> Run:
+    """How the method of a job is run: who hears of progress, and whom the audit will play."""
 
     def progress(cost: float, bound: float) -> None:
         gap = f", at least {_told(bound)} (gap {(cost - bound) / cost:.1%})" if 0 < bound <= cost else ""
         detail = f": cost {_told(cost)}{gap}"
         listen(Event("protect", message, detail=detail, incumbent=cost, bound=bound))
 
-    message = f"Protecting {len(problem.sensitive):,} sensitive cells"
-    match job.method:
-        case Pattern():
-            mask = read_pattern(job.resolve(job.method.file), problem, scheme=job.method.scheme)
-            return replace(job.method, mask=mask)
-        case Suppress():
-            keep, previous, scheme = job.method.keep, job.method.previous, job.method.scheme
-            if isinstance(keep, str):
-                keep = read_pattern(job.resolve(keep), problem, scheme=scheme, complete=False)
-            if isinstance(previous, str):
-                previous = read_pattern(
-                    job.resolve(previous), problem, scheme=scheme, complete=False, ignore_unknown=True
-                )
-            asked = job.audit
-            return replace(
-                job.method, keep=keep, previous=previous, progress=progress,
-                insiders=asked.insiders, unions=asked.unions, possibly=asked.possibly,
-                coalition=max(job.method.coalition, asked.coalition if asked.insiders else 1),
-                integers=asked.integers if job.method.integers is None else job.method.integers,
-            )  # fmt: skip
-        case PublishIntervals():
-            pattern, suppress = job.method.pattern, _ready(replace(job, method=job.method.suppress), problem, listen)
-            if isinstance(pattern, str):
-                pattern = read_pattern(job.resolve(pattern), problem, scheme=job.method.scheme)
-            assert isinstance(suppress, Suppress)
-            return replace(job.method, suppress=suppress, pattern=pattern)
-        case Adjust() | Round() | SuppressViews():
-            return replace(job.method, progress=progress)
-        case CellKey():
-            return _with_perturbations(job, job.method)
-        case _:
-            return job.method
-
-
-def _with_perturbations(job: Job, method: CellKey) -> CellKey:
-    """The cell key method with the perturbation tables that its job names."""
-    options = method.magnitude
-    parity = options is not None and options.odd is not None
-    if isinstance(method.perturbation, str):
-        kind = "even" if parity else "all"
-        method = replace(method, perturbation=read_perturbation(job.resolve(method.perturbation), kind=kind))
-    if options is not None and isinstance(options.odd, str):
-        options = replace(options, odd=read_perturbation(job.resolve(options.odd), kind="odd"))
-    if options is not None and isinstance(options.small_cells, str):
-        found = read_perturbation(job.resolve(options.small_cells), kind="small_cells")
-        options = replace(options, small_cells=found)
-    return replace(method, magnitude=options)
+    message, asked = f"Protecting {len(problem.sensitive):,} sensitive cells", job.audit
+    return Run(
+        progress=progress, insiders=asked.insiders, unions=asked.unions, possibly=asked.possibly,
+        coalition=asked.coalition, integers=asked.integers,
+    )  # fmt: skip
 
 
 def _audited(
@@ -394,7 +298,7 @@ def _attacked(job: Job, findings: Findings, listen: Listener) -> Scores | None:
     listen(Event("attack", "Guessing what the release hides"))
     changed = bool((release.status == Status.CHANGED).any())
     every = choose(job.attack.attacks, seed=job.attack.seed)
-    chosen = [each for each in every if changed or not isinstance(each, PublishedValue)]
+    chosen = [each for each in every if changed or not getattr(each, "needs_changes", False)]
     view = View.of(problem, release, findings.system)
     return Scores.of(estimate_by(each, problem, view, job.attack.time_limit_s) for each in chosen)
 

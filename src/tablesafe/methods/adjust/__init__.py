@@ -16,6 +16,9 @@ from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting, Solver
 from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.loss.statistics import statistics as statistics_of
+from tablesafe.loss.tables import quality_tables
+from tablesafe.methods.abilities import Outcome, Run
 from tablesafe.methods.adjust.capacities import Relaxation, explanation, relaxed_capacities
 from tablesafe.methods.adjust.costs import column_of, cost_of
 from tablesafe.methods.adjust.direction_search import TOLERANCE, Search
@@ -181,6 +184,26 @@ class Adjust:
             )  # fmt: skip
         except NoChange as failure:
             raise explanation(problem, limits, problem.sensitive[failure.targets], proved=failure.proved) from None
+
+    def working(self, run: Run) -> Adjust:
+        """The method with somebody to report to."""
+        return replace(self, progress=run.progress)
+
+    def outcome(self, problem: Problem) -> Outcome:
+        """The release, how far its values are from the true ones, and what else there was to choose from."""
+        tables = {}
+        if self.relaxed is None:
+            release = self.protect(problem)
+        else:
+            simulations = self.simulate(problem)
+            release, tables["releases.csv"] = simulations.picked(), simulations.frame()
+        over = next((part.over for part in (self.keep, self.tabu, self.relaxed) if part is not None), "sensitive")
+        responses = () if self.keep is None else self.keep.responses
+        tables["statistics.csv"] = statistics_of(problem, release, over=over, responses=responses)
+        tables |= quality_tables(problem, release)
+        if self.relax_capacity:
+            tables["raised_capacities.csv"] = self.relaxation(problem).frame()
+        return Outcome(release, tables)
 
     def protect(self, problem: Problem) -> Release:
         """Find the directions and the changes; every promise is checked in whole numbers before it is returned."""

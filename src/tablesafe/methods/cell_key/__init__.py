@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +13,8 @@ from tablesafe.core.mechanism import Mechanism
 from tablesafe.core.options import require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
+from tablesafe.loss.tables import noise_tables
+from tablesafe.methods.abilities import Files, Outcome
 from tablesafe.methods.cell_key.design import design_perturbation
 from tablesafe.methods.cell_key.keys import (
     MOST,
@@ -48,6 +50,7 @@ class CellKey:
     """
 
     name: ClassVar[str] = "cell_key"
+    needs_records: ClassVar[bool] = True
     own_columns: ClassVar[bool] = True
     """The columns that its options name are of the records, which it reads itself."""
     for_every_cell: ClassVar[bool] = True
@@ -118,6 +121,23 @@ class CellKey:
         require_number(self, "variance", above=0)
         if self.stay is not None:
             require_number(self, "stay", at_least=0, below=1)
+
+    def reading(self, files: Files) -> CellKey:
+        """The method with the perturbation tables that its options name."""
+        found, options = self.perturbation, self.magnitude
+        if isinstance(found, str):
+            parity = options is not None and options.odd is not None
+            found = files.perturbation(found, "even" if parity else "all")
+        if options is not None and isinstance(options.odd, str):
+            options = replace(options, odd=files.perturbation(options.odd, "odd"))
+        if options is not None and isinstance(options.small_cells, str):
+            options = replace(options, small_cells=files.perturbation(options.small_cells, "small_cells"))
+        return replace(self, perturbation=found, magnitude=options)
+
+    def outcome(self, problem: Problem) -> Outcome:
+        """The release, and what the noise did to the values."""
+        release = self.protect(problem)
+        return Outcome(release, noise_tables(problem, release))
 
     def protect(self, problem: Problem) -> Release:
         """Add the noise that each cell's key selects."""

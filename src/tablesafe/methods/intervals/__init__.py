@@ -17,6 +17,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
 from tablesafe.files.read import LARGEST_EXACT
+from tablesafe.methods.abilities import Files, Run
 from tablesafe.methods.intervals.draw import Room, drawn
 from tablesafe.methods.suppress.method import Suppress
 
@@ -112,6 +113,16 @@ class PublishIntervals:
                 hint="for example PublishIntervals(kind='grid', grid=100).",
                 about=("option", "PublishIntervals", "grid"),
             )
+
+    def reading(self, files: Files) -> PublishIntervals:
+        """The method with the pattern that its options name."""
+        given = self.pattern
+        found = files.pattern(given, scheme=self.scheme) if isinstance(given, str) else given
+        return replace(self, pattern=found, suppress=self.suppress.reading(files))
+
+    def working(self, run: Run) -> PublishIntervals:
+        """The method with somebody to report to and to do its work, and with those to protect from."""
+        return replace(self, suppress=self.suppress.working(run))
 
     def protect(self, problem: Problem) -> Release:
         """Withhold, then publish an interval for each withheld cell; cells withheld by design get none."""

@@ -14,6 +14,8 @@ from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.mechanism import Mechanism, Transition
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
+from tablesafe.loss.tables import rounding_tables
+from tablesafe.methods.abilities import Outcome, Run
 from tablesafe.methods.round.controlled import Rounded, round_controlled
 from tablesafe.methods.round.counts import Counts
 from tablesafe.methods.round.dependent_rounding import round_unbiased
@@ -112,6 +114,15 @@ class Round:
                 f"Round.time_limit_s must be more than 0, got {self.time_limit_s!r}.",
                 about=("option", "Round", "time_limit_s"),
             )
+
+    def working(self, run: Run) -> Round:
+        """The method with somebody to report to."""
+        return replace(self, progress=run.progress)
+
+    def outcome(self, problem: Problem) -> Outcome:
+        """The release, and how far its counts are from the true ones."""
+        release = self.protect(problem)
+        return Outcome(release, rounding_tables(problem, release))
 
     def protect(self, problem: Problem) -> Release:
         """Round, and state the window around each published value."""

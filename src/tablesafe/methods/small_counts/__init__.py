@@ -10,6 +10,8 @@ import numpy as np
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
+from tablesafe.loss.tables import rounding_tables
+from tablesafe.methods.abilities import Outcome
 from tablesafe.methods.round.counts import Counts
 from tablesafe.methods.small_counts.conclusions import Reader, informed
 from tablesafe.methods.small_counts.rounding import round_small
@@ -34,6 +36,7 @@ class SmallCounts:
     """
 
     name: ClassVar[str] = "small_counts"
+    needs_records: ClassVar[bool] = True
     for_every_cell: ClassVar[bool] = True
     """It protects without any rule."""
 
@@ -52,6 +55,11 @@ class SmallCounts:
             given = getattr(self, name)
             if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 0:
                 raise InvalidOption(f"SmallCounts.{name} must be a whole number of 0 or more, got {given!r}.")
+
+    def outcome(self, problem: Problem) -> Outcome:
+        """The release, and how far its counts are from the true ones."""
+        release = self.protect(problem)
+        return Outcome(release, rounding_tables(problem, release))
 
     def protect(self, problem: Problem) -> Release:
         """Round the small counts, and state what a reader may conclude about the true ones."""

@@ -21,6 +21,7 @@ from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
+from tablesafe.methods.abilities import Files, Run
 from tablesafe.methods.suppress.attackers import Stage, against_all, as_repaired, prices_of
 from tablesafe.methods.suppress.branch_and_cut.branching import rounded_up
 from tablesafe.methods.suppress.costs import cost_of, never_free
@@ -76,6 +77,7 @@ class Suppress:
     """
 
     name: ClassVar[str] = "suppress"
+    whole_run: ClassVar[bool] = True
 
     algorithm: Algorithm = field(
         default="auto", metadata={"help": "auto, optimal, sequential, modular, network or slices"}
@@ -208,6 +210,23 @@ class Suppress:
                 hint="set seed to a number of your own, and keep it secret.",
                 about=("option", "Suppress", "randomise"),
             )
+
+    def reading(self, files: Files) -> Suppress:
+        """The method with the patterns that its options name."""
+        keep, previous, scheme = self.keep, self.previous, self.scheme
+        if isinstance(keep, str):
+            keep = files.pattern(keep, scheme=scheme, complete=False)
+        if isinstance(previous, str):
+            previous = files.pattern(previous, scheme=scheme, complete=False, ignore_unknown=True)
+        return replace(self, keep=keep, previous=previous)
+
+    def working(self, run: Run) -> Suppress:
+        """The method with somebody to report to and to do its work, and with those to protect from."""
+        return replace(
+            self, progress=run.progress, executor=run.executor, insiders=run.insiders, unions=run.unions,
+            possibly=run.possibly, coalition=max(self.coalition, run.coalition if run.insiders else 1),
+            integers=run.integers if self.integers is None else self.integers,
+        )  # fmt: skip
 
     def protect(self, problem: Problem) -> Release:
         """Find a pattern, and prove that it is safe before it is returned."""

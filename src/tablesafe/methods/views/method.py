@@ -14,6 +14,7 @@ from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidOption, InvalidProblem
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.methods.abilities import Run
 from tablesafe.methods.suppress.method import Suppress
 from tablesafe.methods.views.fitting import (
     COSTS,
@@ -54,6 +55,7 @@ class SuppressViews:
     """
 
     name: ClassVar[str] = "views"
+    needs_records: ClassVar[bool] = True
 
     algorithm: Literal["auto", "optimal", "greedy", "tabu", "random"] = field(
         default="auto", metadata={"help": "auto, optimal, greedy, tabu or random"}
@@ -111,6 +113,10 @@ class SuppressViews:
                 f"SuppressViews.time_limit_s must be more than 0, got {self.time_limit_s!r}.",
                 about=("option", "SuppressViews", "time_limit_s"),
             )
+
+    def working(self, run: Run) -> SuppressViews:
+        """The method with somebody to report to."""
+        return replace(self, progress=run.progress)
 
     def protect(self, problem: Problem) -> Release:
         """Find a pattern, and prove that it is safe before it is returned."""

@@ -13,6 +13,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.loss.tables import quality_tables
 from tablesafe.methods.records.areas import Areas, Targets, alike, risky_level
 from tablesafe.methods.records.behind import Data, Edited, Microdata, Outcome, in_order, novel, origin_of, rank_within
 from tablesafe.methods.records.impute.control import Controlled, Draw, Margins, controlled
@@ -52,6 +53,7 @@ class BlankAndImpute:
     """
 
     name: ClassVar[str] = "impute"
+    needs_records: ClassVar[bool] = True
     for_every_cell: ClassVar[bool] = True
     """It protects without any rule."""
 
@@ -173,7 +175,8 @@ class BlankAndImpute:
         edited = self._edited(microdata)
         integers = tabulated(problem.table, edited.records, "BlankAndImpute")
         release = self._release(problem, microdata, integers)
-        return Outcome(release, edited, told(problem, release, edited))
+        tables = {**told(problem, release, edited), **quality_tables(problem, release)}
+        return Outcome(release, edited, tables)
 
     # -- the imputation ----------------------------------------------------------------------------------------------
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
-import polars as pl
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.options import is_number
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.loss.tables import quality_tables
 from tablesafe.methods.records.behind import Data, Edited, Microdata, Outcome
 from tablesafe.methods.records.measures import distances
 from tablesafe.methods.records.noise.cells import adjust_cells
@@ -49,6 +49,7 @@ class Noise:
     """
 
     name: ClassVar[str] = "noise"
+    needs_records: ClassVar[bool] = True
 
     least_percent: float = field(default=5.0, metadata={"help": "how far from 1 every factor is at least, in percent"})
     most_percent: float = field(default=15.0, metadata={"help": "how far from 1 every factor is at most, in percent"})
@@ -136,11 +137,13 @@ class Noise:
         """The release with the changed records and the measures of what changed."""
         if self.level == "cell":
             release = self._cells(problem)
-            return Outcome(release, None, {"distances.csv": distances(problem, release)})
+            tables = {"distances.csv": distances(problem, release), **quality_tables(problem, release)}
+            return Outcome(release, None, tables)
         noised = self._noised(problem)
         integers = tabulated(problem.table, noised.adding, "Noise", weight=None)
         release = self._release(problem, integers)
-        tables: dict[str, pl.DataFrame] = {
+        tables = {
+            **quality_tables(problem, release),
             "edit_measures.csv": noised.edited.measures,
             "distances.csv": distances(problem, release),
             "noise_insiders.csv": insiders(problem, release, self._least if self.announce == "range" else None),

@@ -14,6 +14,7 @@ from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.loss.tables import quality_tables
 from tablesafe.methods.records.areas import Areas, Targets, alike, risky_level
 from tablesafe.methods.records.behind import Data, Edited, Microdata, Outcome, novel, origin_of
 from tablesafe.methods.records.measures import told
@@ -53,6 +54,7 @@ class Swap:
     """
 
     name: ClassVar[str] = "swap"
+    needs_records: ClassVar[bool] = True
     for_every_cell: ClassVar[bool] = True
     """It protects without any rule."""
 
@@ -147,7 +149,8 @@ class Swap:
         edited = self._edited(microdata)
         integers = tabulated(problem.table, edited.records, "Swap")
         release = self._release(problem, microdata, integers)
-        return Outcome(release, edited, told(problem, release, edited))
+        tables = {**told(problem, release, edited), **quality_tables(problem, release)}
+        return Outcome(release, edited, tables)
 
     # -- the swap ----------------------------------------------------------------------------------------------------
 

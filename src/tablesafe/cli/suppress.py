@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Choices:
     """The options of the method; what is not given stays as the job file, or the method itself, has it."""
 
-    algorithm: Annotated[str | None, Parameter(help="auto, optimal, sequential, modular or network")] = None
+    algorithm: Annotated[str | None, Parameter(help="auto, optimal, sequential, modular, network or slices")] = None
     cost: Annotated[
         str | None,
         Parameter(
@@ -46,6 +46,20 @@ class Choices:
         Path | None,
         Parameter(
             help="file with a pattern somebody made: it is audited and repaired, what it withholds stays withheld"
+        ),
+    ] = None
+    clean_up: Annotated[
+        bool | None,
+        Parameter(
+            help="publish again what the pattern `keep` withholds needlessly, the dearest first; the office's own "
+            "choices (cells suppressed in the problem) stay"
+        ),
+    ] = None
+    unprotectable: Annotated[
+        str | None,
+        Parameter(
+            help="a cell that nothing protects while frozen cells and zeros are published: error, or withhold totals, "
+            "the fewest of these that give it away, which is told"
         ),
     ] = None
     previous: Annotated[
@@ -74,7 +88,11 @@ class Choices:
         ),
     ] = None
     time_limit_s: Annotated[
-        float | None, Parameter(help="stop improving after this many seconds; a first safe pattern may take longer")
+        float | None,
+        Parameter(
+            help="end after this many seconds, with repair and audit; where that is too short for a first safe "
+            "pattern, as soon as there is one"
+        ),
     ] = None
     seed: Annotated[int | None, Parameter(help="seed of the random choices; equal seed, equal pattern")] = None
 

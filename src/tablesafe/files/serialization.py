@@ -23,8 +23,8 @@ from scipy import sparse
 
 PACKAGE = "tablesafe."
 SPARSE = {"csr": sparse.csr_array, "csc": sparse.csc_array}
-LEFT_OUT = frozenset({"origin"})
-"""Fields that do not travel: how a table was made is known to those who make it."""
+LEFT_OUT = frozenset({"budget", "origin"})
+"""Fields that do not travel: how a table was made is known to those who make it, and time is no part of a question."""
 
 
 class CannotKeep(TypeError):

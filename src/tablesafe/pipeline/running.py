@@ -55,6 +55,8 @@ from tablesafe.work.memo import Remembering
 from tablesafe.work.processes import Processes
 from tablesafe.work.stopping import heed
 
+LEAST_AUDIT_S = 30.0
+"""Seconds that the audit may take in any case: it rarely needs one, and a release that it cannot judge is lost."""
 PROTECTING = 0.7
 """Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate."""
 NO_ATTACKS = "Attacks on the release were left out."
@@ -297,7 +299,7 @@ def _for_audit(job: Job, problem: Problem, whole: Budget, limit: float | None) -
         return Budget(job.audit.time_limit_s)
     if whole.stopped:
         whole.give_up(NO_ATTACKS)
-    enough = limit / 2 + 1 + PER_CELL_S * max(0, len(problem.table) - SMALL)
+    enough = limit / 2 + LEAST_AUDIT_S + PER_CELL_S * max(0, len(problem.table) - SMALL)
     return Budget(max(0.0 if whole.stopped else whole.left, enough), patience=PATIENCE)
 
 

@@ -30,6 +30,8 @@ AFTER_STOP_S = 1.5
 """Seconds for a safe pattern when the user stops before there is one."""
 SMALL, PER_CELL_S = 10_000, 5e-3
 """Cells up to which a first safe pattern is there within twice the limit, and what each further one may take."""
+LEAST_S = 20.0
+"""Seconds that a first safe pattern may take in any case: it rarely takes one, and an unsafe one is worth nothing."""
 PATIENCE = 3.0
 """How many times as long it may take on a busy machine."""
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
@@ -49,7 +51,7 @@ class Attackers:
 
 def necessary(budget: Budget, seconds: float, cells: int) -> Budget:
     """What a first safe pattern may take, where the limit is too short for one, or the user stops before there is."""
-    limit = Budget(1.9 * seconds + 1.5 + PER_CELL_S * max(0, cells - SMALL), patience=PATIENCE)
+    limit = Budget(1.9 * seconds + LEAST_S + PER_CELL_S * max(0, cells - SMALL), patience=PATIENCE)
     limit.hurry(budget, AFTER_STOP_S)
     return limit
 

@@ -13,7 +13,7 @@ import pytest
 import tablesafe as ts
 from tablesafe.cli.app import call
 from tablesafe.core.errors import InvalidOption, InvalidTable, MissingExtra
-from tablesafe.pipeline import inputs as extras
+from tablesafe.pipeline import inputs
 from tablesafe.pipeline import running
 
 CELLS = {"r": ["Total", "a", "b", "c"], "value": [60, 10, 20, 30], "n": [12, 1, 6, 5]}
@@ -125,7 +125,7 @@ def test_packages_that_a_job_needs_are_looked_for_first(
         '[source]\nfile = "cells.csv"\nkind = "cells"\ncount = "n"\n[dimensions.r]\n[response]\nvalue = "value"\n'
         '[[rules]]\nrule = "threshold"\nn = 3\n[method]\nname = "suppress"\n' + text
     )
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == package else find_spec(name))
+    monkeypatch.setattr(inputs, "find_spec", lambda name: None if name == package else find_spec(name))
     monkeypatch.setattr(running, "build_problem", lambda *_: pytest.fail("the work had begun"))
     with pytest.raises(MissingExtra):
         ts.run(tmp_path / "job.toml")

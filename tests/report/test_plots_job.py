@@ -60,10 +60,10 @@ def test_a_name_that_says_no_plot_is_refused(tmp_path: Path, name: str) -> None:
 def test_a_missing_library_is_said_before_the_long_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = builtins.__import__
 
-    def refuse(name: str, *rest: Any) -> Any:
+    def refuse(name: str, *rest: Any, **named: Any) -> Any:
         if name.startswith("matplotlib"):
             raise ImportError(name)
-        return original(name, *rest)
+        return original(name, *rest, **named)
 
     job = job_in(tmp_path, "intervals.svg")
     monkeypatch.setattr(builtins, "__import__", refuse)

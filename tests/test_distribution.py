@@ -79,8 +79,3 @@ def test_the_wheel_runs_by_itself(installed: Path, tmp_path: Path) -> None:
     assert said(installed, tmp_path, "-m", "tablesafe", "--version").strip() == PROJECT["version"]
     assert (installed / "bin" / "tablesafe").exists() or (installed / "Scripts" / "tablesafe.exe").exists()
     assert (installed / "tablesafe" / "py.typed").exists()
-
-
-def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
-    said(installed, tmp_path, "-m", "tablesafe", "demo", "--quiet")
-    assert (tmp_path / "tablesafe-demo" / "public" / "revenue.csv").stat().st_size

@@ -13,8 +13,7 @@ import pytest
 import tablesafe as ts
 from tablesafe.cli.app import call
 from tablesafe.core.errors import InvalidOption, InvalidTable, MissingExtra
-from tablesafe.pipeline import inputs
-from tablesafe.pipeline import running
+from tablesafe.pipeline import inputs, running
 
 CELLS = {"r": ["Total", "a", "b", "c"], "value": [60, 10, 20, 30], "n": [12, 1, 6, 5]}
 

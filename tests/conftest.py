@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import core, is_hypothesis_test, settings
 
+import seeds
 from seeds import VARIABLE, session_seed
 from slow import TESTS, slow_names
 from tablesafe.core.hierarchy import Hierarchy
@@ -18,7 +20,7 @@ from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 
 settings.register_profile(  # no test asserts a time: machines are noisy; examples are new in each run, in CI too
-    "tablesafe", deadline=None, derandomize=False, print_blob=True
+    "tablesafe", max_examples=40, deadline=None, derandomize=False, print_blob=True
 )
 settings.load_profile("tablesafe")
 
@@ -26,7 +28,9 @@ REPOSITORY = TESTS.parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let hypothesis follow the seed of the session, unless --hypothesis-seed asks for another."""
+    """Let hypothesis follow the seed of the session, unless --hypothesis-seed asks for another; draw more."""
+    if config.getoption("--times"):
+        os.environ[seeds.TIMES] = str(config.getoption("--times"))
     if config.getoption("--hypothesis-seed", None) is None:
         core.global_force_seed = session_seed()  # type: ignore[assignment]
 
@@ -55,9 +59,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         number = given.max_examples * times if times else max(3, given.max_examples // 10)
         test._hypothesis_internal_use_settings = settings(given, max_examples=number)
     out = {id(item) for item in items if quick and item.get_closest_marker("slow")}
-    out |= {id(item) for item in items if times and id(getattr(item, "obj", None)) not in drawing}
+    if times:
+        out |= {id(i) for i in items if id(getattr(i, "obj", None)) not in drawing and not _takes_a_fresh_seed(i)}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in out])
     items[:] = [item for item in items if id(item) not in out]
+
+
+def _takes_a_fresh_seed(item: pytest.Item) -> bool:
+    given = getattr(item, "callspec", None)
+    return given is not None and any(type(value) is int and value in seeds.drawn for value in given.params.values())
 
 
 def pytest_report_header() -> str:
@@ -68,6 +78,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tell the seed again below the failures, where people look, and where a quiet run has no header."""
     if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
         terminalreporter.write_line(f"{VARIABLE}={session_seed()} repeats this run.")
+
+
+DRAWN = {"report", "secrecy", "web", "test_quality.py", "test_progress_told.py", "test_densities.py"}
+"""Where pictures in reports are looked at: elsewhere nobody does, and they take longer than all the rest of a run."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pictures_where_they_are_looked_at(request: pytest.FixtureRequest) -> Iterator[None]:
+    if DRAWN & set(request.path.parts):
+        yield
+        return
+    from tablesafe.report import writing
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "pictures", lambda *args, **options: {})
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,10 @@ import secrets
 import numpy as np
 
 VARIABLE = "TABLESAFE_TEST_SEED"
+TIMES = "TABLESAFE_TEST_TIMES"
+"""How many times as many seeds are drawn: `--times`, of `make soak`, sets it."""
+drawn: set[int] = set()
+"""Every seed that was drawn: what soaks are the tests that take one of them."""
 
 
 def session_seed() -> int:
@@ -18,4 +22,8 @@ def session_seed() -> int:
 def fresh(number: int, what: str) -> list[int]:
     """So many seeds for one test, which nobody has seen before; equal in every worker of a session."""
     told = [session_seed(), *what.encode()]
-    return [int(seed) for seed in np.random.SeedSequence(told).generate_state(number)]
+    found = [
+        int(seed) for seed in np.random.SeedSequence(told).generate_state(number * int(os.environ.get(TIMES, "1")))
+    ]
+    drawn.update(found)
+    return found

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import polars as pl
 import pytest
@@ -19,6 +20,7 @@ from cyclopts import Parameter
 
 from tablesafe.cli.app import call
 from tablesafe.cli.demo import copy_demo
+from tablesafe.cli.exits import Exit, report_error
 from tablesafe.cli.suppress import Choices
 from tablesafe.job import load_job
 from tablesafe.job.decode import options
@@ -626,6 +628,26 @@ def test_an_interrupt_leaves_nothing_behind(tablesafe: Run, safe: Path, monkeypa
     assert outcome.code == 130
     assert "Interrupted" in outcome.err
     assert outputs(safe) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_interrupt_does_not_break_off_what_the_first_says(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **options: object) -> None:
+        signal.raise_signal(number)
+
+    def told_late(*args: Any, **options: Any) -> Exit:
+        signal.raise_signal(number)
+        return report_error(*args, **options)
+
+    module = sys.modules[call.__module__]  # its name in the package is that of the app
+    monkeypatch.setattr(module, "app", interrupted)
+    monkeypatch.setattr(module, "report_error", told_late)
+    before = signal.getsignal(signal.SIGTERM)
+    assert call(["rules"]) == Exit.INTERRUPTED
+    assert "Interrupted: nothing was written." in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_bug_is_called_a_bug(tablesafe: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

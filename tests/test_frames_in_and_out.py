@@ -148,6 +148,81 @@ def test_what_comes_out_goes_into_every_library() -> None:
     assert "10.25" not in str(pa.table(release))
 
 
+NATIVE: dict[str, tuple[Callable[[pl.DataFrame], Any], type]] = {
+    "polars": (lambda frame: frame, pl.DataFrame),
+    "pandas": (lambda frame: frame.to_pandas(), pd.DataFrame),
+    "pyarrow": (lambda frame: frame.to_arrow(), pa.Table),
+}
+
+
+@pytest.mark.parametrize("library", NATIVE)
+def test_frames_come_back_in_the_library_they_came_in(library: str) -> None:
+    made, kind = NATIVE[library]
+    tables = [
+        ts.Table.from_cells(made(CELLS), dimensions={"region": TREE}, value="v"),
+        ts.tabulate(made(RECORDS), dimensions={"region": None, "sex": None}, value="v"),
+    ]
+    for table in [*tables, ts.link([tables[1]])]:
+        mask = np.arange(len(table)) > 0
+        problem = ts.Problem(table, sensitivity=Sensitivity.of(mask, 1.0))
+        release = ts.Release.from_suppression(problem, mask)
+        for thing, frame in ((table, table.cells()), (release, release.frame()), (ts.audit(problem, release), None)):
+            assert isinstance(thing.to_native(), kind)
+            assert isinstance(thing.to_pandas(), pd.DataFrame)
+            if frame is not None:
+                back = pl.DataFrame(thing.to_native()).with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String))
+                assert back.equals(frame)
+
+
+def test_codes_are_ordered_as_in_the_hierarchy() -> None:
+    """Not as in the alphabet, in which total and parts get mixed up."""
+    tree = ts.Hierarchy.from_pairs([("Total", "South"), ("Total", "Alps"), ("Alps", "Zermatt"), ("Alps", "Bern")])
+    records = pd.DataFrame({"place": ["Bern", "Zermatt", "South"], "v": [1, 2, 3]})
+    table = ts.tabulate(records, dimensions={"place": tree}, value="v")
+    release = ts.Release.from_suppression(ts.Problem(table), np.zeros(len(table), np.bool_))
+    for frame in (release.to_pandas(), table.to_native()):
+        assert list(frame["place"].cat.categories) == list(tree.codes)
+        assert list(frame.sort_values("place", ascending=False)["place"]) == list(tree.codes)[::-1]
+    again = ts.Table.from_cells(table.to_native(), dimensions={"place": tree}, value="v")
+    assert again.value.tolist() == table.value.tolist()
+
+
+def test_a_crosstab_of_pandas_goes_in_as_it_is() -> None:
+    records = RECORDS.to_pandas()
+    wide = pd.crosstab(records["region"], records["sex"], values=records["v"], aggfunc="sum", margins=True)
+    table = ts.Table.from_frame(wide)
+    usual = ts.tabulate(records, dimensions={"region": None, "sex": None}, value="v")
+    assert list(table.dimensions) == ["region", "sex"]
+    for region, sex in (("N", "m"), ("S", "f"), ("All", "m"), ("N", "All"), ("All", "All")):
+        there = {"region": region.replace("All", "Total"), "sex": sex.replace("All", "Total")}
+        assert table.value[table.index(region=region, sex=sex)] == usual.value[usual.index(**there)]
+    assert isinstance(table.to_native(), pd.DataFrame)
+    deep = records.assign(year=[1, 2, 1, 2, 1]).pivot_table(
+        index="region", columns=["year", "sex"], values="v", aggfunc="sum"
+    )
+    cube = ts.Table.from_frame(deep, missing_totals="compute", value="turnover")
+    assert list(cube.dimensions) == ["region", "year", "sex"]
+    assert cube.value[cube.index()] == 69
+
+
+def test_a_wide_frame_of_any_library_goes_in() -> None:
+    wide = pl.DataFrame({"region": ["T", "N", "S"], "m": [45, 10, 35], "f": [24, 20, 4], "Total": [69, 30, 39]})
+    for frame in (wide, wide.lazy(), wide.to_arrow(), wide.to_pandas(), wide.to_pandas().set_index("region")):
+        table = ts.Table.from_frame(frame, rows="region", columns="sex", dimensions={"region": TREE})
+        assert table.value[table.index(region="S", sex="f")] == 4
+        assert table.dimensions["region"] == TREE
+    with pytest.raises(ts.TablesafeError, match="'place'"):
+        ts.Table.from_frame(wide, rows="place", columns="sex")
+    with pytest.raises(ts.TablesafeError, match="across its top"):
+        ts.Table.from_frame(wide, rows="region")
+    with pytest.raises(ts.TablesafeError, match="no name"):
+        ts.Table.from_frame(wide.to_pandas())
+    with pytest.raises(ts.TablesafeError, match="no dimension 'age'"):
+        ts.Table.from_frame(wide, rows="region", columns="sex", dimensions={"age": None})
+    with pytest.raises(ts.TablesafeError, match="named twice"):
+        ts.Table.from_frame(wide, rows="region", columns="region")
+
+
 def test_pairs_that_are_no_pairs_are_refused() -> None:
     with pytest.raises(ts.TablesafeError, match="one column only"):
         ts.Hierarchy.from_pairs(pl.DataFrame({"a": ["x"]}))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,43 @@ def test_only_one_file_imports_a_solver(path: Path) -> None:
 def test_the_verifier_shares_no_code_with_the_audit() -> None:
     ours = {module for module in imports_of(SOURCE / "verify.py") if module.startswith("tablesafe")}
     assert ours <= {"tablesafe.core.errors"}
+
+
+def loaded_by(path: Path) -> set[str]:
+    """The modules of ours that a file loads when it is itself loaded: not those of types, nor those of functions."""
+    found: set[str] = set()
+    waiting: list[ast.stmt] = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
+            waiting += [*node.body, *node.orelse]
+        elif isinstance(node, ast.Try):
+            waiting += node.body
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("tablesafe"):
+            modules = {f"{node.module}.{name.name}" for name in node.names}
+            found |= {each if each in FILES else node.module for each in modules}
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+    return found & set(FILES)
+
+
+FILES = {
+    ".".join(("tablesafe", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in MODULES
+}
+
+
+def test_no_chain_of_imports_is_long() -> None:
+    """Whoever follows a thought opens few files: a chain is what stands between a module and the last that it needs."""
+    graph = {module: loaded_by(path) - {module} for module, path in FILES.items()}
+    order = list(TopologicalSorter(graph).static_order())
+    length: dict[str, int] = {}
+    for module in order:
+        length[module] = max((1 + length[below] for below in graph[module]), default=0)
+    longest = max(length, key=length.__getitem__)
+    assert length[longest] <= 20, longest
+
+
+def test_no_file_name_stands_in_four_packages() -> None:
+    names = Counter(path.name for path in MODULES if path.name != "__init__.py")
+    assert [name for name, times in names.items() if times > 3] == []

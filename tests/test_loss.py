@@ -135,3 +135,25 @@ def test_a_release_of_another_table_is_refused() -> None:
     with pytest.raises(InvalidRelease, match="7 cells, the table 3"):
         loss(other, release)
     assert loss(problem, release).changed == 0
+
+
+def test_the_finest_level_counts_every_value_once() -> None:
+    """A table of 2 × 2 with margins: one inner cell and both its totals are withheld, of 10 + 20 + 30 + 40."""
+    frame = {
+        "a": ["T", "T", "T", "x", "x", "x", "y", "y", "y"],
+        "b": ["T", "p", "q", "T", "p", "q", "T", "p", "q"],
+        "value": [100, 40, 60, 30, 10, 20, 70, 30, 40],
+    }
+    flat = {name: Hierarchy.flat(codes, total="T", name=name) for name, codes in (("a", "xy"), ("b", "pq"))}
+    table = Table.from_cells(frame, dimensions=flat, value="value")
+    problem = Problem(table)
+    rows = table.cells()
+    key = [f"{a}{b}" for a, b in zip(rows["a"].to_list(), rows["b"].to_list(), strict=True)]
+    release = Release.from_suppression(problem, np.isin(key, ["xp", "xT", "Tp"]))
+    found = loss(problem, release)
+    assert (found.finest.withheld, found.finest.cells, found.finest.percent_of_value) == (1, 4, 10.0)
+    assert (found.whole.withheld, found.whole.cells, found.whole.percent_of_value) == (3, 9, 100 * 80 / 400)
+    levels = found.levels()
+    assert levels.row(0)[:2] == (1, 1)
+    assert levels["percent of value"].to_list() == [10.0, 40.0, 30.0, 0.0]
+    assert str(found.finest) == "1 withheld of 4 cells (25.0%), 10.0% of the value"

@@ -157,6 +157,7 @@ def drawn(kind: type[Any]) -> list[str]:
     from nicegui import Client
     from nicegui.page import page
 
+    from tablesafe.web.pages import fields as forms
     from tablesafe.web.pages.fields import fields
     from tablesafe.web.pages.screen import Screen
 
@@ -169,7 +170,9 @@ def drawn(kind: type[Any]) -> list[str]:
             client.delete()
         return found
 
-    return asyncio.run(draw())
+    with pytest.MonkeyPatch.context() as patch:  # as if somebody had opened every fold
+        patch.setattr(forms, "_more", lambda title, draw, screen: draw())
+        return asyncio.run(draw())
 
 
 @pytest.mark.parametrize("where", ALL)

@@ -18,6 +18,7 @@ from tablesafe.core.errors import InvalidInput, InvalidTable
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.linking import link
 from tablesafe.core.table import Table
+from tablesafe.io.frames import read_frame
 
 REGION = Hierarchy.from_pairs([("T", "N"), ("T", "S"), ("N", "n1"), ("N", "n2"), ("S", "s1"), ("S", "s2")])
 SEX = Hierarchy.flat(["m", "f"], total="T")
@@ -333,3 +334,10 @@ def test_a_blank_code_is_missing(blank: str) -> None:
     frame = pl.DataFrame({"region": ["North", blank], "value": [1, 2]})
     with pytest.raises(InvalidTable, match="The code of 'region' is missing at row 2 of the frame"):
         Table.from_cells(frame, dimensions=["region"], missing_totals="compute")
+
+
+def test_codes_of_several_levels_are_told_with_the_file_that_has_them(tmp_path: Path) -> None:
+    path = tmp_path / "cells.csv"
+    path.write_text("region,value\nTotal,10\nN,10\nN1,10\nN2,10\nN3,10\n", encoding="utf-8")
+    with pytest.raises(InvalidTable, match=r"The codes of 'region' in cells\.csv add up to .* their total"):
+        Table.from_cells(read_frame(path), dimensions={"region": Hierarchy.flat(["N", "N1", "N2", "N3"])})

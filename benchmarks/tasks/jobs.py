@@ -18,8 +18,9 @@ from benchmarks.registry import Case, Outcome, Row, program
 from benchmarks.tasks.suppress import pattern_of
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.suppress import Suppress
 from tablesafe.tauargus.batch import run_batch
+from tablesafe.work.run import OUTSIDERS, Attackers, Run
 
 TASK, WARM = "τ-ARGUS job", "job_3d_optimal"
 JUDGES_S = 6.0
@@ -40,8 +41,8 @@ def ours(case: Case, *, alike: bool) -> Outcome:
     watch = Stopwatch()
     problem = problem_of(case.folder)
     with ThreadPoolExecutor(1) as here:  # processes of their own would be paid for by their start
-        method = Suppress(time_limit_s=case.seconds, insiders=not alike, unions=not alike, executor=here)
-        release = method.protect(problem)
+        run = Run(executor=here, attackers=OUTSIDERS if alike else Attackers())
+        release = Suppress(time_limit_s=case.seconds).protect(problem, run)
     cpu, wall, peak = watch.cpu_s, watch.wall_s, peak_mb()
     return Outcome(cpu_s=cpu, wall_s=wall, peak_mb=peak, measures=sizes(problem) | judged(problem, release, JUDGES_S))
 

@@ -14,7 +14,7 @@ from benchmarks.registry import Case, Outcome, Row, program
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.loss.statistics import Relation
 from tablesafe.methods.adjust.costs import cost_of
-from tablesafe.methods.adjust.instance import Instance, Limits
+from tablesafe.methods.adjust.instance import Allowance, Instance
 from tablesafe.methods.adjust.tabu import kernel
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.search import data_of
@@ -101,7 +101,7 @@ def anew(data: kernel.Data, state: kernel.State, chosen: Integers, lengths: Inte
 def judging(case: Case, *, running: bool) -> Outcome:
     """Judge the same random steps one way."""
     problem = case.made.table_problem
-    instance = Instance.of(problem, cost_of(problem, "constant"), Limits(zeros=True))
+    instance = Instance.of(problem, cost_of(problem, "constant"), Allowance(zeros=True))
     random = np.random.default_rng(0)
     cycles = Cycles.of(instance, random)
     assert cycles is not None

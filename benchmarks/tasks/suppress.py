@@ -15,9 +15,10 @@ from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.io.jj import write_jj
-from tablesafe.methods.suppress.method import Algorithm, Suppress
+from tablesafe.methods.suppress import Algorithm, Suppress
 from tablesafe.tauargus.export import Commands, problem_files
 from tablesafe.tauargus.table import read_code_value
+from tablesafe.work.run import OUTSIDERS, Attackers, Run
 
 TASK, WARM = "suppress", "firms_2d_100"
 HIDDEN = (3, 4, 5, 6, 7, 8, 9, 11, 12)
@@ -26,8 +27,8 @@ HIDDEN = (3, 4, 5, 6, 7, 8, 9, 11, 12)
 
 def ours(case: Case, algorithm: Algorithm = "auto", *, alike: bool = False) -> Outcome:
     """One run of our own; `alike` protects from outsiders only, as the peers do."""
-    method = Suppress(algorithm=algorithm, time_limit_s=case.seconds, insiders=not alike, unions=not alike)
-    release = method.protect(case.made.table_problem)
+    method = Suppress(algorithm=algorithm, time_limit_s=case.seconds)
+    release = method.protect(case.made.table_problem, Run(attackers=OUTSIDERS if alike else Attackers()))
     found = release.solution
     assert found is not None
     measures = {"objective": found.objective, "gap": found.gap}

@@ -28,7 +28,7 @@ GROUPS = {
     "Loss and quality": ("loss", "quality", "experiments"),
     "Files": ("io", "tauargus"),
     "Plots and pages": ("report", "plots", "notebook"),
-    "Jobs": ("job", "pipeline"),
+    "Jobs and runs": ("job", "pipeline", "work.run"),
     "Errors": ("core.errors",),
 }
 """Where a name is listed: by the module it lives in, or a package above it."""

@@ -23,7 +23,7 @@ from tablesafe.io.frames import write_cells, write_release
 from tablesafe.io.jj import write_jj
 from tablesafe.io.ptable import write_perturbation
 from tablesafe.methods.cell_key.design import design_perturbation
-from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.suppress import Suppress
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
 from tablesafe.tauargus.apriori import write_hst

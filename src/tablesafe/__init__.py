@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from tablesafe.loss import loss
     from tablesafe.loss.noise import NoiseMeasures, noise_measures
     from tablesafe.loss.quality import Quality, quality
+    from tablesafe.loss.records import distances
     from tablesafe.loss.statistics import statistics
     from tablesafe.methods import (
         Adjust,
@@ -83,7 +84,7 @@ if TYPE_CHECKING:
     from tablesafe.methods.cell_key.table import PerturbationTable
     from tablesafe.methods.intervals.leaks import check_intervals
     from tablesafe.methods.records.behind import Edited
-    from tablesafe.methods.records.measures import chances, distances
+    from tablesafe.methods.records.measures import chances
     from tablesafe.methods.redesign import Proposals, Step, redesign
     from tablesafe.methods.suppress.stability import stability
     from tablesafe.methods.views import SuppressViews, ViewBounds, view_big_m, view_bounds, views
@@ -113,6 +114,7 @@ if TYPE_CHECKING:
     from tablesafe.tauargus.batch.export import export_tauargus
     from tablesafe.tauargus.batch.methods import cell_key_from_metadata
     from tablesafe.verify import verify
+    from tablesafe.work.run import Attackers, Run
 
 __version__ = "0.1.0"
 
@@ -151,7 +153,8 @@ _HOMES = {
     ),
     "tablesafe.methods.intervals.leaks": ("check_intervals",),
     "tablesafe.methods.records.behind": ("Edited",),
-    "tablesafe.methods.records.measures": ("chances", "distances"),
+    "tablesafe.loss.records": ("distances",),
+    "tablesafe.methods.records.measures": ("chances",),
     "tablesafe.methods.redesign": ("Proposals", "Step", "redesign"),
     "tablesafe.methods.suppress.stability": ("stability",),
     "tablesafe.methods.views": ("SuppressViews", "ViewBounds", "view_big_m", "view_bounds", "views"),
@@ -180,6 +183,7 @@ _HOMES = {
     "tablesafe.core.table": ("Contributors", "Table"),
     "tablesafe.tabulate": ("tabulate",),
     "tablesafe.verify": ("verify",),
+    "tablesafe.work.run": ("Attackers", "Run"),
 }  # fmt: skip
 _MODULES = {"experiments": "tablesafe.experiments", "plots": "tablesafe.report.plots"}
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -191,6 +195,7 @@ __all__ = [
     "AllOf",
     "AnalyticCentre",
     "AnyOf",
+    "Attackers",
     "Audit",
     "BlankAndImpute",
     "CellKey",
@@ -231,6 +236,7 @@ __all__ = [
     "RequestRule",
     "ReverseAdjustment",
     "Round",
+    "Run",
     "Scores",
     "Sensitivity",
     "ShrunkMidpoint",

@@ -835,7 +835,7 @@ def _text_table(text: str, needed: Sequence[str]) -> tuple[list[str], Iterator[t
 
 def _unguarded(code: str) -> str:
     """A code without the apostrophe that keeps spreadsheets from running it."""
-    return code[1:] if re.match(r"'[=+\-@\t\r]", code) else code
+    return code[1:] if re.match(r"'+[=+\-@\t\r]", code) else code
 
 
 def _parquet_table(release: Path, cells: int) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:

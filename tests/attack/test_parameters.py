@@ -238,6 +238,23 @@ def test_a_cycle_of_four_cells_tells_p_from_below_by_itself_and_through_the_meth
             assert ts.match_pattern(release, office, tables=table.value[None, :]).share == 1.0
 
 
+def test_p_is_bounded_from_below_through_the_real_method() -> None:
+    """The office withholds by `ts.Suppress` with p = 20: an intruder brackets p by itself and by asking the method."""
+    table = square(SIX)
+    one, method = primary_at(table, [0]), ts.Suppress(cost="value", time_limit_s=20)
+    problem = ts.Problem(table, sensitivity=ts.Sensitivity.of(one, np.where(one, 0.2 * table.value, 0.0)))
+    release = ts.protect(problem, method)
+    alone = ts.trial_p(release, one).range
+    office = ts.known_office(ts.Problem(table), one, None, lambda asked: ts.protect(asked, method))
+    told = ts.trial_p_by_method(release, office, table, cost=table.value)
+    for found in (alone, told):
+        assert 5 < found.lower < 20
+        assert 20 in found
+    less = ts.Sensitivity.of(one, np.where(one, (alone.lower - 0.5) / 100 * table.value, 0.0))
+    cheaper = ts.protect(ts.Problem(table, sensitivity=less), method)
+    assert table.value[cheaper.suppressed].sum() < table.value[release.suppressed].sum(), "what a smaller p would cost"
+
+
 def furthest(grid: np.ndarray[Any, Any], pattern: np.ndarray[Any, Any]) -> float:
     """Up to which p a pattern of inner cells protects the first one, by two linear programs."""
     size = grid.shape[0]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from tablesafe.audit.differencing.disclosures import Differences, Disclosure, Kind
+from tablesafe.audit.differencing.finished import Linked
 from tablesafe.audit.differencing.overlap import from_correspondence
-from tablesafe.audit.differencing.tables import Linked
 from tablesafe.audit.merging import counts_add_up
 from tablesafe.cli.app import call
 from tablesafe.core.errors import InvalidHierarchy, InvalidOption, InvalidTable

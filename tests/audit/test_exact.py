@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from tablesafe.audit.exact import Limits, Move, exact, exact_in_units, exact_moves, exact_vertex, row_sums, times
+from tablesafe.audit.exact import (
+    ExactLimits,
+    ExactMove,
+    exact,
+    exact_in_units,
+    exact_moves,
+    exact_vertex,
+    row_sums,
+    times,
+)
 
 
 def cube(shape: tuple[int, int, int], kept: np.ndarray[Any, Any]) -> sparse.csr_array:
@@ -25,7 +34,7 @@ def cube(shape: tuple[int, int, int], kept: np.ndarray[Any, Any]) -> sparse.csr_
     return sparse.csr_array(matrix[:, kept])
 
 
-def is_exact(matrix: sparse.csr_array, move: Move, low: list[Any], high: list[Any]) -> bool:
+def is_exact(matrix: sparse.csr_array, move: ExactMove, low: list[Any], high: list[Any]) -> bool:
     """Check a move with fractions and plain Python, one number at a time."""
     values = [Fraction(0)] * matrix.shape[1]
     for cell, numerator in zip(move.cells.tolist(), move.numerators.tolist(), strict=True):
@@ -54,7 +63,7 @@ def test_a_vertex_of_a_table_becomes_exact_and_stays_where_it_was(seed: int, fra
     )  # fmt: skip
     if answer.status != 0:
         return
-    limits = Limits.of(np.zeros(len(kept)), exact_in_units(upper, 0) if fractional else upper, truth)
+    limits = ExactLimits.of(np.zeros(len(kept)), exact_in_units(upper, 0) if fractional else upper, truth)
     low = [-int(t) for t in truth]
     high = [exact(u) - int(t) for u, t in zip(upper, truth, strict=True)] if fractional else [np.inf] * len(kept)
     suggested = answer.x - truth
@@ -82,7 +91,7 @@ def test_large_denominators_are_found_by_refinement(seed: int, size: int) -> Non
     free = np.full(size + 1, np.inf)
     upper = free.copy()
     upper[-1] = 12345.0  # the last cell is at its limit, the others follow
-    limits = Limits.of(-free, upper, np.zeros(size + 1, dtype=np.int64))
+    limits = ExactLimits.of(-free, upper, np.zeros(size + 1, dtype=np.int64))
     found = exact_vertex(matrix, move, limits)
     assert found is not None
     high = [np.inf] * size + [12345]
@@ -98,7 +107,7 @@ def test_nonsense_gives_an_exact_move_or_none(data: st.DataObject) -> None:
     number = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.integers(-50, 50).map(float))
     suggested = np.array(data.draw(st.lists(number, min_size=12, max_size=12)))
     truth = np.array(data.draw(st.lists(st.integers(0, 9), min_size=12, max_size=12)))
-    limits = Limits.of(np.zeros(12), truth + 4.0, truth)
+    limits = ExactLimits.of(np.zeros(12), truth + 4.0, truth)
     move = exact_moves(matrix, suggested[None], limits)[0]
     if move is not None:
         assert is_exact(matrix, move, [-int(t) for t in truth], [4] * 12)
@@ -106,11 +115,11 @@ def test_nonsense_gives_an_exact_move_or_none(data: st.DataObject) -> None:
 
 def test_a_move_beyond_its_limits_is_shortened_towards_the_truth() -> None:
     matrix = sparse.csr_array(np.array([[1, 1]], dtype=np.int8))
-    limits = Limits.of(np.array([0.0, 0.0]), np.array([12.0, 13.0]), np.array([10, 10]))
+    limits = ExactLimits.of(np.array([0.0, 0.0]), np.array([12.0, 13.0]), np.array([10, 10]))
     move = exact_moves(matrix, np.array([[3.0, -3.0]]), limits)[0]
     assert move is not None
     assert (move.numerators / move.denominator).tolist() == [2.0, -2.0]
-    blocked = Limits.of(np.array([0.0, 0.0]), np.array([10.0, 13.0]), np.array([10, 10]))
+    blocked = ExactLimits.of(np.array([0.0, 0.0]), np.array([10.0, 13.0]), np.array([10, 10]))
     move = exact_moves(matrix, np.array([[3.0, -3.0]]), blocked)[0]
     assert move is None or not move.cells.size
 

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 import tablesafe as ts
 from seeds import fresh
-from tablesafe.audit.insiders import Insiders, insiders
+from tablesafe.audit.insiders import DESCRIBED, Insiders, insiders
 from tablesafe.audit.respondent_knowledge import Knowledge, Lists
 from tablesafe.audit.system import System
 from tablesafe.core.errors import InvalidOption
@@ -22,6 +22,7 @@ from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
+from tablesafe.work.budget import Budget
 
 Record = tuple[str, str, str, float]
 
@@ -395,3 +396,24 @@ def test_no_contributor_that_is_not_listed_has_more_than_the_limit(seed: int) ->
     most = np.where(beyond & (full.contributors.identity >= 0), full.contributors.weighted, 0.0).max(axis=1)
     assert (most > 0).any()
     assert (lists.unlisted / 10.0**short.decimals >= most - 1e-6).all()
+
+
+def test_large_coalitions_end_by_the_work_that_is_counted() -> None:
+    """There are far too many coalitions of up to 99; however busy the machine, so many are looked at and no more."""
+    random = np.random.default_rng(4)
+    rows = [
+        (str(random.choice(list("abcd"))), str(random.choice(list("wxyz"))), f"F{random.integers(0, 60)}", amount)
+        for amount in np.ceil(random.lognormal(3, 1.3, 160)).tolist()
+    ]
+    table = table_of(rows, largest=8)
+    problem = Problem(table, (Threshold(n=3), PPercent(p=30)))
+    system = System.of(problem, Release.from_suppression(problem, ~table.is_total | problem.sensitivity.mask))
+    looked = []
+    for work in (0.02, 0.1):
+        budget = Budget(1.0, work=work, clock=lambda: 0.0)
+        found = insiders(problem, system, coalition=99, budget=budget)
+        assert found.late, "what was not looked at is told"
+        assert work <= budget.spent < work + 0.01
+        looked.append(len(found.every))
+        assert all(insider.role.count(";") <= DESCRIBED for insider in found.every)
+    assert looked[0] <= looked[1]

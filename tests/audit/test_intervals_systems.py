@@ -27,6 +27,7 @@ from tablesafe.solve.exact import extremes, witnesses
 JJ = [
     "targus", "table7", "hier13x7x7d", "table8", "table1", "hier13", "hier13x13x13a", "hier16", "two5in6", "nine5d",
 ]  # fmt: skip
+PATTERNS = ("sensitive", "sparse", "dense")
 
 
 def _pairs(system: System) -> list[tuple[float, float]]:
@@ -161,7 +162,7 @@ def _wide_table(seed: int) -> tuple[Table, np.ndarray]:
     return Table.from_equations(sparse.csr_array(matrix), cents / 100.0), unknown
 
 
-@pytest.mark.parametrize("seed", fresh(12, "ten orders of magnitude come out exact"))
+@pytest.mark.parametrize("seed", fresh(6, "ten orders of magnitude come out exact"))
 def test_ten_orders_of_magnitude_come_out_exact(seed: int) -> None:
     table, unknown = _wide_table(seed)
     assert table.integers[:9].max() / max(1, table.integers[:9].min()) > 1e6
@@ -220,8 +221,7 @@ def test_limits_that_are_no_numbers_are_refused() -> None:
 # -- instances ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pattern", ["sensitive", "sparse", "dense"])
-@pytest.mark.parametrize("name", JJ)
+@pytest.mark.parametrize(("name", "pattern"), [(name, PATTERNS[i % 3]) for i, name in enumerate(JJ)])
 def test_literature_instances_equal_naive_linear_programs(name: str, pattern: str, instances: Path) -> None:
     problem = read_jj(instances / "jj" / f"{name}.jj")
     random = np.random.default_rng(len(name))

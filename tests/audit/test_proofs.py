@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from tablesafe.audit.audit import audit
-from tablesafe.audit.exact import Limits, Move
+from tablesafe.audit.exact import ExactLimits, ExactMove
 from tablesafe.audit.proofs import Needs, Place, furthest_moves, prove, whole_moves
 from tablesafe.audit.protection import Protection, protection
 from tablesafe.core.problem import Problem
@@ -23,7 +23,7 @@ from tablesafe.core.table import Table
 AUDIT = sys.modules["tablesafe.audit.outsiders"]
 CYCLE = sparse.csc_array(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=np.int8))
 TRUTH = np.array([10, 5, 7, 8])
-PLACE = Place(CYCLE, Limits.of(np.zeros(4), np.full(4, np.inf), TRUTH))
+PLACE = Place(CYCLE, ExactLimits.of(np.zeros(4), np.full(4, np.inf), TRUTH))
 
 
 def needs(lower: float, upper: float, sliding: float = 0.0) -> Needs:
@@ -31,10 +31,10 @@ def needs(lower: float, upper: float, sliding: float = 0.0) -> Needs:
     return Needs.of(np.array([0]), np.array([lower]), np.array([upper]), np.array([sliding]), 0)
 
 
-def move(*amounts: int, over: int = 1) -> Move:
+def move(*amounts: int, over: int = 1) -> ExactMove:
     values = np.array(amounts)
     cells = np.flatnonzero(values)
-    return Move(cells, values[cells], over)
+    return ExactMove(cells, values[cells], over)
 
 
 DOWN, UP = move(-8, 8, 8, -8), move(5, -5, -5, 5)
@@ -57,7 +57,7 @@ def test_two_tables_prove_a_cell() -> None:
         [move(-9, 9, 9, -9), UP],  # below zero: only a part of it is possible
     ],
 )
-def test_tables_that_are_missing_or_wrong_prove_nothing(wrong: list[Move]) -> None:
+def test_tables_that_are_missing_or_wrong_prove_nothing(wrong: list[ExactMove]) -> None:
     asked = needs(8.5, 5)
     assert len(prove(PLACE, asked, wrong)) == 0
     assert len(prove(PLACE, needs(8, 5), wrong)) == (1 if wrong[-1] is UP and len(wrong) == 2 else 0)
@@ -112,7 +112,7 @@ def lying(*arguments: Any, **options: Any) -> Protection:
     """A protection whose tables are all wrong by one."""
     found = protection(*arguments, **options)
     broken = [
-        replace(part, moves=tuple(Move(m.cells, m.numerators + 1, m.denominator) for m in part.moves))
+        replace(part, moves=tuple(ExactMove(m.cells, m.numerators + 1, m.denominator) for m in part.moves))
         for part in found.components
     ]
     return replace(found, components=tuple(broken))

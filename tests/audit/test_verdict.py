@@ -33,6 +33,7 @@ FIRMS: list[Record] = [
     ("b", "z", "P", 30), ("b", "z", "Q", 28),
 ]  # fmt: skip
 """B has 4 in (a, y) and (a, z), which lists of two do not show."""
+ACCEPTED = ts.Run(attackers=ts.Attackers(possibly="accept"))
 INNER = [(row, column) for row in "ab" for column in "xyz"]
 
 
@@ -213,7 +214,7 @@ def test_a_policy_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidOption, match="'open' or 'accept', got 'maybe'"):
         possible(possibly="maybe")
     with pytest.raises(InvalidOption, match="possibly"):
-        ts.Suppress(possibly="maybe")  # type: ignore[arg-type]
+        ts.Attackers(possibly="maybe")  # type: ignore[arg-type]
 
 
 def crowded(seed: int) -> pl.DataFrame:
@@ -239,7 +240,7 @@ def test_suppression_closes_what_is_possibly_open(seed: int) -> None:
     release = ts.protect(problem, ts.Suppress(time_limit_s=3))
     findings = ts.audit(problem, release)
     assert findings.verdict.word is Word.SAFE
-    less = ts.protect(problem, ts.Suppress(time_limit_s=3, possibly="accept"))
+    less = ts.protect(problem, ts.Suppress(time_limit_s=3), ACCEPTED)
     assert ts.audit(problem, less).verdict.word is Word.POSSIBLY_OPEN
     full = ts.tabulate(frame, dimensions=["row", "column"], value="amount", respondent="firm", largest=1_000)
     attacked(full, problem, release)
@@ -349,7 +350,7 @@ def test_a_job_that_is_possibly_open_fails_unless_that_is_accepted(
     monkeypatch.setattr("tablesafe.pipeline.tables.ROOM", 0)  # a job keeps more contributors than it is asked for
     table = ts.tabulate(crowded(0), dimensions=["row", "column"], value="amount", respondent="firm", largest=2)
     problem = Problem(table, (ts.PPercent(p=15),))
-    ts.protect(problem, ts.Suppress(time_limit_s=3, possibly="accept")).frame().write_csv(tmp_path / "pattern.csv")
+    ts.protect(problem, ts.Suppress(time_limit_s=3), ACCEPTED).frame().write_csv(tmp_path / "pattern.csv")
     pattern = 'name = "pattern"\nfile = "pattern.csv"'
     assert call(["run", str(job(2, 'possibly = "accept"', pattern, crowded(0)))]) == 0
     assert "which was accepted" in capsys.readouterr().out

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,10 @@ from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.io.dataset import Dataset
 from tablesafe.io.formats import FORMATS
 from tablesafe.methods import METHODS
-from tablesafe.methods.abilities import Run, needs_records, outcome, ready, time_limit_of, working
+from tablesafe.methods.abilities import needs_records, outcome, ready, time_limit_of
 from tablesafe.rules import RULES
+from tablesafe.work.budget import Budget
+from tablesafe.work.run import OUTSIDERS, Run
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "pattern": {"file": "pattern.csv"},
@@ -37,6 +42,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """What each kind needs to be made at all."""
 COUNTS = {"cell_key", "small_counts", "swap", "impute"}
 """Methods that are for counts of records."""
+SAID: dict[str, Any] = {
+    "executor": ThreadPoolExecutor(1),
+    "progress": print,
+    "insiders": False,
+    "unions": False,
+    "possibly": "accept",
+    "coalition": 2,
+    "integers": True,
+}
+ONCE = {"suppress": tuple(SAID), "adjust": ("progress",), "round": ("progress",), "views": ("progress",)}
+"""What says how to run, and which methods once took it as an option."""
 NOT_HERE = {"views"}
 """Methods for problems of a kind of their own: `SuppressViews` takes views that `ts.views` makes."""
 
@@ -69,6 +85,17 @@ def problem(*, counts: bool = False) -> ts.Problem:
     return found
 
 
+def names_of(kind: Any) -> set[str]:
+    return {spec.name for spec in dataclasses.fields(kind)}
+
+
+class Memory(dict[str, bytes]):
+    """Where answers are kept."""
+
+    def put(self, key: str, data: bytes) -> None:
+        self[key] = data
+
+
 class NoFiles:
     """Files that hold nothing: a pattern that withholds all that is sensitive."""
 
@@ -93,17 +120,17 @@ def test_options_are_frozen_and_named_and_say_what_they_are(kind: type[Any]) -> 
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_declares_what_it_needs_and_keeps_its_options_when_it_is_run(name: str) -> None:
+def test_a_method_declares_what_it_needs_and_has_no_option_that_says_how_to_run(name: str) -> None:
     method = made(METHODS, name)
     assert method.name == name
     assert isinstance(needs_records(method), bool)
     assert time_limit_of(method) is None or time_limit_of(method) > 0
-    found = working(method, Run())
-    assert type(found) is type(method)
-    shown = [spec.name for spec in dataclasses.fields(method) if not spec.metadata.get("hidden")]
-    for option in shown:
-        before, after = getattr(method, option), getattr(found, option)
-        assert before is after or before == after or dataclasses.is_dataclass(before), option
+    running = {*names_of(Run), *names_of(ts.Attackers)}
+    assert not running & names_of(method)
+    for option in names_of(method):
+        assert not callable(getattr(method, option)), f"{name}.{option}: what is called while it runs belongs to a Run"
+    for does in (method.protect, getattr(method, "outcome", method.protect)):
+        assert list(inspect.signature(does).parameters) == ["problem", "run"]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -111,8 +138,8 @@ def test_a_method_declares_what_it_needs_and_keeps_its_options_when_it_is_run(na
 def test_a_release_is_of_its_problem_holds_the_truth_and_can_be_judged(name: str) -> None:
     given = problem(counts=name in COUNTS)
     truth = given.table.value.copy()
-    method = working(ready(made(METHODS, name), NoFiles(given)), Run())
-    release, tables = outcome(given, method)
+    method = ready(made(METHODS, name), NoFiles(given))
+    release, tables = outcome(given, method, Run())
     assert release.table is given.table
     assert release.method
     assert ((release.lower <= truth) & (truth <= release.upper)).all()
@@ -120,8 +147,42 @@ def test_a_release_is_of_its_problem_holds_the_truth_and_can_be_judged(name: str
     assert all(file.endswith(".csv") and isinstance(frame, pl.DataFrame) for file, frame in tables.items())
     assert (given.table.value == truth).all()
     assert ts.audit(given, release).verdict.lines
-    again, _ = outcome(given, method)
+    again = ts.protect(given, method)
     assert np.array_equal(again.values, release.values, equal_nan=True)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", sorted(set(METHODS) - NOT_HERE))
+def test_how_a_method_is_run_changes_no_answer_that_does_not_turn_on_it(name: str) -> None:
+    """Who listens, who works and a budget that is long enough: the release is the same, and nothing is kept."""
+    given = problem(counts=name in COUNTS)
+    method = ready(made(METHODS, name), NoFiles(given))
+    told: list[tuple[float, float]] = []
+    with ThreadPoolExecutor(1) as executor:
+        run = Run(
+            budget=Budget(600), executor=executor, progress=lambda *now: told.append(now), memo=Memory(),
+            attackers=OUTSIDERS,
+        )  # fmt: skip
+        one = ts.protect(given, method, run)
+    two = ts.protect(given, method, Run(attackers=OUTSIDERS))
+    assert np.array_equal(one.values, two.values, equal_nan=True)
+    assert all(bound <= cost * (1 + 1e-9) for cost, bound in told)
+    assert method == ready(made(METHODS, name), NoFiles(given))
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_what_says_how_to_run_is_taken_as_an_option_where_it_was_one_with_a_warning(name: str) -> None:
+    once = ONCE.get(name, ())
+    for option, value in SAID.items():
+        if option not in once:
+            with pytest.raises(TypeError, match=option):
+                METHODS[name](**OPTIONS.get(name, {}), **{option: value})
+            continue
+        with pytest.warns(DeprecationWarning, match=f"{option}.*Run"):
+            method: Any = METHODS[name](**OPTIONS.get(name, {}), **{option: value})
+        told = dataclasses.replace(method).told
+        assert getattr(told, option, None) is value or getattr(told.attackers, option) is value
+        assert option not in repr(method)
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -145,6 +206,12 @@ def test_an_attack_guesses_within_what_the_release_allows(name: str) -> None:
     assert len(estimate.disclosed) == len(given.sensitive)
     assert estimate.disclosed.dtype == np.bool_
     assert not np.isinf(estimate.values).any()
+
+
+@pytest.mark.parametrize("place", [each for own in FORMATS for each in (own.reads, own.writes) if each])
+def test_a_format_is_where_the_registry_says(place: str) -> None:
+    module, function = place.split(":")
+    assert callable(getattr(import_module(f"tablesafe.{module}"), function))
 
 
 @pytest.mark.parametrize("own", [own for own in FORMATS if own.writes and own.reads], ids=lambda own: own.name)

@@ -15,7 +15,7 @@ from documented import DOCS, MADE, pages
 
 import tablesafe as ts
 from tablesafe.methods import METHODS
-from tablesafe.methods.suppress.method import Algorithm
+from tablesafe.methods.suppress import Algorithm
 from tablesafe.rules import RULES
 
 SPAN = re.compile(r"`([^`\n]+)`")

@@ -17,17 +17,11 @@ from test_disk import EVERY, RELEASE, leftovers
 
 from tablesafe.core.errors import InvalidFile
 from tablesafe.pipeline import run
-from tablesafe.report import writing
 from tablesafe.report.progress import Event
 from tablesafe.verify import verify
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and folders as Linux has them")
 STAGES = ("tabulate", "protect", "audit", "write") if EVERY else ("audit",)
-
-
-@pytest.fixture(autouse=True)
-def _without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "pictures", lambda *args, **options: {})
 
 
 def at(stage: str, happen: Callable[[], object]) -> Callable[[Event], None]:
@@ -149,55 +143,58 @@ def test_an_input_that_is_not_the_same_any_more(job: Path, how: str) -> None:
 
 SLOW = """
 import sys, time
+from importlib import import_module
 from pathlib import Path
 from tablesafe.cli import main
 from tablesafe.report import writing
+from tablesafe.work.stopping import asked
 writing.pictures = lambda *args, **options: {}
-job, where, seen = sys.argv[1:]
+job, where, seen, heard = sys.argv[1:]
 module, name = where.split(":")
-from importlib import import_module
 found = import_module(module)
 real = getattr(found, name)
 def slow(*args, **options):
     Path(seen).touch()
-    for _ in range(36000):
-        time.sleep(0.1)
-    return real(*args, **options)
+    while True:
+        time.sleep(0.02)
+        if asked():
+            Path(heard).touch()
 setattr(found, name, slow)
-sys.exit(main(["run", job]))
+sys.argv[1:] = ["run", job]
+main()
 """
-PLACES = ["tablesafe.pipeline.running:_protected", "tablesafe.pipeline.running:_audited",
-          "tablesafe.pipeline.running:write_internal"]  # fmt: skip
-
-
-# Since Ctrl-C stops a budget first and interrupts only the second time, two of them in one moment may arrive as one:
-# the cases with SIGINT are left to the long run until they wait between the two.
-SIGNALS = [(signal.SIGTERM, PLACES[1])]
-MORE = [
-    (signal.SIGINT, PLACES[0]),
-    (signal.SIGINT, PLACES[2]),
-    (signal.SIGTERM, PLACES[0]),
-    (signal.SIGTERM, PLACES[2]),
-]
+SEARCH, WRITING = "tablesafe.pipeline.running:outcome", "tablesafe.pipeline.running:write_internal"
+SIGNALS = [(signal.SIGINT, SEARCH), (signal.SIGINT, WRITING), (signal.SIGTERM, SEARCH)]
+MORE = [(signal.SIGINT, "tablesafe.pipeline.running:audit"), (signal.SIGTERM, WRITING)]
 
 
 @pytest.mark.parametrize(("number", "place"), SIGNALS + MORE if EVERY else SIGNALS)
 def test_two_signals_one_after_the_other(job: Path, number: signal.Signals, place: str) -> None:
-    """The second comes while the first is dealt with."""
-    seen = job.parent / "scratch/seen"
+    """The second comes while the first is dealt with.
+
+    Where a search may be stopped the first Ctrl-C only asks for that, and two in one moment may arrive as one: there
+    the second waits until the first was heard. Everywhere else the two end the run, together or one by one.
+    """
+    seen, heard = job.parent / "scratch/seen", job.parent / "scratch/heard"
     process = subprocess.Popen(
-        [sys.executable, "-c", SLOW, str(job), place, str(seen)], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", SLOW, str(job), place, str(seen), str(heard)], stderr=subprocess.PIPE, text=True
     )
-    while not seen.exists():
-        assert process.poll() is None
-        time.sleep(0.02)
-    seen.unlink()
+
+    def await_mark(mark: Path) -> None:
+        while not mark.exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+        mark.unlink()
+
+    await_mark(seen)
     os.kill(process.pid, number)
+    if number is signal.SIGINT and place != WRITING:
+        await_mark(heard)
     os.kill(process.pid, number)
     _, errors = process.communicate()
+    heard.unlink(missing_ok=True)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert not complete_or_none(job.parent)
-    if process.returncode == 130:
-        run(job)  # whatever the second one kept from being removed
+    run(job)  # whatever the second one kept from being removed
     assert leftovers(job.parent) == []

@@ -13,7 +13,7 @@ import pytest
 
 from tablesafe.core.errors import InvalidFile
 from tablesafe.files import private as scratch
-from tablesafe.files.atomic import NOTE, Move, note, point
+from tablesafe.files.atomic import NOTE, Placement, note, point
 from tablesafe.files.private import HIDDEN, LOCK, sweep
 from tablesafe.pipeline.outputs import together
 
@@ -29,7 +29,7 @@ def killed(tmp_path: Path) -> tuple[Path, Path]:
     (folders[0] / "0").write_text("killed")
     (folders[1] / "1").write_text("killed")
     point(folders[0], folders[1])
-    note(folders[1], [Move(office / "proof", folders[0] / "0"), Move(public / "table", folders[1] / "1")])
+    note(folders[1], [Placement(office / "proof", folders[0] / "0"), Placement(public / "table", folders[1] / "1")])
     return folders
 
 

@@ -15,7 +15,6 @@ import tablesafe
 from tablesafe.core.errors import InvalidFile, InvalidOption
 from tablesafe.pipeline import checkpoint, inputs, run
 from tablesafe.pipeline import running as pipeline
-from tablesafe.report import writing
 from tablesafe.work import executor
 from tablesafe.work import memo as remembering
 
@@ -25,7 +24,6 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="need
 
 @pytest.fixture(autouse=True)
 def _everything_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "pictures", lambda *args, **options: {})
     monkeypatch.setattr(remembering, "WORTH_S", 0.0)
 
 
@@ -94,7 +92,7 @@ def test_what_was_done_is_not_done_again(always: Path, monkeypatch: pytest.Monke
         raise AssertionError("this was done before")
 
     monkeypatch.setattr(pipeline, "build_problem", never)
-    monkeypatch.setattr(pipeline, "_protected", never)
+    monkeypatch.setattr(pipeline, "outcome", never)
     work = executor.work
 
     def counting(function, tasks):  # type: ignore[no-untyped-def]

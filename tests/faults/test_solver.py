@@ -16,18 +16,13 @@ import pytest
 from test_disk import EVERY
 
 import tablesafe
+from seeds import fresh
 from tablesafe.core.errors import TablesafeError
 from tablesafe.pipeline import run
-from tablesafe.report import writing
 from tablesafe.verify import verify
 
 STATUSES = ("kSolveError", "kTimeLimit", "kInfeasible", "kUnknown", "kOptimal")
 """What a solver may say that is not true; the last of an answer that it did not look for."""
-
-
-@pytest.fixture(autouse=True)
-def _without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "pictures", lambda *args, **options: {})
 
 
 @pytest.fixture
@@ -91,7 +86,8 @@ def test_a_solver_that_says_something_else(
     total = solved_by(optimal, monkeypatch)
     told = getattr(highspy.HighsModelStatus, status)
     real = highspy.Highs.getModelStatus
-    for first in {0, total // 2, total - 1}:
+    draw = fresh(1, f"a solver that says {status}, {always}")[0] % max(1, total - 1)
+    for first in {0, 1 + draw} if EVERY else {(0, 1 + draw)[STATUSES.index(status) % 2]}:
         with monkeypatch.context() as patch:
             lying: set[int] = set()
 
@@ -142,7 +138,8 @@ def test_an_optimum_that_is_none(job: Path, monkeypatch: pytest.MonkeyPatch, met
     """The solver says that it has found the best answer, and gives one that breaks the equations, or is no number."""
     job.write_text(job.read_text().replace('name = "suppress"\ntime_limit_s = 5', METHODS[method]))
     real = highspy.Highs.getSolution
-    for first in (0, 3):
+    first_or_later = (0, 3) if EVERY else ((0, 3)[(list(METHODS).index(method) + list(LIES).index(lie)) % 2],)
+    for first in first_or_later:
         told = 0
 
         def lying(self: Any, first: int = first) -> Any:
@@ -178,7 +175,7 @@ def jumping(real: Callable[[], float], at: int, by: float) -> Iterator[float]:
     ("clock", "by"), [("monotonic", 1e7), ("perf_counter", 1e7), ("time", 1e7), ("time", -1e9)], ids=str
 )
 def test_a_clock_that_jumps(job: Path, monkeypatch: pytest.MonkeyPatch, clock: str, by: float) -> None:
-    for at in (0, 3, 20, 200) if EVERY else (0, 20):
+    for at in (0, 3, 20, 200) if EVERY else (0 if by > 0 else 20,):
         with monkeypatch.context() as patch:
             clocks(patch, clock, jumping(getattr(time, clock), at, by).__next__)
             outcome(job)
@@ -188,7 +185,7 @@ def test_a_clock_that_jumps(job: Path, monkeypatch: pytest.MonkeyPatch, clock: s
 CLOCKS = {"time", "datetime", "date"}
 WALL = {"time", "time_ns", "now", "today", "utcnow", "localtime", "gmtime"}
 MAY_LOOK = {"pipeline/inputs.py", "pipeline/running.py", "tauargus/batch/files.py", "tauargus/batch/journal.py",
-            "report/writing.py", "cli/audit.py"}  # fmt: skip
+            "report/writing.py", "cli/audit.py", "web/pages/panel.py"}  # fmt: skip
 """Where the time of day is told, or compared with that of a file; nothing there is a deadline."""
 
 

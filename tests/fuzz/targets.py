@@ -23,10 +23,14 @@ from tablesafe.core.release import Release
 from tablesafe.core.table import Table
 from tablesafe.files.read import read_source
 from tablesafe.io.apriori import apply_cells
+from tablesafe.io.dataset import Dataset
 from tablesafe.io.frames import read_frame, write_frame
 from tablesafe.io.jj import jj_text, read_jj
+from tablesafe.io.jsonstat import jsonstat, read_jsonstat
 from tablesafe.io.patterns import read_pattern, read_release, read_values
 from tablesafe.io.ptable import read_perturbations
+from tablesafe.io.px import px_text, read_px
+from tablesafe.io.sdmx import read_sdmx, sdmx_csv
 from tablesafe.job.load import load_job
 from tablesafe.methods import Suppress
 from tablesafe.methods.views.reading import read_cube
@@ -318,6 +322,11 @@ TARGETS: Mapping[str, Target] = {
     "cells.parquet": Target("cells.parquet", lambda: _frame(CELLS, ".parquet"), cells_of),
     "records.parquet": Target("data.parquet", lambda: _frame(RECORDS, ".parquet"), records_of),
     "cells.xlsx": Target("cells.xlsx", lambda: _frame(CELLS, ".xlsx"), cells_of),
+    "px": Target("table.px", lambda: px_text(Dataset.of_release(release())).encode(), read_px),
+    "json-stat": Target(
+        "table.json", lambda: json.dumps(jsonstat(Dataset.of_release(release()))).encode(), read_jsonstat
+    ),
+    "sdmx-csv": Target("table.sdmx.csv", lambda: sdmx_csv(Dataset.of_release(release())).encode(), read_sdmx),
     "jj": Target("table.jj", lambda: jj_text(problem()).encode(), read_jj),
     "jj.gz": Target("table.jj.gz", lambda: gzip.compress(jj_text(problem()).encode()), read_jj),
     "hrc": Target("other.hrc", _text(HRC), Hierarchy.from_hrc),

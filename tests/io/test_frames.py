@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tablesafe.audit.audit import audit
 from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption, MissingExtra
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
@@ -26,6 +27,8 @@ from tablesafe.io.frames import (
     write_frame,
     write_release,
 )
+from tablesafe.io.patterns import read_pattern
+from tablesafe.verify import verify
 
 ENDINGS = [".csv", ".parquet", ".xlsx"]
 SECRET = 8675309.25
@@ -114,6 +117,24 @@ def test_formulas_in_a_csv_are_guarded_unless_told_otherwise(tmp_path: Path) -> 
     write_release(release, tmp_path / "plain.csv", guard_formulas=False)
     assert read_frame(tmp_path / "plain.csv").frame["code"].to_list()[1] == "=cmd()"
     assert guarded(pl.DataFrame({"n": [-1.0], "t": ["+1"]})).rows() == [(-1.0, "'+1")]
+
+
+def test_a_code_that_looks_guarded_is_told_from_one_that_is(tmp_path: Path) -> None:
+    """Else the pattern, and the verifier, would take one cell of a release for another."""
+    codes = ["@", "'@", "''@", "'plain"]
+    frame = pl.DataFrame({"code": [*codes, "Total"], "value": [10.0, 20.0, 30.0, 40.0, 100.0]})
+    table = Table.from_cells(frame, dimensions=["code"])
+    names = table.code_columns()["code"].to_list()
+    problem = Problem(table, sensitivity=Sensitivity.of(np.isin(names, ["'@", "''@"]), 1.0))
+    release = Release.from_suppression(problem, problem.sensitivity.mask)
+    path = tmp_path / "release.csv"
+    write_release(release, path)
+    assert set(unguarded(read_frame(path).frame)["code"]) == {*codes, "Total"}
+    assert (read_pattern(path, problem) == release.suppressed).all()
+    certificate = audit(problem, release).certificate
+    assert certificate is not None
+    certificate.save(tmp_path / "certificate.json")
+    assert verify(tmp_path / "certificate.json", release=path).release_checked
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:

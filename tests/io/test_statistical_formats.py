@@ -109,6 +109,37 @@ def test_flags_of_others_become_primaries(protected, tmp_path: Path) -> None:  #
     assert ts.audit(ours, ts.protect(ours, ts.Suppress(time_limit_s=5))).safe
 
 
+def test_from_records_to_sdmx_with_flags_and_back_to_the_audit(protected, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """Those who may know get every value with its flag: the same pattern, the same verdict, the same file again."""
+    problem, release = protected
+    path = tmp_path / "transmission.sdmx.csv"
+    write_sdmx(release, path, problem=problem, confidential=True)
+    flags = read_sdmx(path)
+    theirs = flags.table(dimensions=dict(problem.table.dimensions))
+    key = [theirs.describe(i) for i in range(len(theirs))]
+    place = np.array([key.index(problem.table.describe(i)) for i in range(len(problem.table))])
+    assert theirs.value[place].tolist() == problem.table.value.tolist()
+    assert flags.sensitive(theirs)[place].tolist() == problem.sensitivity.mask.tolist()
+
+    at = np.argsort(place)
+    levels = ts.Sensitivity.of(flags.sensitive(theirs), problem.sensitivity.lower[at], problem.sensitivity.upper[at])
+    received = ts.Problem(theirs, sensitivity=levels)
+    pattern = np.zeros(len(theirs), dtype=np.bool_)
+    pattern[place] = release.suppressed
+    public = tmp_path / "public.sdmx.csv"
+    write_sdmx(release, public)
+    shown = read_sdmx(public)
+    seen = shown.rows.frame.select("region", "size", pl.Series("suppressed", shown.hidden()))
+    assert ts.read_pattern(seen, received).tolist() == pattern.tolist()
+    again = ts.Release.from_suppression(received, pattern)
+    assert ts.audit(received, again).safe == ts.audit(problem, release, insiders=False, unions=False).safe is True
+    primaries = ts.Release.from_suppression(received, flags.sensitive(theirs))
+    assert not ts.audit(received, primaries).safe, "without the secondary cells"
+    second = tmp_path / "again.sdmx.csv"
+    write_sdmx(release, second, problem=problem, confidential=True)
+    assert second.read_bytes() == path.read_bytes()
+
+
 def test_pysdmx_reads_what_we_write(protected, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     pysdmx = pytest.importorskip("pysdmx.io", reason="the extra sdmx is not installed")
     _, release = protected

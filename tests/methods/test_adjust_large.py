@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,9 @@ from tablesafe.methods.adjust.blocks import Regions
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.direction_search import Search, settled
 from tablesafe.methods.adjust.directions import alternating
-from tablesafe.methods.adjust.instance import Instance, Limits
+from tablesafe.methods.adjust.instance import Allowance, Instance
 from tablesafe.solve.least_change import LeastChange
+from tablesafe.work.budget import patient
 
 
 def tree(name: str, groups: int, leaves: int) -> Hierarchy:
@@ -43,13 +43,13 @@ def three_ways(seed: int, *, totals: bool = False) -> Problem:
     return Problem(table, sensitivity=Sensitivity.of(chosen, level, level))
 
 
-def instance_of(problem: Problem, limits: Limits | None = None) -> Instance:
-    return Instance.of(problem, cost_of(problem, "value"), limits or Limits())
+def instance_of(problem: Problem, limits: Allowance | None = None) -> Instance:
+    return Instance.of(problem, cost_of(problem, "value"), limits or Allowance())
 
 
 def deep_search(instance: Instance, seconds: float = 30.0) -> Search:
     """A search that must not solve the table as a whole."""
-    search = Search(instance, monotonic() + seconds, np.random.default_rng(0))
+    search = Search(instance, patient() + seconds, np.random.default_rng(0))
     search.deep = True
     return search
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,11 @@ from tablesafe.methods.adjust import Adjust, whole
 from tablesafe.methods.adjust.costs import MEASURES, cost_of
 from tablesafe.methods.adjust.direction_search import Search
 from tablesafe.methods.adjust.directions import alternating, uniform
-from tablesafe.methods.adjust.instance import Instance, Limits
+from tablesafe.methods.adjust.instance import Allowance, Instance
 from tablesafe.methods.adjust.means import Means
 from tablesafe.solve.least_change import LeastChange
 from tablesafe.solve.program import Solution, SolveStatus
+from tablesafe.work.budget import patient
 
 
 def tree(name: str, groups: int, leaves: int) -> Hierarchy:
@@ -54,11 +54,11 @@ def linked(seed: int) -> Problem:
 
 
 def instance_of(problem: Problem, cost: str) -> Instance:
-    return Instance.of(problem, cost_of(problem, cost), Limits())
+    return Instance.of(problem, cost_of(problem, cost), Allowance())
 
 
 def started(problem: Problem, instance: Instance) -> Search:
-    search = Search(instance, monotonic() + 600.0, np.random.default_rng(0))
+    search = Search(instance, patient() + 600.0, np.random.default_rng(0))
     search.offer(alternating(problem, instance))
     return search
 

@@ -21,7 +21,7 @@ from tablesafe.methods import METHODS, protect
 from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.directions import alternating
-from tablesafe.methods.adjust.instance import Instance, Limits
+from tablesafe.methods.adjust.instance import Allowance, Instance
 from tablesafe.methods.adjust.publish import guessed
 from tablesafe.methods.adjust.statistics import Keep
 
@@ -83,7 +83,7 @@ def test_alternating_goes_by_value_and_takes_margins_along() -> None:
     """Ascending: 8 up, 10 down, 12 up, 17 down; the row total of B has one sensitive part, and goes its way."""
     levels = {("B", "x"): 1, ("A", "z"): 1, ("C", "z"): 2, ("C", "x"): 1, ("B", "Total"): 1, ("C", "Total"): 1}
     problem = problem_of(table_of(VALUES), levels)
-    instance = Instance.of(problem, cost_of(problem, "value"), Limits())
+    instance = Instance.of(problem, cost_of(problem, "value"), Allowance())
     way = dict(zip(instance.cells[instance.targets].tolist(), alternating(problem, instance).tolist(), strict=True))
     expected = {("B", "x"): 1, ("A", "z"): -1, ("C", "z"): 1, ("C", "x"): -1, ("B", "Total"): 1, ("C", "Total"): 1}
     assert {key: way[problem.table.index(row=key[0], column=key[1])] for key in levels} == expected

@@ -14,7 +14,7 @@ from tablesafe.io.jj import read_jj
 from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust.costs import MEASURES, cost_of
 from tablesafe.methods.adjust.directions import uniform
-from tablesafe.methods.adjust.instance import Instance, Limits, finer
+from tablesafe.methods.adjust.instance import Allowance, Instance, finer
 from tablesafe.solve.least_change import LeastChange
 
 PRINTED_QUANTITY = 4364
@@ -59,7 +59,7 @@ def one_over_value(problem: Problem) -> Floats:
 )
 def test_the_least_change_with_all_up_is_the_reference_optimum(instances: Path, name: str) -> None:
     problem = finer(read_jj(instances / "jj" / f"{name}.jj"), 2)
-    instance = Instance.of(problem, cost_of(problem, one_over_value(problem)), Limits(zeros=True))
+    instance = Instance.of(problem, cost_of(problem, one_over_value(problem)), Allowance(zeros=True))
     way = uniform(instance, 1)
     assert (way > 0).all()
     change = LeastChange(instance.matrix, instance.cost, instance.cost, instance.scale()).solve(instance.box(way))

@@ -22,7 +22,7 @@ from tablesafe.methods.adjust import least_squares as normal
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.descent import Descent, bounds
 from tablesafe.methods.adjust.directions import alternating
-from tablesafe.methods.adjust.instance import Instance, Limits
+from tablesafe.methods.adjust.instance import Allowance, Instance
 from tablesafe.methods.adjust.least_squares import least_squares
 
 
@@ -56,7 +56,7 @@ def test_whole_moves_cost_hardly_more_than_fractional_ones(
     release = Adjust(distance="squares", cost=cost, directions="alternating").protect(problem)
     values = np.rint(release.values).astype(np.int64)
     assert not (problem.table.equations.astype(np.int64) @ values).any()
-    instance = Instance.of(problem, cost_of(problem, cost), Limits())
+    instance = Instance.of(problem, cost_of(problem, cost), Allowance())
     way = np.where((release.values - problem.table.value)[instance.cells[instance.targets]] > 0, 1, -1).astype(np.int8)
     monkeypatch.setattr(normal, "FEW_ROWS", 2_000)
     best = least_squares(instance.rows, instance.cost, *bounds(instance, way))
@@ -72,7 +72,7 @@ def test_whole_moves_cost_hardly_more_than_fractional_ones(
 @settings(max_examples=25)
 def test_steps_keep_equations_bounds_and_never_cost_more(seed: int, shape: tuple[int, ...], far: bool) -> None:
     problem = cube(shape, seed, 0.2)
-    instance = Instance.of(problem, cost_of(problem, "constant"), Limits())
+    instance = Instance.of(problem, cost_of(problem, "constant"), Allowance())
     way = alternating(problem, instance)
     descent = Descent.of(instance, np.random.default_rng(0))
     best = least_squares(instance.rows, instance.cost, *bounds(instance, way))
@@ -91,7 +91,7 @@ def test_steps_keep_equations_bounds_and_never_cost_more(seed: int, shape: tuple
 
 
 @given(st.lists(st.integers(1, 9), min_size=4, max_size=4), st.integers(0, 2**32))
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_the_bound_of_squares_is_below_every_whole_change(values: list[int], seed: int) -> None:
     """Of a 2×2 block all changes within reach are tried: none costs less than the bound says."""
     random = np.random.default_rng(seed)

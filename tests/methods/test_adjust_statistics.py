@@ -19,7 +19,7 @@ from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.loss.statistics import Relation, groups_of, pairs_of
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.forms import Between, Column, Curved, Linear
-from tablesafe.methods.adjust.instance import Instance, Limits
+from tablesafe.methods.adjust.instance import Allowance, Instance
 
 REGIONS = ts.Hierarchy.from_pairs([("T", "N"), ("T", "S"), ("N", "n1"), ("N", "n2"), ("S", "s1"), ("S", "s2")])
 KINDS = ts.Hierarchy.flat(["x", "y", "z"], total="all", name="kinds")
@@ -310,7 +310,7 @@ def test_a_group_without_spread_is_refused() -> None:
 
 def test_mean_rows_join_the_equations() -> None:
     problem = problem_of(table_of(np.arange(20, 32).reshape(4, 3)), np.random.default_rng(0))
-    instance = Instance.of(problem, cost_of(problem, "constant"), Limits())
+    instance = Instance.of(problem, cost_of(problem, "constant"), Allowance())
     bound = ts.Keep().with_means(problem, instance).instance
     assert bound.matrix.shape[0] == instance.matrix.shape[0] + 1
     assert ts.Keep(mean=False).with_means(problem, instance).instance is instance

@@ -40,7 +40,7 @@ def census(n: int = 900, seed: int = 0) -> pl.DataFrame:
     )
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(
     st.integers(0, 10_000),
     st.integers(40, 500),

@@ -16,7 +16,7 @@ from tablesafe.methods.records.behind import Microdata
 from tablesafe.methods.records.noise.factors import SHAPES, Shape, balanced, draw_sizes
 from tablesafe.methods.records.noise.factors_of_respondents import Drawing, noise_records
 from tablesafe.methods.records.noise.reading import announced
-from tablesafe.methods.records.tables import published, tabulated
+from tablesafe.methods.records.tabulated import published, tabulated
 
 
 def firms(n: int = 400, seed: int = 0) -> pl.DataFrame:
@@ -181,7 +181,7 @@ def test_bounds_that_leave_out_the_truth_are_never_published() -> None:
         published(found, found.table.integers + 1, found.lower, found.upper, ~short, method="noise")
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(st.integers(0, 10_000), st.sampled_from([1.0, 5.0, 40.0, 99.0]), st.sampled_from([None, "weight"]))
 def test_what_is_announced_holds_the_truth_of_small_amounts_too(seed: int, most: float, weight: str | None) -> None:
     records = firms(90, seed).with_columns(turnover=pl.col("turnover") % 4)

@@ -21,6 +21,7 @@ from tablesafe.methods.redesign.candidates import Wishes, candidates
 from tablesafe.methods.redesign.collapse import take
 from tablesafe.methods.redesign.measure import Scale, front
 from tablesafe.methods.redesign.steps import Step, cut, join, joined_name, recode_text
+from tablesafe.work.run import OUTSIDERS
 
 REGIONS = ts.Hierarchy.from_pairs(
     [("all", "N"), ("all", "S"), ("N", "n1"), ("N", "n2"), ("N", "n3"), ("S", "s1"), ("S", "s2"), ("S", "s3")]
@@ -173,7 +174,7 @@ def test_a_table_left_out_is_withheld_by_design() -> None:
     )
     assert (new.withheld == inner).all()
     assert len(new.table) == len(table)
-    assert ts.protect(new, ts.Suppress(time_limit_s=2, insiders=False, unions=False)).frame().height == (~inner).sum()
+    assert ts.protect(new, ts.Suppress(time_limit_s=2), ts.Run(attackers=OUTSIDERS)).frame().height == (~inner).sum()
 
 
 def counted(values: list[list[int]]) -> ts.Problem:

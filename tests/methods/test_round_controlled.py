@@ -184,9 +184,9 @@ def test_a_large_table_is_opened_only_around_what_is_fractional(monkeypatch: pyt
 
 def test_a_crowded_table_is_bounded_by_prices_and_improved_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     table = hierarchical(((3, 2), (3, 2), (2, 2)), 3.0, 5)
-    exact, _ = rounded(Problem(table), time_limit_s=5.0)
+    exact, _ = rounded(Problem(table), time_limit_s=2.0)
     monkeypatch.setattr(controlled, "CROWDED", 100)
-    release, _ = rounded(Problem(table), time_limit_s=3.0)
+    release, _ = rounded(Problem(table), time_limit_s=1.0)
     beyond = check(Problem(table), release, 5)
     assert beyond.max() <= 2
     assert release.solution is not None

@@ -21,7 +21,7 @@ from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
-from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.suppress import Suppress
 from tablesafe.solve.program import SolveStatus
 
 
@@ -80,7 +80,7 @@ def test_known_optima_are_reached_and_proved(instances: Path, name: str, cost: s
 @pytest.mark.parametrize("name", ["targus", "table7", "hier13x7x7d", "table8"])
 def test_every_small_instance_is_safe(instances: Path, name: str) -> None:
     problem = read_jj(instances / "jj" / f"{name}.jj")
-    release = Suppress(algorithm="sequential", time_limit_s=5).protect(problem)
+    release = Suppress(algorithm="sequential", time_limit_s=1).protect(problem)
     findings = audit(problem, release)
     assert findings.safe
     assert open_cells(problem, release) == []
@@ -91,7 +91,7 @@ def test_every_small_instance_is_safe(instances: Path, name: str) -> None:
 def test_an_independent_attacker_finds_nothing_open(seed: int, dimensions: int) -> None:
     problem = random_problem(seed, dimensions=dimensions)
     try:
-        release = Suppress(time_limit_s=5).protect(problem)
+        release = Suppress(time_limit_s=1).protect(problem)
     except InvalidProblem:
         everything = Release.from_suppression(problem, ~problem.frozen)
         assert open_cells(problem, everything)  # not even withholding everything would have done
@@ -99,7 +99,7 @@ def test_an_independent_attacker_finds_nothing_open(seed: int, dimensions: int) 
     assert open_cells(problem, release) == []
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(st.integers(0, 2**32 - 1))
 def test_the_optimum_is_one(seed: int) -> None:
     """On tiny tables, no cheaper pattern that the independent attacker finds safe exists."""

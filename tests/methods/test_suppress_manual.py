@@ -17,7 +17,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.io.patterns import read_pattern
-from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.suppress import Suppress
 from tablesafe.pipeline import run
 
 JOB = """\

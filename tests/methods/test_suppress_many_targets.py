@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy.linalg import null_space
 from scipy.optimize import linprog
 from tests.seeds import fresh
 
 import tablesafe as ts
+from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
+from tablesafe.methods.suppress.condensed import Condensed
+from tablesafe.methods.suppress.hypercubes import against_insiders
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
@@ -110,12 +115,13 @@ def test_who_is_said_to_move_far_enough_does(seed: int) -> None:
     instance, cubes = read(problem)
     subtables = Subtables(instance, list(problem.table.dimensions.values()), cubes)
     rise, fall = levels(instance)
-    pattern = Pattern(instance)
+    condensed = Condensed.of(instance)
+    pattern = Pattern(condensed.instance)
     suggested = from_the_top(instance, subtables, rise, fall, Budget())
-    protect_together(pattern, suggested, Budget(), np.random.default_rng(1), sparing=seed % 2 == 0)
-    left = instance.cell[unprotected(instance, pattern.withheld)]
-    assert set(left) <= set(pattern.open)
-    whole = completed(pattern, cubes)
+    protect_together(pattern, condensed.whole(suggested), Budget(), np.random.default_rng(1), sparing=seed % 2 == 0)
+    left = instance.cell[unprotected(instance, condensed.members(pattern.withheld) | instance.forced)]
+    assert set(condensed.number[left]) <= set(pattern.open)
+    whole = completed(instance, condensed, pattern, cubes)
     assert whole is None or not unprotected(instance, whole)
 
 
@@ -134,3 +140,35 @@ def test_no_safe_pattern_costs_less_than_the_bound(seed: int) -> None:
             cost = instance.pattern_cost(pattern)
             if cost < bound * (1 - 1e-9):
                 assert unprotected(instance, pattern)
+
+
+@pytest.mark.parametrize("seed", fresh(3, "condensed"))
+def test_what_moves_together_is_one_cell_and_nothing_else_is_lost(seed: int) -> None:
+    instance, _ = read(firms(seed, 60, TREES))
+    condensed = Condensed.of(instance)
+    small, live = condensed.instance.rows.toarray(), np.flatnonzero(instance.live)
+    assert small.shape[1] < len(instance)
+    assert small.shape[0] < instance.rows.shape[0]
+    assert condensed.instance.cost.sum() == pytest.approx(instance.cost.sum())
+    moves = null_space(small)[condensed.number]
+    moves[~instance.live] = 0.0
+    assert np.abs(instance.rows @ moves).max() < 1e-9
+    assert np.linalg.matrix_rank(moves) == len(live) - np.linalg.matrix_rank(instance.rows.toarray()[:, live])
+
+
+@pytest.mark.parametrize("seed", fresh(3, "hypercubes that an insider cannot rule out"))
+def test_a_hypercube_for_an_insider_keeps_to_what_it_may_know(seed: int) -> None:
+    instance, cubes = read(firms(seed, 90, TREES))
+    rng, targets = np.random.default_rng(seed), 12
+    some = replace(instance, cell=instance.cell[:targets], sign=instance.sign[:targets], level=instance.level[:targets])
+    guards = [Guard(rng.random(len(instance)) < 0.1, instance.down * rng.random(len(instance))) for _ in range(targets)]
+    pattern, left = against_insiders(iter(guards), some, cubes)
+    for target in sorted(set(range(targets)) - set(left.tolist())):
+        cell, guard = int(some.cell[target]), guards[target]
+        down = np.where(guard.alone, 0.0, np.minimum(instance.down, guard.down))
+        up = np.where(guard.alone, 0.0, instance.up)
+        down[cell], up[cell] = instance.down[cell], instance.up[cell]
+        seen = replace(
+            instance, down=down, up=up, cell=some.cell[[target]], sign=some.sign[[target]], level=some.level[[target]]
+        )
+        assert not unprotected(seen, pattern)

@@ -27,12 +27,11 @@ from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
+from tablesafe.methods.suppress import Suppress, subtables
 from tablesafe.methods.suppress import modular as parts
-from tablesafe.methods.suppress import subtables
 from tablesafe.methods.suppress.blocks import blocks
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import ledger_of
-from tablesafe.methods.suppress.method import Suppress
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.part import Held
 from tablesafe.methods.suppress.subtables import Subtables, waves

@@ -16,7 +16,7 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.io.jj import read_jj
-from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.suppress import Suppress
 
 
 def problem_of(seed: int, *dimensions: Hierarchy) -> Problem:

@@ -21,15 +21,16 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
+from tablesafe.methods.suppress import Suppress
 from tablesafe.methods.suppress.costs import MEASURES, cost_of
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.method import Suppress
 from tablesafe.methods.suppress.search import Search
 from tablesafe.methods.suppress.stability import stability
 from tablesafe.methods.suppress.wider import judge_of, widened
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
 from tablesafe.work.budget import Budget
+from tablesafe.work.run import Attackers, Run
 
 VALUES = [[5, 6, 20], [7, 8, 30], [9, 40, 50]]
 
@@ -312,7 +313,7 @@ def test_no_insider_no_holding_and_no_derivable_sum_is_open(seed: int, groups: b
 def test_coalitions_are_kept_out_when_asked_for() -> None:
     table = firms(2, groups=False)
     problem = Problem(table, rules=[Threshold(n=3), PPercent(p=15)])
-    release = Suppress(time_limit_s=5, coalition=2).protect(problem)
+    release = Suppress(time_limit_s=5).protect(problem, Run(attackers=Attackers(coalition=2)))
     assert audit(problem, release, coalition=2).safe
 
 
@@ -411,7 +412,7 @@ def test_progress_tells_cost_and_bound() -> None:
     heard: list[tuple[float, float]] = []
     table = product([Hierarchy.from_pairs(TREE), Hierarchy.flat(["x", "y", "z"])], np.random.default_rng(8))
     problem = Problem(table, sensitivity=Sensitivity.of(~table.is_total & (table.value > 45), 9.0))
-    release = Suppress(progress=lambda cost, bound: heard.append((cost, bound))).protect(problem)
+    release = Suppress().protect(problem, Run(progress=lambda cost, bound: heard.append((cost, bound))))
     assert release.solution is not None
     assert heard[-1][0] == pytest.approx(release.solution.objective)
     assert heard[-1][1] == pytest.approx(release.solution.bound)

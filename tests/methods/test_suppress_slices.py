@@ -162,3 +162,17 @@ def test_nothing_to_clean_up_is_an_error() -> None:
     problem = Problem(table, sensitivity=ts.Sensitivity.of(np.arange(len(table)) == 0, 5.0), frozen=frozen)
     with pytest.raises(InvalidProblem, match="frozen"):
         ts.Suppress(keep=frozen, clean_up=True).protect(problem)
+
+
+def test_a_pattern_that_cannot_be_made_safe_says_which_cells_are_in_the_way() -> None:
+    """Its row must be published but for the sensitive cell: nothing hides that, whatever else is withheld."""
+    table = table_of(np.array([[20, 30], [50, 60]]))
+    secret = np.arange(len(table)) == table.index(a="1", b="1")
+    frozen = np.zeros(len(table), dtype=np.bool_)
+    frozen[[table.index(a="1", b="2"), table.index(a="1", b="Total")]] = True
+    problem = Problem(table, sensitivity=ts.Sensitivity.of(secret, 5.0), frozen=frozen)
+    for keep in (secret, ~frozen):
+        with pytest.raises(InvalidProblem, match=r"\(a=1, b=1\) cannot be protected(.|\n)*a=1, b="):
+            ts.Suppress(keep=keep, clean_up=True).protect(problem)
+    release = ts.Suppress(keep=secret, clean_up=True, unprotectable="withhold totals").protect(problem)
+    assert ts.audit(problem.replace(frozen=np.zeros(len(table), dtype=np.bool_)), release).safe

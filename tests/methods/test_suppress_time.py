@@ -15,7 +15,8 @@ from tablesafe.audit.insiders import insiders
 from tablesafe.audit.system import System
 from tablesafe.audit.verdict import Word
 from tablesafe.core.errors import Interrupted
-from tablesafe.methods.suppress import method, securing
+from tablesafe.methods.suppress import securing
+from tablesafe.work import run
 from tablesafe.work.budget import Budget
 
 
@@ -45,10 +46,11 @@ def test_a_stop_at_any_look_leaves_a_safe_pattern(looks: int, monkeypatch: pytes
     problem = firms(5)
     monkeypatch.setattr(StopsAfter, "looks", 0)
     monkeypatch.setattr(StopsAfter, "most", looks)
-    monkeypatch.setattr(method, "Budget", StopsAfter)
+    monkeypatch.setattr(run, "Budget", StopsAfter)
     monkeypatch.setattr(securing, "AFTER_STOP_S", 600.0)  # a busy machine must get as far
     with pytest.warns(UserWarning, match="Interrupted: the best pattern so far"):
         release = ts.Suppress(time_limit_s=600).protect(problem)
+    monkeypatch.undo()
     assert audit(problem, release).safe
     assert release.solution is not None
     assert any("stopped by the user" in note or "quickest" in note for note in release.solution.notes)
@@ -56,7 +58,7 @@ def test_a_stop_at_any_look_leaves_a_safe_pattern(looks: int, monkeypatch: pytes
 
 def test_a_stop_with_no_time_for_a_safe_pattern_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StopsAfter, "looks", 0)
-    monkeypatch.setattr(method, "Budget", StopsAfter)
+    monkeypatch.setattr(run, "Budget", StopsAfter)
     monkeypatch.setattr(securing, "AFTER_STOP_S", 0.0)
     with pytest.warns(UserWarning, match="Interrupted"), pytest.raises(Interrupted, match="before a safe pattern"):
         ts.Suppress(time_limit_s=600).protect(firms(5))

@@ -12,7 +12,7 @@ import pytest
 import tablesafe as ts
 from oracle.twoway import inner, square
 from tablesafe.attack.reconstruction import Derived
-from tablesafe.methods.intervals.draw import FACTOR, Room, drawn, unbiased
+from tablesafe.methods.intervals.draw import FACTOR, Reach, drawn, unbiased
 
 CYCLE = ["X", "B", "C", "A"]
 """The inner cells of the printed 2×2 table, row by row."""
@@ -183,7 +183,7 @@ def test_asymmetric_intervals_defeat_the_midpoint_attack(case: dict[str, Any], s
     table = cycle(case["cycle_2x2"], scale=scale)
     problem = protecting(table, scale * case["cycle_2x2"]["protection_of_X"])
     pattern, cells = ts.Release.from_suppression(problem, inner(table)), np.flatnonzero(inner(table))
-    room = Room.of(problem, pattern, 0.05)
+    room = Reach.of(problem, pattern, 0.05)
     assert unbiased(room.wider(*FACTOR[::-1]), 3.0).all()
     published, jointly = [], []
     for seed in range(draws):

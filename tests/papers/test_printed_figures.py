@@ -117,6 +117,11 @@ def cycle() -> Figures:
     return [[float(end) for end in told[name]] for name in ("X", "B", "C", "A")]
 
 
+def thirteen() -> Figures:
+    told = loaded("cox_kelly_4x9/expected.json")["summary_13x13x13"]
+    return [told[by][aim] for by in ("lp", "tabu") for aim in ("min_sum_abs", "variance", "correlation", "regression")]
+
+
 ALTERNATING = ("quantity_changed", "quantity_affected", "average_percent_change")
 PRINTED: dict[tuple[str, str, str], Callable[[], Figures]] = {
     ("dandekar-cox", "Tables 3 and 4: the adjusted table", "printed"): lambda: [
@@ -160,6 +165,7 @@ PRINTED: dict[tuple[str, str, str], Callable[[], Figures]] = {
     ("working-paper-22", "The rules of the example", "printed"): lambda: [[17.65], [35.29], [73.91]],
     ("working-paper-22", "Technical notes: why a union may be safe", "printed"): sensitivities,
     ("cox-vulnerability", "A cycle of four cells", "interval, printed"): cycle,
+    ("cox-kelly", "13 × 13 × 13", "printed"): thirteen,
 }  # fmt: skip
 OURS = {"the printed cells (Table 4)", "ours, weights as printed"}
 """Columns that only speak of the print."""
@@ -221,3 +227,38 @@ def test_tables_in_full_show_true_and_printed_values(page: str, file: str, colum
             for at in range(1, 11):
                 shown = numbers(row[at].replace("<br>", " "))
                 assert (shown * 3 if len(shown) == 1 else shown)[:2] == told[int(row[0]), at]
+
+
+def marked(page: str, above: str) -> set[tuple[str, str]]:
+    """Rows and columns that a table marks with an x; the table is the one below a line."""
+    lines = (PAGES / f"{page}.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[lines.index(above) + 2 :]]
+    until = next(n for n, row in enumerate(rows) if row == [""])
+    return {(row[0], rows[0][at]) for row in rows[2:until] for at in range(1, len(row)) if row[at].endswith("x")}
+
+
+@pytest.mark.parametrize(("above", "key"), [("bank × loan", "bank_by_loan"), ("loan × status", "loan_by_status")])
+def test_the_printed_pattern_of_roehrig(above: str, key: str) -> None:
+    told = loaded("roehrig_banking/expected.json")["ip_pattern"][key]
+    assert marked("roehrig", f"{above}, printed:") == {tuple(cell) for cell in told}
+
+
+@pytest.mark.parametrize(("at", "column"), [(0, "suppression_44"), (27, "suppression_39")])
+def test_the_printed_patterns_of_dandekar(at: int, column: str) -> None:
+    """S where a cell is sensitive, x where it is withheld besides, by level and row."""
+    text = (PAGES / "dandekar-patterns.md").read_text(encoding="utf-8")
+    grids = [block.split("```")[0].splitlines() for block in text.split("```text\n")[1:]]
+    shown = [line[at : at + 19].split() for grid in grids for line in grid[1:]]
+    frame = pl.read_csv(DATA / "dandekar_10x6x4" / "cells.csv").sort("level", "row", "col")
+    told = [{"w": "S", "c": "x", None: "."}[mark] for mark in frame[column]]
+    assert [mark for row in shown for mark in row] == told
+
+
+def test_what_cox_says_of_small_tables_is_what_the_transcript_says() -> None:
+    """Sentences, not columns: what is disclosed in Tables 3 and 4, and how far X may fall when A is 1."""
+    text = (PAGES / "cox-vulnerability.md").read_text(encoding="utf-8")
+    told = loaded("cox_vulnerability.json")
+    assert "X may fall by only 1 " in told["cycle_2x2_unprotected"]["note"]
+    assert "Printed: X may fall by only 1." in text
+    assert "(1,1,1),(2,2,2),(3,3,3) are disclosed to be 1" in told["table_3_3x3x3"]["note"]
+    assert "Printed: the cells (1,1,1), (2,2,2) and (3,3,3) are disclosed, each is 1." in text

@@ -55,4 +55,4 @@ def test_size_by_nace_comes_through(firms: Path) -> None:
     result = ts.run(firms / "small.toml")
     assert result.findings is not None
     assert result.findings.safe
-    assert (firms / "public" / "firms.csv").exists()
+    assert (firms / "public" / "release.csv").exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablesafe.pipeline import warming
+from tablesafe.cli import warming
 
 
 @pytest.mark.parametrize("name", list(warming.PIECES))

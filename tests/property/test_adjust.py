@@ -77,7 +77,7 @@ def outside(problem: Problem, release: Release) -> bool:
 
 
 @given(problems(), ways, st.sampled_from(list(MEASURES)), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_everything_adds_up_and_every_sensitive_cell_is_far_enough(
     problem: Problem, directions: Any, cost: str, zeros: bool
 ) -> None:
@@ -99,7 +99,7 @@ def test_everything_adds_up_and_every_sensitive_cell_is_far_enough(
 
 
 @given(problems(), st.sampled_from([5.0, 20.0, 60.0]), st.sampled_from(["search", "alternating", "up"]))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_capacities_and_announced_windows_hold(problem: Problem, percent: float, directions: Any) -> None:
     table, sensitive = problem.table, problem.sensitivity.mask
     release = attempt(Adjust(capacity_percent=percent, directions=directions, time_limit_s=2), problem)
@@ -190,7 +190,7 @@ def test_equal_seed_equal_release(problem: Problem, seed: int) -> None:
 
 
 @given(problems(shapes=((3, 3, 3),)))
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_more_decimals_never_cost_more(problem: Problem) -> None:
     coarse = attempt(Adjust(cost="constant", time_limit_s=5), problem)
     if isinstance(coarse, str):
@@ -205,7 +205,7 @@ def test_more_decimals_never_cost_more(problem: Problem) -> None:
 
 
 @given(problems(), st.sampled_from(["squares", "largest"]), st.sampled_from(["optimal", "alternating", "up"]))
-@settings(max_examples=30)
+@settings(max_examples=10)
 def test_other_distances_keep_every_promise(problem: Problem, distance: Any, directions: Any) -> None:
     method = Adjust(distance=distance, cost="constant", directions=directions, time_limit_s=2)
     release = attempt(method, problem)

@@ -54,7 +54,7 @@ def beyond(table: Table, release: Release, bases: np.ndarray[Any, Any]) -> np.nd
 
 
 @given(tables(2, 5, trees=5), st.sampled_from([2, 3, 5, 10]), st.sampled_from(["absolute", "squared", "relative"]))
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_tables_of_two_to_five_dimensions(table: Table, base: int, distance: str) -> None:
     release, said = rounded(Problem(table), base=base, distance=distance, time_limit_s=0.3)
     steps = beyond(table, release, np.full(len(table), base))

@@ -207,7 +207,7 @@ def derived(cube: Array, problem: Problem, release: Release) -> tuple[bool, bool
     return safe, given_away
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(cubes(3, 3, 3), st.integers(0, 5))
 @pytest.mark.parametrize("cost", ["unit", "value", "balanced"])
 @pytest.mark.parametrize("algorithm", ["optimal", "greedy", "tabu", "random"])

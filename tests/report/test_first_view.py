@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 import tablesafe as ts
-from tablesafe.report.excerpt import HIDDEN, Excerpt, Room
+from tablesafe.report.excerpt import HIDDEN, Excerpt, Space
 from tablesafe.report.layout import Layout
 
 
@@ -34,7 +34,7 @@ def long_problem(codes: int) -> tuple[ts.Problem, ts.Release]:
 def test_lines_with_withheld_cells_are_shown_where_not_all_lines_fit() -> None:
     problem, release = long_problem(300)
     for layout in (Layout.public(release), Layout.internal(problem, release)):
-        shown = Excerpt.of(layout, Room(cells=200, rows=40, columns=4, slices=3))
+        shown = Excerpt.of(layout, Space(cells=200, rows=40, columns=4, slices=3))
         window = shown.slices[0].window
         cells = window.cell[window.cell >= 0]
         assert len(window.rows) <= 40

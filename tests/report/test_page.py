@@ -19,7 +19,7 @@ from report_cases import Case, guarded, made, magnitude
 import tablesafe as ts
 from tablesafe.audit.verdict import How
 from tablesafe.report import page as drawing
-from tablesafe.report.excerpt import PAGE, Excerpt, Room
+from tablesafe.report.excerpt import PAGE, Excerpt, Space
 from tablesafe.report.layout import Layout
 from tablesafe.report.margins import margins
 from tablesafe.report.page import HOW, _words
@@ -188,10 +188,10 @@ def test_those_with_least_room_come_first_and_open_ones_reach_too_short() -> Non
 
 def test_of_a_large_table_the_first_levels_are_shown_and_the_rest_is_named() -> None:
     layout = Layout.internal(guarded(magnitude(9, 9)))
-    whole = Excerpt.of(layout, Room(cells=10**6, rows=10**6, columns=100, slices=1000))
+    whole = Excerpt.of(layout, Space(cells=10**6, rows=10**6, columns=100, slices=1000))
     assert whole.cells == len(layout.table)
     assert not whole.notes
-    part = Excerpt.of(layout, Room(cells=60, rows=50, columns=3, slices=4))
+    part = Excerpt.of(layout, Space(cells=60, rows=50, columns=3, slices=4))
     assert part.cells <= 60
     assert len(part.notes) == 2
     assert "slices" in part.notes[0]
@@ -206,7 +206,7 @@ def test_of_a_large_table_the_first_levels_are_shown_and_the_rest_is_named() -> 
 def test_room_is_shared_by_all_slices_where_one_alone_would_fill_it() -> None:
     """The first slice has half of it; the others show their first levels, and the page says so."""
     layout = Layout.internal(guarded(magnitude(30)), rows="d0", columns="region")
-    part = Excerpt.of(layout, Room(cells=480, rows=30, columns=4, slices=60))
+    part = Excerpt.of(layout, Space(cells=480, rows=30, columns=4, slices=60))
     names = {tuple(each.filters.items()) for each in part.slices}
     assert len(part.slices) == len(names) > 3
     assert part.cells <= 480

@@ -361,7 +361,7 @@ def test_progress_without_an_answer_or_a_bound_says_so() -> None:
 @pytest.mark.parametrize("kind", [ts.Suppress, ts.Adjust])
 def test_methods_report_to_a_trace(kind: Any, problem: ts.Problem) -> None:
     trace = ts.Trace()
-    solution = ts.protect(problem, kind(progress=trace, time_limit_s=5)).solution
+    solution = ts.protect(problem, kind(time_limit_s=5), ts.Run(progress=trace)).solution
     assert solution is not None
     frame = trace.frame()
     assert frame["cost"].to_list()[-1] == pytest.approx(solution.objective)

@@ -102,9 +102,9 @@ def test_a_sheet_per_slice_with_names_that_excel_takes(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tablesafe.report import sheet
-    from tablesafe.report.excerpt import Room
+    from tablesafe.report.excerpt import Space
 
-    monkeypatch.setattr(sheet, "WORKBOOK", Room(cells=50, rows=50, columns=3, slices=2))
+    monkeypatch.setattr(sheet, "WORKBOOK", Space(cells=50, rows=50, columns=3, slices=2))
     notes = write_sheet(Layout.internal(guarded(magnitude(4))), tmp_path / "t.xlsx")
     assert notes
     text = " ".join(str(value) for value in sheets(tmp_path / "t.xlsx")["legend"].to_numpy().ravel().tolist())

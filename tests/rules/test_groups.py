@@ -18,8 +18,9 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
 from tablesafe.methods.round import Round
-from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.suppress import Suppress
 from tablesafe.rules import GroupDisclosure, Sensitivity
+from tablesafe.work.run import OUTSIDERS, Run
 
 REGIONS, STATUSES = ("A", "B", "C"), ("ill", "well", "gone")
 
@@ -182,7 +183,7 @@ def test_after_suppression_no_group_is_known_to_be_full(values: NDArray[np.int64
     if not len(problem.sensitive):
         return
     try:
-        release = Suppress(time_limit_s=2, zeros=True, insiders=False, unions=False).protect(problem)
+        release = Suppress(time_limit_s=2, zeros=True).protect(problem, Run(attackers=OUTSIDERS))
     except TablesafeError:  # a table can be too small to hide anything
         return
     assert audit(problem, release, insiders=False, unions=False).safe

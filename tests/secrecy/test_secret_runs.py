@@ -166,7 +166,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Secrets:
     return Secrets.of(result.problem, result.release, frame)
 
 
-STEPS = ["build_problem", "_protected", "_audited", "_write"]
+STEPS = ["build_problem", "outcome", "audit", "_write"]
 
 
 @pytest.mark.parametrize("step", STEPS)

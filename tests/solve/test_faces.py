@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from tablesafe.core.equations import Floats
-from tablesafe.solve.exact import rational
+from tablesafe.solve.exact import rational, witnesses
 from tablesafe.solve.exact.extremes import WholePart, tighten
 from tablesafe.solve.exact.faces import Faces, GridPoint, independent
 from tablesafe.solve.exact.nullspace import null_space
@@ -20,6 +20,9 @@ from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.exact.proof import Proof
 from tablesafe.solve.exact.ranges import Ranges
 from tablesafe.solve.exact.witnesses import NOBODY, find_witnesses
+from tablesafe.solve.highs import Model
+from tablesafe.solve.program import Solution
+from tablesafe.work.budget import ENDLESS, Budget
 
 
 @st.composite
@@ -136,3 +139,35 @@ def test_needs_at_the_very_end_of_a_dense_part_are_served() -> None:
     store, ranges = find_witnesses(p, np.zeros(p.forms, np.int64), need)
     for side in range(0, 2 * p.forms, 3):
         assert store.by[side] != NOBODY or ranges.closed[side]
+
+
+def test_every_program_of_a_proof_has_the_budget_of_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No program goes on when the time is over, and what was found until then is as true as ever."""
+    p = Polytope.of(sparse.csr_array(np.array([[1, 1, -1], [2, -1, 1]])), np.full(5, -9.0), np.full(5, 7.0))
+    given: list[Budget] = []
+    maximise = Model.maximise
+
+    def heard(self: Model, objective: Floats, budget: Budget = ENDLESS) -> Solution:
+        given.append(budget)
+        return maximise(self, objective, budget)
+
+    monkeypatch.setattr(Model, "maximise", heard)
+    monkeypatch.setattr(witnesses, "_from_the_truth", lambda polytope, part, ranges, store, sides, budget: store)
+    now = [0.0]
+    for stop in (None, 1, 2):
+        budget, own = Budget(1.0, clock=lambda: now[0]), len(given)
+        need, part = np.full(2 * p.forms, 3.0), np.zeros(p.forms, np.int64)
+
+        def tick(
+            self: Model, objective: Floats, given_: Budget = ENDLESS, stop: int | None = stop, own: int = own
+        ) -> Solution:
+            answer = heard(self, objective, given_)
+            now[0] += 2.0 if len(given) - own == stop else 0.0
+            return answer
+
+        monkeypatch.setattr(Model, "maximise", tick)
+        store, _ = find_witnesses(p, part, need, budget=budget)
+        served = store.by != NOBODY
+        assert len(given) > own
+        assert all(each is budget for each in given[own:])
+        assert served.all() if stop is None else len(given) - own <= stop + 1

@@ -41,7 +41,7 @@ def same(one: ts.Table, other: ts.Table) -> None:
 @pytest.mark.parametrize("engine", ["duckdb", "ibis"])
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("value", [None, "v"])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_counted_rows_are_the_records_they_stand_for(
     engine: Any, weight: str | None, value: str | None, data: Any

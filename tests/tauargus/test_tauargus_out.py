@@ -27,7 +27,7 @@ from tablesafe.io.jj import read_jj
 from tablesafe.io.patterns import read_pattern
 from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.round import Round
-from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.suppress import Suppress
 from tablesafe.rules.counts import Threshold
 from tablesafe.rules.linear import Dominance, PPercent
 from tablesafe.tabulate import tabulate
@@ -35,6 +35,7 @@ from tablesafe.tauargus.microdata import read_microdata
 from tablesafe.tauargus.sheet import Kind, Layout, WriteOptions, is_whole, parse_options
 from tablesafe.tauargus.table import read_code_value, read_tab
 from tablesafe.tauargus.write_table import table_files, write_table
+from tablesafe.work.run import OUTSIDERS, Run
 
 
 def regions() -> Hierarchy:
@@ -55,7 +56,7 @@ def records() -> pl.DataFrame:
 def problem_and_release() -> tuple[Problem, Release]:
     table = tabulate(records(), dimensions={"region": regions(), "size": None}, value="turnover", largest=3)
     problem = Problem(table, [Threshold(n=2)])
-    return problem, Suppress(time_limit_s=1, insiders=False, unions=False).protect(problem)
+    return problem, Suppress(time_limit_s=1).protect(problem, Run(attackers=OUTSIDERS))
 
 
 def lines(release: Release, problem: Problem, kind: int, options: str = "") -> list[str]:
@@ -179,7 +180,7 @@ def test_an_adjusted_table_has_its_original_values_and_statuses_on_request() -> 
 def test_sbs_has_count_flag_and_shares_and_leaves_empty_cells_out() -> None:
     table = tabulate(records(), dimensions={"region": regions(), "size": None}, value="turnover", largest=3)
     problem = Problem(table, [PPercent(p=10), Threshold(n=3)])
-    release = Suppress(time_limit_s=1, insiders=False, unions=False).protect(problem)
+    release = Suppress(time_limit_s=1).protect(problem, Run(attackers=OUTSIDERS))
     shown = lines(release, problem, 4, "HL+")
     assert len(shown) == 17, "one of eighteen combinations is empty"
     entries = {tuple(line.split(",")[:4]): line.split(",")[4:] for line in shown}
@@ -228,7 +229,7 @@ def test_the_intermediate_file_without_contributors_with_holdings_and_with_the_a
         frame, dimensions={"region": regions(), "size": None}, value="turnover", holding="group", largest=3
     )
     problem = Problem(table, [Threshold(n=2)])
-    release = Suppress(time_limit_s=1, insiders=False, unions=False).protect(problem)
+    release = Suppress(time_limit_s=1).protect(problem, Run(attackers=OUTSIDERS))
     short = lines(release, problem, 5, "SO+SE+")
     assert len(short) == 17
     assert short[0] == '"Total";"Total";187.5;9;187.5;S;0.0;0.0'

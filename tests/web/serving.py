@@ -80,7 +80,8 @@ def served(place: Path, *arguments: str, open_files: int | None = None) -> Itera
     temporary.mkdir(exist_ok=True)
     folder.mkdir(exist_ok=True)
     out, err = place / "out.txt", place / "err.txt"
-    command = [sys.executable, "-m", "tablesafe", "serve", *arguments, "--port", "0", "--no-browser"]
+    port = [] if "--port" in arguments else ["--port", "0"]
+    command = [sys.executable, "-m", "tablesafe", "serve", *arguments, *port, "--no-browser"]
     with out.open("wb") as stdout, err.open("wb") as stderr:
         process = subprocess.Popen(
             command, cwd=folder, stdout=stdout, stderr=stderr, env={**os.environ, "TMPDIR": str(temporary)},

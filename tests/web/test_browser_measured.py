@@ -28,7 +28,7 @@ def test_a_result_is_looked_at_more_closely(visitor: Visitor, data: Path) -> Non
     _solutions_of_an_attack_are_drawn(visitor)
     visitor.step("Method")
     drawn = page.locator("section[aria-label='run-1'] svg[role=img]")
-    assert "best" in drawn.get_attribute("aria-label")
+    assert "hide the cells from outsiders" in drawn.get_attribute("aria-label")
     assert drawn.locator("polyline").first.get_attribute("points").count(",") >= 2
     assert not visitor.complaints
 
@@ -41,6 +41,9 @@ def _an_interval_is_found_on_request(visitor: Visitor) -> None:
     assert "Click on it" in page.locator(".ts-bubble").inner_text()
     cell.click()
     page.wait_for_function("document.querySelector('.ts-told').textContent.includes('An attacker derives')")
+    panel = page.get_by_role("complementary", name="Cell")
+    panel.get_by_role("heading", name="It protects").wait_for()
+    panel.get_by_role("button", name="Close").click()
     page.mouse.move(5, 5)
     cell.hover()
     assert "An attacker derives" in page.locator(".ts-bubble").inner_text()

@@ -6,9 +6,11 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browsing import Visitor, firms
+from serving import served
 
 from tablesafe.core.errors import InvalidJob, InvalidOption
 from tablesafe.job import parse_job
@@ -177,3 +179,24 @@ def test_everything_can_be_done_without_a_mouse(visitor: Visitor) -> None:
     tab_to(visitor, "Stop and keep")
     page.keyboard.press("Enter")
     assert [rule["rule"] for rule in tomllib.loads(visitor.job())["rules"]] == ["threshold", "p_percent"]
+
+
+def test_a_page_of_an_app_that_was_started_anew_stops_trying(chromium: Any, tmp_path: Path) -> None:
+    """It says so once, offers what helps, and asks no more."""
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    page = chromium.new_page()
+    with served(tmp_path / "first") as first:
+        visitor = Visitor(page, first)
+        visitor.enter()
+        first.stop()
+    with served(tmp_path / "second", "--port", str(first.port)):
+        told = page.get_by_role("alertdialog", name="The connection has ended")
+        told.wait_for()
+        assert "started anew" in told.inner_text()
+        asked = len(visitor.asked)
+        page.wait_for_function("() => !window.socket.active && !window.socket.connected")
+        assert len(visitor.asked) == asked
+        told.get_by_role("button", name="Try again").click()
+        page.get_by_text("needs the address that was printed").wait_for()
+    page.close()

@@ -29,7 +29,7 @@ from tablesafe.web.runs import Queue, State
 from tablesafe.web.sessions import Sessions
 from tablesafe.web.uploads import TooLarge
 from tablesafe.web.worker import TaskFailed
-from tablesafe.web.workspace import MOST_FAULTS, MOST_JOB, Limits, Workspace
+from tablesafe.web.workspace import MOST_FAULTS, MOST_JOB, Quota, Workspace
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +125,8 @@ def test_a_page_that_lies_about_an_upload_reads_no_file(server: Served, tmp_path
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def workspace_at(tmp_path: Path, folder: Path | None = None, limits: Limits | None = None) -> Workspace:
-    return Workspace.make(tmp_path / "workspace", Folder.at(folder), limits or Limits())
+def workspace_at(tmp_path: Path, folder: Path | None = None, limits: Quota | None = None) -> Workspace:
+    return Workspace.make(tmp_path / "workspace", Folder.at(folder), limits or Quota())
 
 
 def test_only_job_files_of_the_workspace_are_taken(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_draft_does_not_tell_what_lies_elsewhere(tmp_path: Path, name: str) ->
 
 
 def test_uploads_that_come_in_at_the_same_time_are_limited_together(tmp_path: Path) -> None:
-    workspace = workspace_at(tmp_path, limits=Limits(upload_bytes=60, total_bytes=100))
+    workspace = workspace_at(tmp_path, limits=Quota(upload_bytes=60, total_bytes=100))
 
     async def slowly() -> Any:
         for _ in range(6):

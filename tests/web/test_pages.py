@@ -13,18 +13,21 @@ from browsing import firms
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablesafe import pipeline
 from tablesafe.core.errors import TablesafeError
 from tablesafe.job import parse_job
 from tablesafe.job.words import key_of
 from tablesafe.pipeline import build_problem
+from tablesafe.tabulate.axes import in_order
 from tablesafe.web.child import Desk
-from tablesafe.web.desk import suggest
+from tablesafe.web.desk import kept_at, result_of, suggest
 from tablesafe.web.pages.bringing import Arrivals
 from tablesafe.web.pages.data import DIMENSION, NOTHING, VALUE, role_of, roles_of, set_role
-from tablesafe.web.pages.method import HIGH, WIDE, curve
-from tablesafe.web.runs import Point
-from tablesafe.web.tasks.data import regions, sensitive, tree
-from tablesafe.web.tasks.windows import MOST_LINES, about, layout_of, window
+from tablesafe.web.pages.progress import HIGH, WIDE, curve, share_done, stages, time_left
+from tablesafe.web.runs import Point, Run, State
+from tablesafe.web.tasks.data import fits, regions, sensitive, tree
+from tablesafe.web.tasks.runs import _keep
+from tablesafe.web.tasks.windows import MOST_LINES, about, as_text, derived, layout_of, window
 
 JOB = """[source]
 file = "firms.csv"
@@ -46,6 +49,18 @@ rule = "p_percent"
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     folder = tmp_path_factory.mktemp("desk")
     firms(folder / "firms.csv")
+    return Desk(folder, lambda event: None)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """A desk with the result of a run."""
+    folder = tmp_path_factory.mktemp("finished")
+    run = folder / "runs" / "run-1"
+    run.mkdir(parents=True)
+    firms(run / "firms.csv")
+    (run / "job.toml").write_text(JOB)
+    _keep(kept_at(run), pipeline.run(run / "job.toml"))
     return Desk(folder, lambda event: None)
 
 
@@ -114,6 +129,23 @@ def test_a_window_is_bounded_whatever_a_browser_asks_for(desk: Desk, view: dict[
     part = window(desk, view, span)
     assert len(part["rows"]) <= MOST_LINES
     assert part["count"][0] <= 10
+
+
+def test_true_values_are_told_only_where_they_are_asked_for(finished: Desk) -> None:
+    problem = result_of(finished, "run-1").problem
+    hidden, shown = ({"of": {"run": "run-1"}, "opened": "all", "truth": truth} for truth in (False, True))
+    without, told = (window(finished, view, [0, 50, 0, 50])["rows"] for view in (hidden, shown))
+    before, after = ([cell for row in rows for cell in row["cells"]] for rows in (without, told))
+    withheld = [(one, other) for one, other in zip(before, after, strict=True) if one[0] == "×"]
+    assert withheld
+    secrets = {f"{value:,.0f}" for value in problem.table.value[problem.sensitive].tolist()}
+    for one, other in withheld:
+        assert "True value" in other[3]
+        assert "True value" not in one[3]
+        assert "To be hidden from" not in one[3]
+    assert any(secret in other[3] for secret in secrets for _, other in withheld)
+    asked = [cell for row in without for cell in row["cells"] if cell[4] >= 0]
+    assert all("True value" not in derived(finished, "run-1", cell[4]) for cell in asked[:2])
 
 
 def test_lines_fold_and_unfold(desk: Desk, view: dict[str, Any]) -> None:
@@ -281,3 +313,100 @@ def test_pages_that_run_in_workers_do_not_load_the_framework() -> None:
     assert {"windows", "data", "results", "runs"} <= set(names)
     for name in names:
         assert "nicegui" not in (folder / f"{name}.py").read_text(encoding="utf-8")
+
+
+# -- stages of a run -----------------------------------------------------------------------------------------------
+
+
+def going(stage: str, *costs: tuple[float, float], seconds: float = 10.0, limit: float | None = 60.0) -> Run:
+    run = Run("run-1", Path(), "t", "", state=State.RUNNING, stage=stage, limit_s=limit)
+    run.history = [Point(float(at), cost, bound) for at, (cost, bound) in enumerate(costs)]
+    run.started, run.ended = 0.0, seconds
+    return run
+
+
+def test_a_cost_that_rises_says_against_whom() -> None:
+    """46.8 million, met by its bound, becomes 81.1 when respondents are guarded: both are told, and why."""
+    run = going("protect", (90e6, 10e6), (46.8e6, 46.8e6), (81.1e6, 46.8e6))
+    told = [each.words for each in stages(run)]
+    assert "Against outsiders: 46,800,000" in told
+    assert "Against respondents and sums: 34,300,000 more, 81,100,000 in all" in told
+    words = curve(run.history)
+    assert "46,800,000 hide the cells from outsiders, proven to be the least" in words
+    assert "costs 34,300,000 more: 81,100,000" in words
+
+
+def test_the_stages_of_a_finished_run_are_those_of_its_method() -> None:
+    run = going("write", (8.0, 8.0))
+    prices = [("outsiders", 5, 8.0), ("respondents", 2, 3.0), ("sums", 0, 0.0)]
+    attackers = [{"attacker": who, "cells": cells, "cost": cost, "proved": True} for who, cells, cost in prices]
+    run.facts = {"solution": {"attackers": attackers}, "verdict": "SAFE"}
+    run.state = State.DONE
+    assert [(each.mark, each.words) for each in stages(run)] == [
+        ("done", "Table and rules"),
+        ("done", "Against outsiders: 8 (5 cells)"),
+        ("done", "Against respondents: 3 more (2 cells more)"),
+        ("done", "Against sums: nothing more"),
+        ("done", "Audit and certificate: SAFE"),
+        ("done", "Files"),
+    ]
+
+
+def test_the_bar_only_grows_and_is_full_at_the_end() -> None:
+    order = [("start", 0.0), ("tabulate", 1.0), ("rules", 2.0), ("protect", 3.0), ("protect", 30.0), ("audit", 50.0)]
+    shares = []
+    for stage, seconds in [*order, ("write", 70.0)]:
+        run = going(stage, seconds=seconds)
+        run.search_began = 3.0
+        shares.append(share_done(run) or 0.0)
+    assert shares == sorted(shares)
+    assert shares[-1] < 1
+    run.state = State.DONE
+    assert share_done(run) == 1
+
+
+def test_the_time_that_is_left_is_that_of_the_limit() -> None:
+    run = going("protect", seconds=23.0)
+    run.search_began = 3.0
+    assert time_left(run) == "at most 40 s left"
+    run.ended = 80.0
+    assert time_left(run) == "the time limit is over: what is left is finished"
+    assert time_left(going("protect", limit=None)) == ""
+
+
+def test_a_hierarchy_is_matched_to_the_dimension_whose_codes_it_holds(desk: Desk) -> None:
+    (desk.folder / "codes.hrc").write_text("A\n@A01\n@A02\nB\n@B05\n@B06\nC\n@C10\n@C11\n@C12\n")
+    (desk.folder / "gaps.hrc").write_text("A\n@A01\n@A02\nB\n@B05\n")
+    draft = {
+        "source": {"file": "firms.csv"},
+        "dimensions": {"nace": {}, "region": {}},
+        "rules": [{"rule": "threshold"}],
+    }
+    assert fits(desk, draft, "codes.hrc") == ["nace"]
+    assert fits(desk, draft, "gaps.hrc") == []  # a hierarchy with gaps is nobody's
+    draft["dimensions"]["nace"] = {"hierarchy": "codes.hrc"}
+    assert fits(desk, draft, "codes.hrc") == []
+
+
+def test_a_copied_view_is_the_view(finished: Desk) -> None:
+    view = {"of": {"run": "run-1"}, "opened": "all"}
+    part = window(finished, view, [0, 100, 0, 100])
+    lines = [line.split("\t") for line in as_text(finished, view).splitlines()]
+    assert lines[0][1:] == [head["text"] for head in part["heads"]]
+    assert [line[0] for line in lines[1:]] == [row["text"] for row in part["rows"]]
+    assert [line[1:] for line in lines[1:]] == [
+        [cell[0].replace(",", "") for cell in row["cells"]] for row in part["rows"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("codes", "ordered"),
+    [
+        (["250+", "1-9", "50-249", "10-49"], ["1-9", "10-49", "50-249", "250+"]),
+        (["r10", "r9", "r1", "a"], ["a", "r1", "r9", "r10"]),
+        (["10", "9", "-1"], ["-1", "9", "10"]),
+        (["b", "a2b", "a2a", "a10"], ["a2a", "a2b", "a10", "b"]),
+    ],
+)
+def test_codes_stand_in_the_order_that_a_reader_expects(codes: list[str], ordered: list[str]) -> None:
+    assert in_order(codes) == ordered

@@ -15,7 +15,7 @@ from tablesafe.web.child import may_open
 from tablesafe.web.folders import LOCK, PREFIX, private_folder, remove_stale
 from tablesafe.web.sessions import Full, Sessions
 from tablesafe.web.worker import Place, Worker
-from tablesafe.web.workspace import Limits
+from tablesafe.web.workspace import Quota
 
 
 async def chunks(text: bytes) -> AsyncIterator[bytes]:
@@ -87,7 +87,7 @@ def test_the_number_of_sessions_is_limited_and_the_idle_make_room(tmp_path: Path
 
 def test_old_sessions_end_with_their_files_but_not_those_in_use(tmp_path: Path) -> None:
     async def main() -> None:
-        sessions = Sessions(tmp_path, limits=Limits(), expire_s=-1.0)
+        sessions = Sessions(tmp_path, limits=Quota(), expire_s=-1.0)
         sessions.create()
         used = sessions._sessions[next(iter(sessions._sessions))]
         used.sockets = 1

@@ -20,7 +20,7 @@ from tablesafe.web.drafts import toml_of
 from tablesafe.web.folders import Folder
 from tablesafe.web.uploads import TooLarge, plain_name
 from tablesafe.web.worker import TaskFailed
-from tablesafe.web.workspace import MOST_FILES, Limits, Workspace
+from tablesafe.web.workspace import MOST_FILES, Quota, Workspace
 
 FIRMS = "region,firm,size,turnover\n" + "".join(
     f"{region},f{i},{'small' if i % 3 else 'large'},{100 + 7 * i}\n" for i in range(40) for region in ("north", "south")
@@ -36,7 +36,7 @@ DRAFT: dict[str, Any] = {
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    return Workspace.make(tmp_path / "workspace", Folder(), Limits(upload_bytes=10_000, total_bytes=25_000))
+    return Workspace.make(tmp_path / "workspace", Folder(), Quota(upload_bytes=10_000, total_bytes=25_000))
 
 
 async def chunks(*pieces: bytes) -> AsyncIterator[bytes]:
@@ -124,7 +124,7 @@ def test_a_broken_upload_leaves_the_earlier_file(workspace: Workspace) -> None:
 def test_files_of_the_folder_are_linked_and_never_removed(tmp_path: Path) -> None:
     (tmp_path / "data" / "sub").mkdir(parents=True)
     (tmp_path / "data" / "sub" / "firms.csv").write_text(FIRMS)
-    workspace = Workspace.make(tmp_path / "workspace", Folder.at(tmp_path / "data"), Limits())
+    workspace = Workspace.make(tmp_path / "workspace", Folder.at(tmp_path / "data"), Quota())
     assert workspace.use("sub/firms.csv") == "sub/firms.csv"
     assert (workspace.path / "sub" / "firms.csv").read_text() == FIRMS
     with pytest.raises(InvalidFile):
@@ -139,7 +139,7 @@ def test_files_of_the_folder_are_linked_and_never_removed(tmp_path: Path) -> Non
 def test_a_folder_and_an_upload_of_one_name_do_not_meet(tmp_path: Path) -> None:
     (tmp_path / "data" / "sub").mkdir(parents=True)
     (tmp_path / "data" / "sub" / "firms.csv").write_text(FIRMS)
-    workspace = Workspace.make(tmp_path / "workspace", Folder.at(tmp_path / "data"), Limits())
+    workspace = Workspace.make(tmp_path / "workspace", Folder.at(tmp_path / "data"), Quota())
     upload(workspace, "sub", b"x")
     with pytest.raises(InvalidFile, match="'sub' already"):
         workspace.use("sub/firms.csv")
@@ -152,7 +152,7 @@ def test_a_folder_and_an_upload_of_one_name_do_not_meet(tmp_path: Path) -> None:
 def test_an_upload_does_not_write_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "firms.csv").write_text("original")
-    workspace = Workspace.make(tmp_path / "workspace", Folder.at(tmp_path / "data"), Limits())
+    workspace = Workspace.make(tmp_path / "workspace", Folder.at(tmp_path / "data"), Quota())
     workspace.use("firms.csv")
     assert upload(workspace, "firms.csv", b"mine") == "firms-2.csv"
     assert (tmp_path / "data" / "firms.csv").read_text() == "original"
@@ -274,7 +274,7 @@ def test_data_is_looked_at_in_another_process(filled: Workspace) -> None:
 def test_a_metadata_file_cannot_name_files_elsewhere(tmp_path: Path) -> None:
     """Paths in a job are checked beforehand, paths inside a file when it is opened."""
     (tmp_path / "secret.hrc").write_text("hidden-code\n@deeper\n")
-    workspace = Workspace.make(tmp_path / "workspace", Folder(), Limits())
+    workspace = Workspace.make(tmp_path / "workspace", Folder(), Quota())
     meta = (
         f'region 1 5\n<RECODEABLE>\n<HIERARCHICAL>\n<HIERCODELIST> "{tmp_path / "secret.hrc"}"\n<HIERLEADSTRING> "@"\n'
     )

@@ -8,7 +8,7 @@ from math import inf
 import pytest
 
 from tablesafe.core.errors import OutOfTime
-from tablesafe.work.budget import ENDLESS, Budget
+from tablesafe.work.budget import ENDLESS, PATIENCE, Budget, PatientClock
 
 
 class FakeClock:
@@ -126,3 +126,15 @@ def test_another_process_gets_what_is_left() -> None:
     assert there.work_left == 3
     budget.stop()
     assert pickle.loads(pickle.dumps(budget)).over
+
+
+def test_the_clock_of_deadlines_goes_with_the_processor_and_not_much_slower_than_the_wall() -> None:
+    wall, cpu = [100.0], [7.0]
+    clock = PatientClock(clock=lambda: wall[0], cpu=lambda: cpu[0])
+    assert clock() == 0.0
+    wall[0], cpu[0] = 110.0, 17.0  # alone on the machine
+    assert clock() == pytest.approx(10.0)
+    wall[0], cpu[0] = 126.0, 17.5  # next to nothing
+    assert clock() == pytest.approx(10.0 + 16.0 / PATIENCE)
+    wall[0], cpu[0] = 127.0, 20.5  # on several cores
+    assert clock() == pytest.approx(13.0 + 16.0 / PATIENCE)

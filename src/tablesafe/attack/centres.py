@@ -14,11 +14,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse.linalg import splu
 
+from tablesafe.attack.feasible_region import FeasibleRegion
 from tablesafe.attack.optima import vertex
-from tablesafe.attack.room import Room
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.solve.highs import INTERIOR, PRECISE, Model
@@ -56,13 +54,19 @@ class Hill(Protocol):
         ...
 
 
-def analytic_centre(room: Room, start: Floats, *, budget: Budget = ENDLESS) -> Floats:
+def analytic_centre(room: FeasibleRegion, start: Floats, *, budget: Budget = ENDLESS) -> Floats:
     """Climb from a point strictly inside to where the product of all distances to the bounds is largest."""
     return climb(room, Barrier.of(room), start, budget=budget)
 
 
 def climb(
-    room: Room, hill: Hill, start: Floats, *, done: float = DONE, patient: bool = True, budget: Budget = ENDLESS
+    room: FeasibleRegion,
+    hill: Hill,
+    start: Floats,
+    *,
+    done: float = DONE,
+    patient: bool = True,
+    budget: Budget = ENDLESS,
 ) -> Floats:
     """Climb from a point strictly inside; each component takes steps of its own length until it has arrived.
 
@@ -102,7 +106,7 @@ class Barrier:
     stiffness: float
 
     @classmethod
-    def of(cls, room: Room) -> Barrier:
+    def of(cls, room: FeasibleRegion) -> Barrier:
         """The barrier of the prior bounds."""
         endless = ~(np.isfinite(room.lower) & np.isfinite(room.upper))
         finite = np.abs(np.concatenate([room.lower, room.upper, room.rhs]))
@@ -120,7 +124,7 @@ class Barrier:
         return 1.0 / (x - self.lower) ** 2 + 1.0 / (self.upper - x) ** 2 + self.endless * self.stiffness
 
 
-def _newton_step(room: Room, hill: Hill, x: Floats) -> tuple[Floats, Floats]:
+def _newton_step(room: FeasibleRegion, hill: Hill, x: Floats) -> tuple[Floats, Floats]:
     """The step that Newton's method proposes, and its length in its own norm, per component.
 
     Cells are measured by their distance to the bounds, which keeps the equations solvable at any size of values.
@@ -133,6 +137,8 @@ def _newton_step(room: Room, hill: Hill, x: Floats) -> tuple[Floats, Floats]:
     missing = size * (room.rhs - np.asarray(room.matrix @ x))
     step = slope
     if matrix.shape[0]:
+        from scipy.sparse.linalg import splu
+
         factors = splu(sparse.csc_array(matrix @ matrix.T), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
         for _ in range(2):  # the second time refines the first
             step = step + matrix.T @ factors.solve(missing - np.asarray(matrix @ step))
@@ -140,7 +146,7 @@ def _newton_step(room: Room, hill: Hill, x: Floats) -> tuple[Floats, Floats]:
     return scale * step, decrement
 
 
-def _most(room: Room, hill: Hill, x: Floats, step: Floats) -> Floats:
+def _most(room: FeasibleRegion, hill: Hill, x: Floats, step: Floats) -> Floats:
     """How far each component may go along its step and still be inside."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(step < 0, (hill.lower - x) / step, (hill.upper - x) / step)
@@ -149,7 +155,7 @@ def _most(room: Room, hill: Hill, x: Floats, step: Floats) -> Floats:
     return most
 
 
-def _step_length(room: Room, hill: Hill, x: Floats, step: Floats, most: Floats) -> Floats:
+def _step_length(room: FeasibleRegion, hill: Hill, x: Floats, step: Floats, most: Floats) -> Floats:
     """How far each component goes along its step: to its highest point, by halving, inside the bounds."""
     low, high = np.zeros(room.components), most
     for _ in range(HALVINGS):
@@ -169,7 +175,7 @@ DENSE = 4_000
 """Equations up to which a dense factor is used."""
 
 
-def deep_point(room: Room, weight: Floats, *, budget: Budget = ENDLESS) -> Floats:
+def deep_point(room: FeasibleRegion, weight: Floats, *, budget: Budget = ENDLESS) -> Floats:
     """The additive point with the largest reach, component by component, all in one linear program.
 
     The unknowns are the distances from each cell's anchor and one reach per component.
@@ -207,7 +213,7 @@ def _amid(program: Program, budget: Budget) -> Floats:
     return solution.point if solution.found else vertex(program, budget=budget)
 
 
-def _side(room: Room, cells: NDArray[np.intp], weight: Floats) -> sparse.csr_array:
+def _side(room: FeasibleRegion, cells: NDArray[np.intp], weight: Floats) -> sparse.csr_array:
     """`x + weight · reach`, one row per cell."""
     n, k = len(room), len(cells)
     row = np.arange(k)
@@ -216,14 +222,14 @@ def _side(room: Room, cells: NDArray[np.intp], weight: Floats) -> sparse.csr_arr
     return sparse.csr_array((data, (np.concatenate([row, row]), column)), shape=(k, n + room.components))
 
 
-def _most_reach(room: Room, weight: Floats) -> Floats:
+def _most_reach(room: FeasibleRegion, weight: Floats) -> Floats:
     """No reach exceeds half of the narrowest interval; 1 where all intervals are endless."""
     most = np.full(room.components, np.inf)
     np.minimum.at(most, room.component, (room.upper - room.lower) / (2 * weight))
     return np.where(np.isfinite(most), most, 1.0)
 
 
-def steepness(room: Room, *, budget: Budget = ENDLESS) -> Floats:
+def steepness(room: FeasibleRegion, *, budget: Budget = ENDLESS) -> Floats:
     """How far each cell changes along a unit step straight towards its bound, within the equations.
 
     The length of the unit vector of a cell after projection on the directions that keep every sum: the norm that makes
@@ -254,8 +260,12 @@ def _solver_of_squares(matrix: sparse.csr_array) -> Callable[[Floats], Floats]:
     """Solve with `matrix @ matrix.T`: by a dense factor where that fits, far faster for many right-hand sides."""
     square = matrix @ matrix.T
     if matrix.shape[0] <= DENSE:
+        from scipy.linalg import cho_factor, cho_solve
+
         factor = cho_factor(square.toarray())
         return lambda rhs: np.asarray(cho_solve(factor, rhs))
+    from scipy.sparse.linalg import splu
+
     factors = splu(sparse.csc_array(square), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
     return lambda rhs: np.asarray(factors.solve(rhs))
 
@@ -300,7 +310,7 @@ class _Tilted:
         return self.barrier.curvature(x)
 
 
-def face_centre(room: Room, cost: Floats, centre: Floats, *, budget: Budget = ENDLESS) -> Floats:
+def face_centre(room: FeasibleRegion, cost: Floats, centre: Floats, *, budget: Budget = ENDLESS) -> Floats:
     """The centre of the points of least cost, from the centre of all points; there must be a least cost."""
     barrier = Barrier.of(room)
     bounds = float(np.isfinite(barrier.lower).sum() + np.isfinite(barrier.upper).sum())

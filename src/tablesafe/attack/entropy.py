@@ -13,11 +13,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from tablesafe.attack.centres import climb
 from tablesafe.attack.estimate import Guess
-from tablesafe.attack.room import Room
+from tablesafe.attack.feasible_region import FeasibleRegion
 from tablesafe.attack.view import View
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidOption
@@ -79,14 +78,14 @@ class MaximumEntropy:
         return prior[view.system.cells[view.free]] * 10.0**table.decimals
 
 
-def _prior(room: Room, given: Floats) -> Floats:
+def _prior(room: FeasibleRegion, given: Floats) -> Floats:
     """The prior with one and the same value for all cells of a component where none is given: their mean middle."""
     total = np.bincount(room.component, weights=room.anchor, minlength=room.components)
     alike = (total / np.bincount(room.component, minlength=room.components))[room.component]
     return np.where(np.isfinite(given), given, alike)
 
 
-def _nearest(room: Room, prior: Floats, total: Mask, start: Floats, budget: Budget) -> Floats:
+def _nearest(room: FeasibleRegion, prior: Floats, total: Mask, start: Floats, budget: Budget) -> Floats:
     """The additive point nearest to the prior, from a point inside."""
     spare = total & ~_matters(room)
     left = np.flatnonzero(~spare)
@@ -102,7 +101,7 @@ def _nearest(room: Room, prior: Floats, total: Mask, start: Floats, budget: Budg
     return _completed(room, x, left, spare)
 
 
-def _matters(room: Room) -> Mask:
+def _matters(room: FeasibleRegion) -> Mask:
     """Cells with a bound that the equations and the bounds of the others do not imply."""
     slack = 1e-9 * np.maximum(1.0, np.abs(room.anchor))
     below = np.isfinite(room.prior_lower) & (room.lower <= room.prior_lower + slack)
@@ -111,7 +110,7 @@ def _matters(room: Room) -> Mask:
     return np.asarray(below | (np.isfinite(room.prior_upper) & (room.upper >= room.prior_upper - slack)), np.bool_)
 
 
-def _without(room: Room, spare: Mask) -> Room | None:
+def _without(room: FeasibleRegion, spare: Mask) -> FeasibleRegion | None:
     """The room without totals that follow from the rest: the sums of equations in which they cancel."""
     if not spare.any():
         return room
@@ -124,13 +123,13 @@ def _without(room: Room, spare: Mask) -> Room | None:
     combine, left = sparse.csr_array(each.T), np.flatnonzero(~spare)
     matrix = sparse.csr_array(combine @ columns[:, left].tocsr()[moves])
     matrix.eliminate_zeros()
-    return Room(
+    return FeasibleRegion(
         matrix, np.asarray(combine @ room.rhs[moves]), room.prior_lower[left], room.prior_upper[left], room.lower[left],
         room.upper[left],
     )  # fmt: skip
 
 
-def _completed(room: Room, x: Floats, left: NDArray[np.intp], spare: Mask) -> Floats:
+def _completed(room: FeasibleRegion, x: Floats, left: NDArray[np.intp], spare: Mask) -> Floats:
     """The point with the totals that were left out."""
     out = np.empty(len(room))
     out[left] = x
@@ -139,6 +138,8 @@ def _completed(room: Room, x: Floats, left: NDArray[np.intp], spare: Mask) -> Fl
         theirs = columns[:, np.flatnonzero(spare)]
         missing = room.rhs - np.asarray(columns[:, left] @ x)
         square = sparse.csc_array(theirs.T @ theirs)
+        from scipy.sparse.linalg import splu
+
         out[spare] = splu(square).solve(np.asarray(theirs.T @ missing))
     return out
 
@@ -170,7 +171,7 @@ class _Entropy:
         return self.low_wall | self.high_wall
 
     @classmethod
-    def of(cls, room: Room, prior: Floats, total: Mask) -> Self:
+    def of(cls, room: FeasibleRegion, prior: Floats, total: Mask) -> Self:
         """Nothing is measured from above 0; what can be negative, from its least."""
         lower, upper = room.prior_lower, room.prior_upper
         origin = np.minimum(lower, 0.0)

@@ -16,11 +16,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from tablesafe.attack.centres import Barrier
 from tablesafe.attack.estimate import Guess, Summary, Tally
-from tablesafe.attack.room import Room
+from tablesafe.attack.feasible_region import FeasibleRegion
 from tablesafe.attack.view import View
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import InvalidOption
@@ -37,7 +36,7 @@ Draw = Callable[[Floats, np.random.Generator, int, Floats], None]
 """Walk on from a point, in place, so many steps between two draws; write the draws as places between the bounds."""
 
 
-def walker(room: Room, centre: Floats, random: np.random.Generator) -> tuple[Draw, int]:
+def walker(room: FeasibleRegion, centre: Floats, random: np.random.Generator) -> tuple[Draw, int]:
     """A walk over a room all of whose cells are bounded, and how many steps make a sweep in all directions."""
     circuits = _circuits(room, random)
     if circuits is None:
@@ -51,7 +50,7 @@ def walker(room: Room, centre: Floats, random: np.random.Generator) -> tuple[Dra
     return draw, circuits.shape[0]
 
 
-def far_start(room: Room, centre: Floats, random: np.random.Generator) -> Floats:
+def far_start(room: FeasibleRegion, centre: Floats, random: np.random.Generator) -> Floats:
     """A point far from the centre, in a random direction: walks that meet from there have forgotten it."""
     x, direction = centre.copy(), _ellipsoid(room, centre)(random)
     back, ahead = _chord(x, room.lower, room.upper, direction)
@@ -59,7 +58,7 @@ def far_start(room: Room, centre: Floats, random: np.random.Generator) -> Floats
     return np.clip(x, room.lower, room.upper)
 
 
-def _circuits(room: Room, random: np.random.Generator) -> sparse.csr_array | None:
+def _circuits(room: FeasibleRegion, random: np.random.Generator) -> sparse.csr_array | None:
     """Distinct directions that keep every sum, one per row, from eliminations in several orders; None if too dense."""
     if room.space is None:
         return None
@@ -91,12 +90,14 @@ def _distinct(moves: sparse.csr_array, random: np.random.Generator) -> sparse.cs
     return sparse.csr_array(moves[np.sort(first)])
 
 
-def _ellipsoid(room: Room, centre: Floats) -> Callable[[np.random.Generator], Floats]:
+def _ellipsoid(room: FeasibleRegion, centre: Floats) -> Callable[[np.random.Generator], Floats]:
     """Random directions of the ellipsoid that the bounds' barrier has at the centre."""
     scale = 1.0 / np.sqrt(Barrier.of(room).curvature(centre))
     matrix = sparse.csr_array(room.matrix @ sparse.diags_array(scale))
     if not matrix.shape[0]:
         return lambda random: scale * random.standard_normal(len(scale))
+    from scipy.sparse.linalg import splu
+
     factors = splu(sparse.csc_array(matrix @ matrix.T), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
 
     def direction(random: np.random.Generator) -> Floats:
@@ -106,7 +107,7 @@ def _ellipsoid(room: Room, centre: Floats) -> Callable[[np.random.Generator], Fl
     return direction
 
 
-def _long_walk(room: Room, direction: Callable[[np.random.Generator], Floats]) -> Draw:
+def _long_walk(room: FeasibleRegion, direction: Callable[[np.random.Generator], Floats]) -> Draw:
     width = room.upper - room.lower
 
     def draw(x: Floats, random: np.random.Generator, steps: int, out: Floats) -> None:
@@ -273,7 +274,7 @@ class HitAndRun:
             ", for want of time" if short else ""
         )
 
-    def _places(self, room: Room, centre: Floats, random: np.random.Generator, budget: Budget) -> Floats:
+    def _places(self, room: FeasibleRegion, centre: Floats, random: np.random.Generator, budget: Budget) -> Floats:
         """Draws of all chains as places between the bounds, of shape (chains, draws, cells).
 
         The buffer is filled; its second half is judged. If that will not do, every second draw is kept, and the walks

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from tablesafe.attack.centres import face_centre
 from tablesafe.attack.estimate import Guess, Summary, Tally
+from tablesafe.attack.feasible_region import FeasibleRegion
 from tablesafe.attack.optima import Vertices
-from tablesafe.attack.room import Room
 from tablesafe.attack.view import View
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
@@ -27,7 +27,7 @@ from tablesafe.work.budget import ENDLESS, Budget
 
 Least = Callable[[NDArray[np.intp], float], Floats | None]
 """A solution in which a sum of columns, times a sign, is least; no columns, nothing to minimise. None: no least."""
-Solver = Callable[[Room, Floats, Budget], Least]
+Solver = Callable[[FeasibleRegion, Floats, Budget], Least]
 """Solves the programs over one component, of which a central point is given."""
 Moved = Literal["unknown", "sensitive"]
 
@@ -80,21 +80,21 @@ class InteriorMean:
         return _over_programs(view, solver, self.estimate, self.moved, self.seed, budget)
 
 
-def _vertices(room: Room, centre: Floats, budget: Budget) -> Least:
+def _vertices(room: FeasibleRegion, centre: Floats, budget: Budget) -> Least:
     vertices = Vertices(room.matrix, room.rhs, room.prior_lower, room.prior_upper, budget=budget)
     return lambda cells, sign: vertices.least(cells, sign) if len(cells) else vertices.first
 
 
-def _interior(room: Room, centre: Floats, budget: Budget) -> Least:
+def _interior(room: FeasibleRegion, centre: Floats, budget: Budget) -> Least:
     program = Predictor(room.matrix, room.rhs, room.prior_lower, room.prior_upper)
     return lambda cells, sign: program.least(_cost(room, cells, sign), budget=budget)
 
 
-def _centres(room: Room, centre: Floats, budget: Budget) -> Least:
+def _centres(room: FeasibleRegion, centre: Floats, budget: Budget) -> Least:
     return lambda cells, sign: face_centre(room, _cost(room, cells, sign), centre, budget=budget)
 
 
-def _cost(room: Room, cells: NDArray[np.intp], sign: float) -> Floats:
+def _cost(room: FeasibleRegion, cells: NDArray[np.intp], sign: float) -> Floats:
     cost = np.zeros(len(room))
     cost[cells] = sign
     return cost
@@ -120,7 +120,7 @@ def _over_programs(view: View, solver: Solver, summary: Summary, moved: Moved, s
 
 
 def _solutions(
-    room: Room, least: Least, asked: Mask, random: np.random.Generator, budget: Budget
+    room: FeasibleRegion, least: Least, asked: Mask, random: np.random.Generator, budget: Budget
 ) -> Iterator[tuple[Floats, int]]:
     """The solutions over one component, with the number of programs that each one answers."""
     for cells, sign, times in _questions(room, asked, random):
@@ -136,7 +136,9 @@ def _solutions(
             yield point, times
 
 
-def _questions(room: Room, asked: Mask, random: np.random.Generator) -> Iterator[tuple[NDArray[np.intp], float, int]]:
+def _questions(
+    room: FeasibleRegion, asked: Mask, random: np.random.Generator
+) -> Iterator[tuple[NDArray[np.intp], float, int]]:
     """What to minimise, and how many of the programs that answers: sums first, then the cells in random order."""
     every = np.arange(len(room))
     if np.isfinite(room.lower).all() and np.isfinite(room.upper).all():

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.attack.centres import analytic_centre, deep_point
-from tablesafe.attack.room import Room, independent
+from tablesafe.attack.feasible_region import FeasibleRegion, independent
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
@@ -65,7 +65,7 @@ class View:
         return np.isfinite(self.lower) & np.isfinite(self.upper)
 
     @cached_property
-    def room(self) -> Room:
+    def room(self) -> FeasibleRegion:
         """The free cells alone."""
         free, system = self.free, self.system
         fixed = np.where(free, 0.0, self.lower)
@@ -74,7 +74,7 @@ class View:
         rows = np.flatnonzero(np.diff(matrix.indptr))
         matrix, rhs = matrix[rows], rhs[rows]
         kept = independent(matrix)
-        return Room(
+        return FeasibleRegion(
             sparse.csr_array(matrix[kept]).astype(np.float64), rhs[kept], system.lower[free], system.upper[free],
             self.lower[free], self.upper[free],
         )  # fmt: skip

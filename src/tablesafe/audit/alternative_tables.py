@@ -104,6 +104,8 @@ class Moves:
     def __init__(self, system: System) -> None:
         self.system = system
         self.solved = 0
+        self.quick = False
+        """Whether to look without a solver: then none found does not mean much."""
         self._near = Nearby(system.matrix)
         self._component = components(system.matrix)
         self._components: dict[int, tuple[NDArray[np.intp], sparse.csr_array]] = {}
@@ -191,7 +193,7 @@ class Moves:
                 return None
             ended, _, columns, values = self._furthest(p, form, sign, enough)
             move = self._move(p, columns, values) if ended == local.REACHED else None
-        if move is not None or ended == local.OPTIMAL:
+        if move is not None or ended == local.OPTIMAL or self.quick:
             return move
         move = self._nearby(room, cell, by, other.without(cell))
         if move is not None or not everywhere:

@@ -30,13 +30,13 @@ from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Unions
 from tablesafe.audit.unions import unions as find_unions
-from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidRelease, Setting
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status, require_problem_and_release
 from tablesafe.core.table import Table
 from tablesafe.work.budget import Budget
+from tablesafe.work.run import Attackers, Possibly, Run
 
 MANY = 2_000
 MANY_WHOLE = 200
@@ -49,7 +49,8 @@ class Audit:
 
     Who the attackers are is said once: respondents (`insiders`), alone or in coalitions of up to `coalition`, told by
     their role unless `names` are wanted; those who derive sums of withheld cells (`unions`); whether they know that
-    values are whole numbers (`integers`). Outsiders are looked at in any case.
+    values are whole numbers (`integers`). Outsiders are looked at in any case. A `run` says it all at once,
+    and who works and for how long.
     """
 
     def __init__(
@@ -63,15 +64,30 @@ class Audit:
         possibly: Possibly = "open",
         integers: bool | None = None,
         executor: Executor | None = None,
+        run: Run | None = None,
     ) -> None:
         if possibly not in get_args(Possibly):
             raise InvalidOption(f"audit's possibly must be 'open' or 'accept', got {possibly!r}.")
+        said = Run(
+            executor=executor,
+            attackers=Attackers(
+                insiders=insiders, coalition=coalition, unions=unions, possibly=possibly, integers=integers
+            ),
+        )
+        if run is not None and said != Run():
+            raise InvalidOption(
+                "audit was told twice whom to play, or who works.", hint="say all of it in run: ts.Run(attackers=…)."
+            )
         if not isinstance(problem, Problem):
             raise InvalidOption("Audit takes a problem.", hint="ts.Audit(ts.Problem(table, rules=[…])).judge(release)")
         self.problem = problem
-        self.insiders, self.coalition, self.names = insiders, coalition, names
-        self.unions, self.possibly, self.executor = unions, possibly, executor
-        self.whole = knows_whole_numbers(problem.table, integers)
+        self.run, self.names = said if run is None else run, names
+        asked = self.run.attackers
+        self.insiders, self.coalition, self.unions, self.possibly = (
+            asked.insiders, asked.coalition, asked.unions, asked.possibly,
+        )  # fmt: skip
+        self.executor = self.run.workers
+        self.whole = knows_whole_numbers(problem.table, asked.integers)
         self._release: Release | None = None
         self._system: System | None = None
         self._proved, self._settled = Proved(), Settled()
@@ -94,11 +110,12 @@ class Audit:
         time_limit_s: float | None = None,
         budget: Budget | None = None,
         checkpoint: str | Path | None = None,
+        presume: bool = False,
     ) -> Findings:
         """Say for every sensitive cell what an attacker can derive from a release, and prove what it cannot.
 
         What was proved of a release before stays proved where its witnesses still fit; the options are those of
-        `tablesafe.audit`.
+        `tablesafe.audit`. With `presume`, for a repair, respondents who have no witness soon are said to learn a cell.
         """
         if cells not in get_args(Literal["sensitive", "all"]):
             raise InvalidOption(f"audit's cells must be 'sensitive' or 'all', got {cells!r}.")
@@ -106,8 +123,9 @@ class Audit:
         _refuse_foreign(self.problem, release)
         system = self._seen(release)
         self._release, self._system = release, system
-        budget = Budget(time_limit_s) if budget is None else budget
-        return self._judged(release, system, cells, exact, certify, progress, budget, checkpoint)
+        budget = self.run.within(time_limit_s) if budget is None else budget
+        progress = self.run.examined if progress is None else progress
+        return self._judged(release, system, cells, exact, certify, progress, budget, checkpoint, presume)
 
     def withhold(self, cells: ArrayLike, **options: Any) -> Findings:
         """What if these cells were withheld as well? The release judged last stays as it is.
@@ -183,7 +201,7 @@ class Audit:
 
     def _judged(
         self, release: Release, system: System, cells: str, exact: bool, certify: bool, progress: Progress | None,
-        budget: Budget, checkpoint: str | Path | None,
+        budget: Budget, checkpoint: str | Path | None, presume: bool,
     ) -> Findings:  # fmt: skip
         problem, judged = self.problem, release.as_judged
         work = Outsiders(problem, judged, system, self.whole, certify, self.executor, progress, budget, checkpoint)
@@ -212,7 +230,7 @@ class Audit:
             question.upper / unit,
             protected,
             exact,
-            insiders=self._insiders(system, question.at[protected & question.sensitive], groups, budget),
+            insiders=self._insiders(system, question.at[protected & question.sensitive], groups, budget, presume),
             unions=self._unions(system),
             possibly=self.possibly,
             late=late,
@@ -228,7 +246,7 @@ class Audit:
         return replace(proved, certificate=replace(certificate, attackers=proved.verdict.lines))
 
     def _insiders(
-        self, system: System, secret: NDArray[np.intp], groups: tuple[Group, ...], budget: Budget
+        self, system: System, secret: NDArray[np.intp], groups: tuple[Group, ...], budget: Budget, presume: bool
     ) -> Insiders | None:
         """What respondents learn of cells that are hidden from outsiders; of a large cube, with most of it at rest."""
         if not self.insiders:
@@ -241,7 +259,7 @@ class Audit:
             wanted = np.searchsorted(keep, left)
         found, settled = search_insiders(
             self.problem, inside, wanted, coalition=self.coalition, names=self.names, lists=self._lists,
-            checked=len(secret), budget=budget,
+            checked=len(secret), presume=presume, budget=budget,
         )  # fmt: skip
         self._settled.keep(system, keep[settled.cells], [keep[each] for each in settled.moved])
         return found
@@ -271,6 +289,7 @@ def audit(
     time_limit_s: float | None = None,
     budget: Budget | None = None,
     checkpoint: str | Path | None = None,
+    run: Run | None = None,
 ) -> Findings:
     """Say for every sensitive cell what an attacker can derive from the release, and prove what it cannot.
 
@@ -289,14 +308,15 @@ def audit(
 
     When half of `time_limit_s` is over, intervals are no longer made exact; when all of it is, what was not looked at
     is open: not proved. `budget` takes its place where the audit is a part of something larger. `checkpoint` names a
-    confidential file from which an interrupted audit goes on.
+    confidential file from which an interrupted audit goes on. `run` says at once who the attackers are, who works, how
+    long, and who hears of it: the same that was given to `protect`.
 
     To ask about several releases of one problem, or about a change, keep an `Audit`.
     """
     require_problem_and_release("audit", problem, release)
     session = Audit(
         problem, insiders=insiders, coalition=coalition, names=names, unions=unions, possibly=possibly,
-        integers=integers, executor=executor,
+        integers=integers, executor=executor, run=run,
     )  # fmt: skip
     return session.judge(
         release, cells=cells, exact=exact, certify=certify, progress=progress, time_limit_s=time_limit_s,

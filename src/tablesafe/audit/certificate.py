@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.audit.exact import Limits, Move, exact_in_units, times
+from tablesafe.audit.exact import ExactLimits, ExactMove, exact_in_units, times
 from tablesafe.audit.proofs import Group
 from tablesafe.audit.signing import signature
 from tablesafe.audit.system import System
@@ -147,8 +147,8 @@ class Certificate:
             proofs += np.column_stack([self.system.cells[group.at], number[group.low], number[group.high]]).tolist()
         return chains, proofs
 
-    def _witnesses(self, moves: list[Move]) -> list[dict[str, list[int]]]:
-        witnesses, before = [], Move(np.zeros(0, np.intp), np.zeros(0, np.int64))
+    def _witnesses(self, moves: list[ExactMove]) -> list[dict[str, list[int]]]:
+        witnesses, before = [], ExactMove(np.zeros(0, np.intp), np.zeros(0, np.int64))
         for move in moves:
             cells = np.union1d(before.cells, move.cells)
             new = move.at(cells)
@@ -184,9 +184,9 @@ def exact_bounds(problem: Problem, release: Release, system: System) -> tuple[ND
     return lower, upper
 
 
-def exact_limits(problem: Problem, release: Release, system: System) -> Limits:
+def exact_limits(problem: Problem, release: Release, system: System) -> ExactLimits:
     """How far each unknown cell may move from the truth, exactly."""
-    return Limits.of(*exact_bounds(problem, release, system), system.truth)
+    return ExactLimits.of(*exact_bounds(problem, release, system), system.truth)
 
 
 def _exact_side(units: Floats, given: Floats, decimals: int) -> NDArray[Any]:

@@ -16,7 +16,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from tablesafe.core.equations import Floats
 from tablesafe.files.read import LARGEST_EXACT
@@ -68,7 +67,7 @@ def exact_in_units(numbers: Floats, decimals: int) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class ExactLimits:
     """How far each unknown cell may move from its true value: `low <= scale * move <= high`, in whole numbers."""
 
     low: Wholes = field(repr=False)
@@ -90,9 +89,9 @@ class Limits:
             whole_multiples(below, scale) - start, whole_multiples(above, scale) - start, low_free, high_free, scale
         )
 
-    def take(self, cells: NDArray[np.intp]) -> Limits:
+    def take(self, cells: NDArray[np.intp]) -> ExactLimits:
         """The limits of some cells."""
-        return Limits(self.low[cells], self.high[cells], self.low_free[cells], self.high_free[cells], self.scale)
+        return ExactLimits(self.low[cells], self.high[cells], self.low_free[cells], self.high_free[cells], self.scale)
 
     def allow(self, numerators: Wholes, denominator: int) -> bool:
         """Whether a move stays within the limits."""
@@ -103,7 +102,7 @@ class Limits:
 
 
 @dataclass(frozen=True, eq=False)
-class Move:
+class ExactMove:
     """An exact move: the cells that differ from the truth, and by how many `1/denominator` units."""
 
     cells: NDArray[np.intp] = field(repr=False)
@@ -120,13 +119,13 @@ class Move:
         return out
 
 
-def exact_moves(matrix: sparse.csr_array, moves: Floats, limits: Limits) -> list[Move | None]:
+def exact_moves(matrix: sparse.csr_array, moves: Floats, limits: ExactLimits) -> list[ExactMove | None]:
     """Each row of `moves` as an exact move near it, or None where none was found.
 
     `matrix` holds the equations over the moving cells. Tried in turn: rounding to whole numbers and to small fractions,
     and solving for the vertex in exact arithmetic. What comes back satisfies every equation and limit, exactly.
     """
-    found: list[Move | None] = [None] * len(moves)
+    found: list[ExactMove | None] = [None] * len(moves)
     todo = np.flatnonzero((np.abs(moves) < LARGEST_EXACT).all(axis=1))
     for denominator in sorted({limits.scale * small for small in SMALL_DENOMINATORS}):
         if not todo.size:
@@ -142,7 +141,7 @@ def exact_moves(matrix: sparse.csr_array, moves: Floats, limits: Limits) -> list
     return found
 
 
-def _rounded(matrix: sparse.csr_array, move: Floats, denominator: int, limits: Limits) -> Move | None:
+def _rounded(matrix: sparse.csr_array, move: Floats, denominator: int, limits: ExactLimits) -> ExactMove | None:
     scaled = move * denominator
     nearest, largest = np.rint(scaled), float(np.abs(scaled).max(initial=0.0))
     near = min(NEAR + 8 * np.spacing(largest), 0.25)
@@ -152,7 +151,7 @@ def _rounded(matrix: sparse.csr_array, move: Floats, denominator: int, limits: L
     return checked(matrix, numerators, denominator, limits)
 
 
-def checked(matrix: sparse.csr_array, numerators: Wholes, denominator: int, limits: Limits) -> Move | None:
+def checked(matrix: sparse.csr_array, numerators: Wholes, denominator: int, limits: ExactLimits) -> ExactMove | None:
     """The move, if it satisfies every equation and every limit in whole numbers."""
     if row_sums(matrix, numerators).any():
         return None
@@ -161,14 +160,14 @@ def checked(matrix: sparse.csr_array, numerators: Wholes, denominator: int, limi
     return _move(numerators, denominator)
 
 
-def _move(numerators: Wholes, denominator: int) -> Move:
+def _move(numerators: Wholes, denominator: int) -> ExactMove:
     cells = np.flatnonzero(numerators)
     kept = numerators[cells]
     common = gcd(denominator, *(int(n) for n in kept.tolist())) if denominator > 1 else 1
-    return Move(cells, kept // common if common > 1 else kept, denominator // common)
+    return ExactMove(cells, kept // common if common > 1 else kept, denominator // common)
 
 
-def _shortened(numerators: Wholes, denominator: int, limits: Limits) -> Move | None:
+def _shortened(numerators: Wholes, denominator: int, limits: ExactLimits) -> ExactMove | None:
     """The longest part of a move that stays within the limits: the truth does, and so does all between."""
     step = Fraction(1)
     moved, base = times(numerators, limits.scale), denominator
@@ -182,7 +181,7 @@ def _shortened(numerators: Wholes, denominator: int, limits: Limits) -> Move | N
     return _move(shorter, denominator * step.denominator)
 
 
-def exact_vertex(matrix: sparse.csr_array, move: Floats, limits: Limits) -> Move | None:
+def exact_vertex(matrix: sparse.csr_array, move: Floats, limits: ExactLimits) -> ExactMove | None:
     """Solve for the vertex near a solver's answer: cells at a limit stay there, the others follow from the equations.
 
     The columns of cells strictly between their limits are independent at a vertex, so they have one solution. It comes
@@ -195,7 +194,7 @@ def exact_vertex(matrix: sparse.csr_array, move: Floats, limits: Limits) -> Move
     return None
 
 
-def _vertex(matrix: sparse.csr_array, move: Floats, limits: Limits, nearness: float) -> Move | None:
+def _vertex(matrix: sparse.csr_array, move: Floats, limits: ExactLimits, nearness: float) -> ExactMove | None:
     at_low, at_high = _at_limit(move, limits, nearness)
     fixed = np.where(at_low, limits.low, np.where(at_high, limits.high, 0))
     between = np.flatnonzero(~(at_low | at_high))
@@ -214,7 +213,7 @@ def _vertex(matrix: sparse.csr_array, move: Floats, limits: Limits, nearness: fl
     return checked(matrix, narrowed(whole), denominator * limits.scale, limits)
 
 
-def exact_inside(space: NullSpace, matrix: sparse.csr_array, move: Floats, limits: Limits) -> Iterator[Move]:
+def exact_inside(space: NullSpace, matrix: sparse.csr_array, move: Floats, limits: ExactLimits) -> Iterator[ExactMove]:
     """Exact moves near any solver's answer, vertex or not, coarse ones first: only its coordinates are rounded.
 
     `space` describes all solutions of the equations by coordinates, so whatever these are, the equations hold. What
@@ -242,7 +241,7 @@ def exact_inside(space: NullSpace, matrix: sparse.csr_array, move: Floats, limit
             yield found
 
 
-def _at_limit(move: Floats, limits: Limits, nearness: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _at_limit(move: Floats, limits: ExactLimits, nearness: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     low = np.where(limits.low_free, -np.inf, limits.low.astype(np.float64) / limits.scale)
     high = np.where(limits.high_free, np.inf, limits.high.astype(np.float64) / limits.scale)
     near = 1e-6 + nearness * np.minimum(np.abs(move), high - low)
@@ -255,6 +254,8 @@ def _solve_exactly(matrix: sparse.csr_array, target: Wholes) -> tuple[Wholes, in
     rows, columns = matrix.shape
     identity = sparse.eye_array(rows, format="csr")
     augmented = sparse.block_array([[identity, matrix], [matrix.T, None]], format="csc", dtype=np.float64)
+    from scipy.sparse.linalg import splu
+
     try:
         factors = splu(augmented)
     except RuntimeError:  # singular: the columns are not independent, so this is no vertex

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.audit.exact import Limits
+from tablesafe.audit.exact import ExactLimits
 from tablesafe.audit.system import System
 from tablesafe.core.errors import SolverFailure
 from tablesafe.core.table import Table
@@ -90,7 +90,7 @@ def _shown(number: Fraction) -> str:
     return f"{number.numerator:,}" if number.denominator == 1 else f"{float(number):,.6g}"
 
 
-def explain(system: System, limits: Limits, at: int, *, side: Side, bound: float) -> Explanation | None:
+def explain(system: System, limits: ExactLimits, at: int, *, side: Side, bound: float) -> Explanation | None:
     """Explain the bound of the unknown cell at position `at`; None if no combination of equations was found.
 
     `limits` holds how far each unknown cell may move from the truth; `bound` is the bound to explain, in units.
@@ -119,7 +119,7 @@ def _reach(target: float) -> float:
 
 
 def _checked(
-    system: System, limits: Limits, at: int, side: Side, weights: Mapping[int, Fraction], rows: tuple[int, ...]
+    system: System, limits: ExactLimits, at: int, side: Side, weights: Mapping[int, Fraction], rows: tuple[int, ...]
 ) -> Explanation | None:
     """The bound that a combination of equations really proves, in exact arithmetic; None if it proves none."""
     table, sign = system.table, 1 if side == "upper" else -1
@@ -239,7 +239,7 @@ def _near(system: System, at: int, steps: int | None) -> NDArray[np.intp]:
 
 
 def _lightest(
-    system: System, limits: Limits, at: int, side: Side, target: float, rows: NDArray[np.intp]
+    system: System, limits: ExactLimits, at: int, side: Side, target: float, rows: NDArray[np.intp]
 ) -> dict[int, Fraction] | None:
     """Multipliers of as few of the rows as possible that prove the cell moves by no more than `target`.
 

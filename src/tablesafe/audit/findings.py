@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.audit.certificate import Certificate, exact_limits
-from tablesafe.audit.exact import Limits, exact
+from tablesafe.audit.exact import ExactLimits, exact
 from tablesafe.audit.explain import Explanation, Side, explain
-from tablesafe.audit.insiders import Insider, Insiders
 from tablesafe.audit.system import System
-from tablesafe.audit.unions import Union, Unions
-from tablesafe.audit.verdict import OUTSIDER, How, Opening, Possibly, Verdict, verdict_of
+from tablesafe.audit.verdict import OUTSIDER, How, Opening, Verdict, verdict_of
 from tablesafe.core.cube import untied
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Mask
@@ -25,7 +23,13 @@ from tablesafe.core.errors import InvalidInput
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Apart
+from tablesafe.files.native import to_library
 from tablesafe.solve.program import Price
+from tablesafe.work.run import Possibly
+
+if TYPE_CHECKING:
+    from tablesafe.audit.insiders import Insider, Insiders
+    from tablesafe.audit.unions import Union, Unions
 
 NEVER_NARROWER = 1e-6
 """Units of width below which an interval is a point: what comes from a table is whole."""
@@ -175,7 +179,7 @@ class Findings:
         return Opening(cell, name, How.UNPROVED, 0.0, low, high, who)
 
     @cached_property
-    def _limits(self) -> Limits:
+    def _limits(self) -> ExactLimits:
         return exact_limits(self.problem, self.release, self.system)
 
     def explain(self, cell: int, side: Side | None = None) -> Explanation | None:
@@ -229,6 +233,14 @@ class Findings:
                 "attacker": pl.Series([None if w is None else w.attacker for w in worst], dtype=pl.String),
             }
         )
+
+    def to_pandas(self) -> Any:
+        """The frame in pandas, codes as categories in the order of their hierarchies."""
+        return to_library(self.frame(), "pandas", self.problem.table.orders)
+
+    def to_native(self) -> Any:
+        """The frame in the library that the data came from."""
+        return to_library(self.frame(), self.problem.table.library, self.problem.table.orders)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The frame, for whatever reads Arrow: `pd.DataFrame.from_arrow(findings)`."""

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.audit.exact import Move
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.proofs import Group, Needs, Place
 from tablesafe.audit.protection import Protection
 from tablesafe.audit.system import MOST_FREE, System
@@ -66,18 +66,18 @@ def by_hypercubes(system: System, needs: Needs, place: Place) -> Iterator[Group]
         served = np.sort(cells[left[cells] & (need[cells] <= by)])
         by = float(need[served].max())
         order = np.argsort(cells)
-        up = Move(cells[order], (signs[order] * int(by)).astype(np.int64), 1)
+        up = ExactMove(cells[order], (signs[order] * int(by)).astype(np.int64), 1)
         if not _holds(place, up):
             continue
         left[served] = False
         sign = np.sign(up.at(served).astype(np.int64))
-        down = Move(up.cells, -up.numerators, 1)
+        down = ExactMove(up.cells, -up.numerators, 1)
         yield Group((up, down), served, np.where(sign > 0, 2, 1), np.where(sign > 0, 1, 2))
 
 
-def _holds(place: Place, move: Move) -> bool:
+def _holds(place: Place, move: ExactMove) -> bool:
     """Whether a move and its opposite satisfy every equation and limit, in whole numbers."""
-    for one in (move, Move(move.cells, -move.numerators, 1)):
+    for one in (move, ExactMove(move.cells, -move.numerators, 1)):
         kept = place.checked(one)
         if kept is None or len(kept.cells) != len(one.cells) or kept.denominator != 1:
             return False
@@ -151,7 +151,7 @@ def _weight(system: System) -> Floats:
     return out
 
 
-def boxed(system: System, wanted: NDArray[np.intp], down: Floats, up: Floats) -> Iterator[Move]:
+def boxed(system: System, wanted: NDArray[np.intp], down: Floats, up: Floats) -> Iterator[ExactMove]:
     """Boxes that move wanted cells as far down and up as they must, where there are any; whole, and not yet checked."""
     room = (
         np.floor(np.maximum(system.upper - system.truth, 0.0)),
@@ -163,7 +163,7 @@ def boxed(system: System, wanted: NDArray[np.intp], down: Floats, up: Floats) ->
         for sign, level in ((-1, below), (1, above)):
             found = cheapest_box(place, space, cell, sign, level, price) if level > 0 else None
             if found is not None:
-                yield Move(found[0].astype(np.intp), np.rint(found[1]).astype(np.int64))
+                yield ExactMove(found[0].astype(np.intp), np.rint(found[1]).astype(np.int64))
 
 
 def over_all(seen: Protection, keep: NDArray[np.intp]) -> Protection:
@@ -172,7 +172,7 @@ def over_all(seen: Protection, keep: NDArray[np.intp]) -> Protection:
         replace(
             part,
             cells=keep[part.cells],
-            moves=tuple(Move(keep[move.cells], move.numerators, move.denominator) for move in part.moves),
+            moves=tuple(ExactMove(keep[move.cells], move.numerators, move.denominator) for move in part.moves),
         )
         for part in seen.components
     )

@@ -45,6 +45,12 @@ _RANKS = ("largest", "second largest", "third largest", "fourth largest", "fifth
 MOST_COALITIONS = 10_000
 """Coalitions that are looked at for one cell, before it is said that this was not enough."""
 
+PER_COALITION = 2e-4
+PER_MEMBER = 1e-5
+"""Seconds of work that a coalition takes, and each of its members: beside the programs that are solved for it."""
+DESCRIBED = 5
+"""Members of a coalition that are described one by one."""
+
 NOTHING = Limits(np.zeros(0, np.intp), np.zeros(0), np.zeros(0))
 """What the outsider knows beyond the release."""
 
@@ -144,12 +150,14 @@ def search_insiders(
     max_coalitions: int = MOST_COALITIONS,
     lists: Lists | None = None,
     checked: int | None = None,
+    presume: bool = False,
     budget: Budget = ENDLESS,
 ) -> tuple[Insiders, SettledCells]:
     """The same, and what it takes to know of another release without asking again.
 
     `lists` are those of the table, where they are at hand; `checked` is how many cells are told to have been looked
-    at, where others were before.
+    at, where others were before. With `presume`, whoever has no witness that is soon found is said to know the cell:
+    for a repair, which gives it one, that is quicker than to find out how much it knows.
     """
     if coalition < 1:
         raise InvalidOption(f"insiders' coalition must be at least 1, got {coalition!r}.")
@@ -161,7 +169,7 @@ def search_insiders(
     sensitive = np.flatnonzero(problem.sensitivity.mask[system.cells])
     wanted = sensitive if wanted is None else np.intersect1d(wanted, sensitive)
     checked = len(wanted) if checked is None else checked
-    search = _Search(problem, knowledge, wanted, max_coalitions, budget)
+    search = _Search(problem, knowledge, wanted, max_coalitions, budget, presume=presume)
     search.run()
     listed = np.unique(knowledge.who[knowledge.who >= 0])
     who = "contributor" if coalition == 1 else f"coalition of up to {coalition}"
@@ -283,8 +291,10 @@ class _Search:
     """All insiders against the sensitive cells."""
 
     def __init__(
-        self, problem: Problem, knowledge: Knowledge, wanted: NDArray[np.intp], max_coalitions: int, budget: Budget
-    ) -> None:
+        self, problem: Problem, knowledge: Knowledge, wanted: NDArray[np.intp], max_coalitions: int, budget: Budget,
+        *, presume: bool = False,
+    ) -> None:  # fmt: skip
+        self.presume = presume
         self.knowledge, self.system, self.max_coalitions = knowledge, knowledge.system, max_coalitions
         self.needs = {int(cell): _levels(problem, int(self.system.cells[cell])) for cell in wanted}
         self.wanted = {sign: np.zeros(len(self.system)) for sign in (-1, 1)}
@@ -292,6 +302,7 @@ class _Search:
         for cell, need in self.needs.items():
             self.wanted[-1][cell], self.wanted[1][cell] = need.ways()[0]
         self.moves = Moves(self.system)
+        self.moves.quick = presume
         truth, hidden = self.system.truth, ~knowledge.transparent
         up = self.system.upper - truth
         self.plain = self.moves.room(truth - self.system.lower, up)
@@ -338,6 +349,9 @@ class _Search:
             self._convince(target, (), moved, True, tried)
             return
         moved = self._witnesses(target, (), self.plain, NOTHING)
+        if self.presume and moved is None:
+            self._note(target, self._presumed(target, ()))
+            return
         if moved is None and self._opening(target, (), certain=True) is not None:
             self.open_to_all.add(target)
             return
@@ -363,6 +377,7 @@ class _Search:
                 self.late.add(target)
                 return
             tried.add(more)
+            self.budget.count(PER_COALITION + PER_MEMBER * len(more))
             witnesses = self._judge(target, more, moved, cautious)
             if any(opening.certain and opening.exact for opening in self.openings.get(target, ())):
                 return  # nothing is worse
@@ -384,6 +399,9 @@ class _Search:
             if need == self.needs[target]:
                 self.convincing.append(witnesses)
             return witnesses
+        if self.presume:
+            self._note(target, self._presumed(target, members))
+            return None
         witnesses = self._witnesses(target, members, self.plain, self._limits(members, guess=True))
         possible = None if witnesses is not None else self._opening(target, members, certain=False)
         if possible is None:
@@ -501,6 +519,12 @@ class _Search:
             self.moved[target].append(np.flatnonzero(self.components == self.components[target]))
             return None
         return _Opening(members, low, high, short, certain)
+
+    def _presumed(self, target: int, members: Members) -> _Opening | None:
+        """A coalition as if it knew a cell exactly."""
+        value = float(self.system.truth[target])
+        short = self.in_question(target, members, certain=False)[2].short(value, value, value)
+        return None if short is None else _Opening(members, value, value, short, certain=False)
 
     def in_question(self, target: int, members: Members, *, certain: bool) -> tuple[Room, Limits, _Need]:
         """How far cells may move for all a coalition knows, and how far one must."""
@@ -626,28 +650,30 @@ def role(known: Knowledge, target: int, members: Members) -> str:
     """What makes a coalition an insider, without its name."""
     if not members:
         return "a contributor that is not among the largest listed"
-    single = [_role_of_one(known, target, member) for member in members]
-    return single[0] if len(single) == 1 else f"a coalition of {len(single)}: {'; '.join(single)}"
+    beside = np.unique(known.system.matrix[known.columns[:, [target]].indices].indices)
+    single = [_role_of_one(known, target, member, beside) for member in members[:DESCRIBED]]
+    if len(members) == 1:
+        return single[0]
+    more = f"; and {len(members) - DESCRIBED:,} others" if len(members) > DESCRIBED else ""
+    return f"a coalition of {len(members)}: {'; '.join(single)}{more}"
 
 
-def _role_of_one(known: Knowledge, target: int, member: int) -> str:
+def _role_of_one(known: Knowledge, target: int, member: int, beside: NDArray[np.intp]) -> str:
     place = np.flatnonzero(known.who[target] == member)
     roles = []
     if place.size:
         own = np.abs(known.own[target])
         rank = int((own > own[place[0]]).sum())
         roles.append(f"the {_RANKS[rank] if rank < len(_RANKS) else f'{rank + 1}th largest'} contributor of the cell")
-    elsewhere = _elsewhere(known, target, np.flatnonzero((known.who == member).any(axis=1)))
+    elsewhere = _elsewhere(known, target, np.flatnonzero((known.who == member).any(axis=1)), beside)
     if elsewhere:
         roles.append(elsewhere)
     return ", ".join(roles) or "a contributor to other suppressed cells"
 
 
-def _elsewhere(known: Knowledge, target: int, cells: NDArray[np.intp]) -> str:
-    """The strongest position that a contributor has in other cells."""
+def _elsewhere(known: Knowledge, target: int, cells: NDArray[np.intp], beside: NDArray[np.intp]) -> str:
+    """The strongest position that a contributor has in other cells, some of which are `beside` the target."""
     cells = cells[cells != target]
-    rows = known.columns[:, [target]].indices
-    beside = np.unique(known.system.matrix[rows].indices)
     for contributors, words in ((1, "the only contributor"), (2, "one of two contributors")):
         there = cells[known.everyone[cells] == contributors]
         if there.size:

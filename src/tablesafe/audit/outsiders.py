@@ -13,9 +13,11 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from tablesafe.audit.certificate import exact_limits
-from tablesafe.audit.hypercubes import boxed, by_hypercubes, narrowed, over_all
+from tablesafe.audit.exact import ExactMove
+from tablesafe.audit.hypercubes import boxed, by_hypercubes, hypercubes_of, narrowed, over_all
 from tablesafe.audit.integers import integer_intervals
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.proofs import Group, Needs, Place, furthest_moves, prove, whole_moves
@@ -24,6 +26,7 @@ from tablesafe.audit.proved import Holding
 from tablesafe.audit.question import Question
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
+from tablesafe.audit.together import MANY, moves_together
 from tablesafe.core.equations import Floats
 from tablesafe.core.errors import OutOfTime
 from tablesafe.core.problem import Problem
@@ -95,6 +98,9 @@ class Outsiders:
         cubes = tuple(by_hypercubes(self.system, question.needs.take(asked), place))
         question = self._moved_by(question, cubes)
         asked = asked[~question.proved_by(cubes)[asked]]
+        question, several = self._together(place, question, asked)
+        cubes += several
+        asked = asked[~question.proved_by(several)[asked]]
         lower, upper, sliding = question.needs.take(asked).floats()
         sliding = np.where((lower == 0) & (upper == 0) & (sliding == 0), LEAST_WIDTH, sliding)
         value = question.value[asked]
@@ -111,6 +117,31 @@ class Outsiders:
             asked = np.setdiff1d(question.undecided(exact=True, certify=self.prove_all), known)
             asked = asked[~question.proved_by(cubes)[asked]]
         return question, (*cubes, *self._proofs(place, question.needs.take(asked), seen))
+
+    def _together(
+        self, place: Place, question: Question, asked: NDArray[np.intp]
+    ) -> tuple[Question, tuple[Group, ...]]:
+        """Prove cells by tables in which hundreds of them move, where many are left and dimensions are trees.
+
+        Elsewhere a search from the truth is sooner done.
+        """
+        if len(asked) < MANY or self.whole or self.system.is_large or hypercubes_of(self.system) is None:
+            return question, ()
+        needs, system = question.needs.take(asked), self.system
+        lower, upper, sliding = needs.floats()
+        fall, rise = np.zeros(len(system)), np.zeros(len(system))
+        np.maximum.at(fall, needs.at, np.ceil(np.maximum(lower, sliding / 2)))
+        np.maximum.at(rise, needs.at, np.ceil(np.maximum(np.maximum(upper, sliding / 2), 1.0)))
+        moves: list[ExactMove] = []
+        room = system.truth - system.lower, system.upper - system.truth
+        for move in moves_together(sparse.csr_array(system.matrix), *room, fall, rise, self.budget):
+            moves += [move, ExactMove(move.cells, -move.numerators, move.denominator)]
+        group = prove(place, needs, moves)
+        done = np.isin(needs.at, group.at)
+        which = asked[done]
+        return question.answered(which, question.value[which] - lower[done], question.value[which] + upper[done]), (
+            group,
+        )
 
     def _note(self, question: Question, asked: NDArray[np.intp], seen: Protection) -> None:
         """Take note of the witnesses of clear cases: nobody else looks at them."""

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.audit.exact import (
-    Limits,
-    Move,
+    ExactLimits,
+    ExactMove,
     Wholes,
     checked,
     exact_in_units,
@@ -102,7 +102,7 @@ class Reach:
 class Group:
     """Witnesses that share their cells, and what they prove."""
 
-    moves: tuple[Move, ...]
+    moves: tuple[ExactMove, ...]
     """Cells are positions among the unknown."""
     at: NDArray[np.intp]
     """The proved cells, as positions among the unknown."""
@@ -119,19 +119,19 @@ class Place:
     """Where tables are looked for: all equations over all unknown cells, and how far each cell may move."""
 
     columns: sparse.csc_array = field(repr=False)
-    limits: Limits = field(repr=False)
+    limits: ExactLimits = field(repr=False)
 
-    def checked(self, move: Move) -> Move | None:
+    def checked(self, move: ExactMove) -> ExactMove | None:
         """The move, if it satisfies every equation in which it stands and every limit; else what part of it does."""
         part = equations_over(self.columns, move.cells)
         kept = checked(part, move.numerators, move.denominator, self.limits.take(move.cells))
-        return None if kept is None else Move(move.cells[kept.cells], kept.numerators, kept.denominator)
+        return None if kept is None else ExactMove(move.cells[kept.cells], kept.numerators, kept.denominator)
 
 
 def prove(
     place: Place,
     needs: Needs,
-    moves: Sequence[Move],
+    moves: Sequence[ExactMove],
     *,
     cells: NDArray[np.intp] | None = None,
     tables: Floats | None = None,
@@ -218,14 +218,14 @@ class _Search:
         self,
         place: Place,
         needs: Needs,
-        moves: Sequence[Move],
+        moves: Sequence[ExactMove],
         cells: NDArray[np.intp],
         tables: Floats,
         whole: bool,
     ) -> None:
         self.place, self.needs, self.moves, self.cells, self.tables = place, needs, moves, cells, tables
         self.whole = whole
-        self.found: list[Move] = []
+        self.found: list[ExactMove] = []
         self.reached: list[Reach] = []
         self.bare = np.asarray((needs.lower == 0) & (needs.upper == 0) & (needs.sliding == 0), np.bool_)
         """Cells without levels must only not be known: one witness that differs from the truth will do."""
@@ -264,7 +264,7 @@ class _Search:
             if not ((asked_low & (self.low < 0)) | (asked_high & (self.high < 0))).any():
                 break
 
-    def _serve(self, move: Move, reach: Reach) -> None:
+    def _serve(self, move: ExactMove, reach: Reach) -> None:
         moved = np.asarray(reach.numerators != 0, np.bool_)
         low = (self.low < 0) & self.needs.low_enough(reach) & (moved | ~self.bare)
         high = (self.high < 0) & self.needs.high_enough(reach) & (moved | ~self.bare)
@@ -273,21 +273,21 @@ class _Search:
             self.low[high & self.bare] = self.high[low & self.bare] = 0
             self.low[low], self.high[high] = index, index
 
-    def _exact(self, suggestion: int) -> Iterator[tuple[Move, Reach]]:
+    def _exact(self, suggestion: int) -> Iterator[tuple[ExactMove, Reach]]:
         """Exact tables near a suggestion."""
         for move in self._near(suggestion):
             if move is not None and not (self.whole and move.denominator > 1):
                 yield move, Reach(move.at(self.needs.at), move.denominator)
 
-    def _near(self, suggestion: int) -> Iterator[Move | None]:
+    def _near(self, suggestion: int) -> Iterator[ExactMove | None]:
         if suggestion < len(self.moves):
             yield self.place.checked(self.moves[suggestion])
             return
         table = self.tables[suggestion - len(self.moves)]
         for move in self._made_exact(table):
-            yield None if move is None else Move(self.cells[move.cells], move.numerators, move.denominator)
+            yield None if move is None else ExactMove(self.cells[move.cells], move.numerators, move.denominator)
 
-    def _made_exact(self, table: Floats) -> Iterator[Move | None]:
+    def _made_exact(self, table: Floats) -> Iterator[ExactMove | None]:
         """A solver's table rounded, as the vertex that it means, or with rounded coordinates."""
         limits = self.place.limits.take(self.cells)
         yield exact_moves(self.matrix, table[None], limits)[0]
@@ -306,7 +306,7 @@ class _Search:
         """All moves that the equations allow; None where they have no simple description."""
         return null_space(self.matrix)
 
-    def _keep(self, move: Move, reach: Reach) -> int:
+    def _keep(self, move: ExactMove, reach: Reach) -> int:
         self.found.append(move)
         self.reached.append(reach)
         return len(self.found)

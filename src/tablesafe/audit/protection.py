@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.audit.exact import Move
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.intervals import EASY_S, Progress, values_at
 from tablesafe.audit.nearby import Guesses
 from tablesafe.audit.system import Piece, Shape, System
@@ -207,7 +207,7 @@ class Component:
     cells: NDArray[np.intp] = field(repr=False)
     """Positions among the unknown cells of the system, ascending."""
     truth: Integers = field(repr=False)
-    moves: tuple[Move, ...] = field(repr=False)
+    moves: tuple[ExactMove, ...] = field(repr=False)
     """Each witness as its exact difference from the truth, over the unknown cells of the system."""
 
     @cached_property
@@ -365,7 +365,7 @@ def _at_the_bounds(needs: PieceNeeds) -> PieceAnswer:
     """Two tables serve all cells: the one of all the lower bounds, and the one of all the upper."""
     piece, truth = needs.piece, needs.truth[needs.wanted].astype(np.float64)
     ends = [bounds.astype(np.int64) for bounds in (piece.lower, piece.upper)]
-    moves = tuple(Move(piece.cells[end != 0], end[end != 0], piece.grid) for end in ends)
+    moves = tuple(ExactMove(piece.cells[end != 0], end[end != 0], piece.grid) for end in ends)
     here = np.zeros(len(needs.wanted), np.int64)
     low, high = (end[needs.wanted] / piece.grid for end in ends)
     component = Component(piece.cells, needs.truth, moves)
@@ -451,7 +451,7 @@ def _components(
     return tuple(components), number
 
 
-def _move(needs: PieceNeeds, shape: Shape, cells: Integers, tables: Tables, table: int) -> Move:
+def _move(needs: PieceNeeds, shape: Shape, cells: Integers, tables: Tables, table: int) -> ExactMove:
     """One table as the exact moves of the cells of its part."""
     span = slice(tables.values.indptr[table], tables.values.indptr[table + 1])
     form = np.zeros(shape.polytope.forms, np.int64)
@@ -462,7 +462,7 @@ def _move(needs: PieceNeeds, shape: Shape, cells: Integers, tables: Tables, tabl
     numerators = _products(form[shape.form[moved]], common // divisor)
     denominator = int(tables.denominator[table]) * common * needs.piece.grid
     shared = gcd(denominator, *map(int, np.unique(numerators).tolist()))
-    return Move(needs.piece.cells[moved], numerators // shared, denominator // shared)
+    return ExactMove(needs.piece.cells[moved], numerators // shared, denominator // shared)
 
 
 def _products(numbers: Integers, factors: Integers) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.audit.exact import Move
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.proofs import Group
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
@@ -75,7 +75,7 @@ class Proved:
     """Proofs for the sensitive cells of one problem, and the witnesses that they name."""
 
     def __init__(self) -> None:
-        self._moves: list[Move] = []
+        self._moves: list[ExactMove] = []
         """Over the table's cells."""
         self._changes = _Changes()
         self._cell = np.zeros(0, dtype=np.intp)
@@ -88,7 +88,7 @@ class Proved:
     def keep(self, system: System, groups: Sequence[Group], *, checked: bool) -> None:
         """Remember what was proved in a system; `checked` in whole numbers, as a certificate needs it."""
         first = int(self._group.max(initial=-1)) + 1
-        moves: list[Move] = []
+        moves: list[ExactMove] = []
         cell, by, far, number = [self._cell], [self._by], [self._far], [self._group]
         for count, group in enumerate(groups):
             before = len(self._moves) + len(moves)
@@ -99,7 +99,7 @@ class Proved:
             far.append(_reached(group, which))
             number.append(np.full(len(group), first + count))
         self._changes.add(system, [move.cells for move in moves])
-        self._moves += [Move(system.cells[move.cells], move.numerators, move.denominator) for move in moves]
+        self._moves += [ExactMove(system.cells[move.cells], move.numerators, move.denominator) for move in moves]
         self._checked = np.concatenate([self._checked, np.full(sum(map(len, cell[1:])), checked)])
         self._cell, self._by = np.concatenate(cell), np.concatenate(by)
         self._far, self._group = np.concatenate(far), np.concatenate(number)
@@ -142,7 +142,7 @@ class Proved:
             by = place[1:].reshape(-1, 2)
             out.append(
                 Group(
-                    tuple(Move(system.positions(each.cells), each.numerators, each.denominator) for each in moves),
+                    tuple(ExactMove(system.positions(each.cells), each.numerators, each.denominator) for each in moves),
                     system.positions(self._cell[own]),
                     by[:, 0],
                     by[:, 1],

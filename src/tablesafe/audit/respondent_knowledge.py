@@ -24,21 +24,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
 from tablesafe.rules.contributions import SHADOW
 
+if TYPE_CHECKING:
+    from tablesafe.audit.system import System
+
 MANY = np.iinfo(np.int64).max
 """Stands for a number of contributors that nobody told."""
+
+KEPT = 4_000_000
+"""Numbers that are kept of what single contributors may have."""
 
 Members = tuple[int, ...]
 
@@ -99,9 +104,10 @@ class Lists:
     def listings(self, members: Members) -> tuple[NDArray[np.intp], Floats, Integers]:
         """The table's cells that list a member: what the members add to each, and how many of them it lists."""
         names, cells, places = self._by_identity
-        spans = [slice(*np.searchsorted(names, [member, member + 1])) for member in members]
-        cell = np.concatenate([cells[:0], *(cells[span] for span in spans)])
-        place = np.concatenate([places[:0], *(places[span] for span in spans)])
+        first, last = (np.searchsorted(names, np.asarray(members, np.int64), side) for side in ("left", "right"))
+        length = last - first
+        at = np.arange(int(length.sum())) + np.repeat(first - np.cumsum(length) + length, length)
+        cell, place = cells[at], places[at]
         found, where = np.unique(cell, return_inverse=True)
         own = np.bincount(where, self.own[cell, place], len(found)).astype(np.float64)
         return found, own, np.bincount(where, minlength=len(found)).astype(np.int64)
@@ -249,6 +255,19 @@ class Knowledge:
         return np.where(self.negative, self.system.lower, guess)
 
     def _guess_of(self, member: int) -> Floats:
+        """The same for one, who is in many coalitions one after the other: kept, as far as memory allows."""
+        kept = self._guessed
+        if member not in kept:
+            if len(kept) * len(self.system) > KEPT:
+                kept.clear()
+            kept[member] = self._new_guess_of(member)
+        return kept[member]
+
+    @cached_property
+    def _guessed(self) -> dict[int, Floats]:
+        return {}
+
+    def _new_guess_of(self, member: int) -> Floats:
         lists, table = self.lists, self.system.table
         guess: Floats = lists.unlisted[self.system.cells]
         cell, own, _ = self.lists.listings((member,))

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
 
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers, Mask, distinct_rows
@@ -178,6 +177,8 @@ def _null_vectors(matrix: sparse.csr_array, free: Mask) -> Floats:
     entries = matrix[there].astype(np.float64)
     unit, small = sparse.eye_array(cells), sparse.eye_array(len(there)) * -1e-9
     augmented = sparse.block_array([[unit, entries.T], [entries, small]], format="csc")
+    from scipy.sparse.linalg import splu
+
     factors = splu(augmented, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     vectors = start
     for _ in range(4):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -70,8 +70,6 @@ class Opening:
 # -- the verdict -------------------------------------------------------------------------------------------------------
 
 
-Possibly = Literal["open", "accept"]
-"""What becomes of cells that are open only if contributors that the table does not list are as large as they can be."""
 MOST_LISTED = 1_000
 """Contributors of a cell that `tabulate` can keep."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import io
 import os
@@ -9,8 +10,9 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Sequence
-from typing import NoReturn, TextIO
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, TextIO
 
 from cyclopts import App, Parameter
 
@@ -35,6 +37,8 @@ from tablesafe.core.errors import InvalidOption, Terminated
 from tablesafe.core.machine import leave_no_core_dump
 from tablesafe.files.limits import inputs_kept
 
+RARELY = 50_000, 20, 20
+"""How many new objects make Python look for circles among them: to load modules makes many, and no circle."""
 CLOSED_PIPE = 141
 """What a shell reports for a program whose output nobody reads any more."""
 
@@ -70,10 +74,19 @@ app.register_install_completion_command(help="Let the shell complete commands an
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit with its code."""
     leave_no_core_dump()
+    if arguments is None:
+        gc.set_threshold(*RARELY)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a code or a path that the terminal cannot show
-    sys.exit(call(sys.argv[1:] if arguments is None else arguments))
+    try:
+        code = call(sys.argv[1:] if arguments is None else arguments)
+    except (KeyboardInterrupt, Terminated):  # once more, while the first was being told
+        code = int(Exit.INTERRUPTED)
+    if arguments is None and code == Exit.INTERRUPTED:  # this process ends: a further Ctrl-C asks for nothing else
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+    sys.exit(code)
 
 
 def call(arguments: Sequence[str]) -> int:
@@ -89,10 +102,8 @@ def call(arguments: Sequence[str]) -> int:
         asked.append(number)
         raise Terminated
 
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, terminated)
     try:
-        with warnings.catch_warnings(), inputs_kept():
+        with _hearing(terminated, signal.SIGTERM), warnings.catch_warnings(), inputs_kept():
             warnings.showwarning = _show_warning
             code = app(tokens, exit_on_error=False, print_error=not as_json, result_action="return_value")
             sys.stdout.flush()
@@ -104,8 +115,21 @@ def call(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
     except BaseException as error:  # a library that calls back may have made another error of the wish to end
-        return report_error(Terminated() if asked else error, as_json=as_json, debug=debug)
+        with _hearing(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM):  # to its end, whoever asks once more
+            return report_error(Terminated() if asked else error, as_json=as_json, debug=debug)
     return code if isinstance(code, int) else Exit.OK
+
+
+@contextmanager
+def _hearing(handler: Any, *numbers: signal.Signals) -> Iterator[None]:
+    """Let a handler hear the wish that the process may end, in the first thread, for the time being."""
+    first = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, handler) for number in numbers if first}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def _show_warning(

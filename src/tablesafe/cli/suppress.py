@@ -123,6 +123,9 @@ def suppress(
     internal: Annotated[
         Path | None, Parameter(help="folder for what stays in the office: certificate, findings, report")
     ] = None,
+    pictures: Annotated[
+        bool | None, Parameter(help="pictures in the report; as the job file says, without one only on request")
+    ] = None,
     force: Annotated[bool, Parameter(help="write the release even if its audit finds it open")] = False,
     tolerance: Tolerance = 0.0,
     json: Annotated[bool, Parameter(help="print one JSON document and nothing else")] = False,
@@ -140,7 +143,7 @@ def suppress(
     """
     from tablesafe.pipeline import run
 
-    job = _job(problem, choices, apriori, output, internal, tolerance)
+    job = _job(problem, choices, apriori, output, internal, tolerance, pictures=pictures)
     result = run(job, force=True if force else None, progress=not (json or quiet))
     code = Exit.OK if result.safe else Exit.UNSAFE
     if json:
@@ -158,6 +161,8 @@ def _job(
     output: tuple[Path, ...],
     internal: Path | None,
     tolerance: float,
+    *,
+    pictures: bool | None = None,
 ) -> Job:
     """The job file, or one that reads the problem, with what the options say."""
     from tablesafe.core.errors import InvalidFile, InvalidOption
@@ -175,6 +180,8 @@ def _job(
     if internal is not None or job.path is None:
         folder = internal or Path(f"{path.name.partition('.')[0]}-internal")
         outputs = dataclasses.replace(outputs, internal=str(folder.absolute()))
+    if pictures is not None or job.path is None:
+        outputs = dataclasses.replace(outputs, pictures=bool(pictures))
     options = job.problem
     if apriori is not None:
         options = dataclasses.replace(options, apriori=str(apriori.absolute()), scheme=choices.scheme)

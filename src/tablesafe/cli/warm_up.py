@@ -20,7 +20,7 @@ def warm_up(
     Small made-up tables are tabulated, suppressed, audited, rounded and adjusted. What is compiled is kept beside the
     program, or in the folder that NUMBA_CACHE_DIR names.
     """
-    from tablesafe.pipeline.warming import warm_up as compile_all
+    from tablesafe.cli.warming import warm_up as compile_all
 
     def tell(what: str, done: int, of: int) -> None:
         if not quiet:

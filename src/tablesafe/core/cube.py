@@ -29,7 +29,7 @@ from scipy import sparse
 from tablesafe.core.equations import Integers, cell_keys
 from tablesafe.core.errors import InvalidOption, InvalidTable
 from tablesafe.core.hierarchy import Hierarchy
-from tablesafe.core.table import Apart, Contributors, Table
+from tablesafe.core.table import RESPONSE, Apart, Contributors, Table
 from tablesafe.solve.program import SolveStatus
 from tablesafe.work.budget import Budget
 
@@ -39,8 +39,6 @@ proved."""
 MOST_FITTED = 200_000
 FIT_S = 120.0
 """Unseen cells and seconds to find some cube that has the given margins, where no records are at hand."""
-RESPONSE = "response"
-"""The dimension that tells several response variables of one table apart."""
 TIE, IGNORE = "tie", "ignore"
 
 Levels = tuple[int, ...]

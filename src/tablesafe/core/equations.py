@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from tablesafe.core.errors import InvalidTable
-from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.files.read import LARGEST_EXACT
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    from tablesafe.core.hierarchy import Hierarchy
 
 Floats = NDArray[np.float64]
 
@@ -40,6 +43,8 @@ def product_equations(codes: NDArray[np.int32], hierarchies: Sequence[Hierarchy]
 
     A part without a cell is empty and left out; a total without any part is simply not broken down there.
     """
+    from scipy import sparse
+
     n, sizes = len(codes), [len(h) for h in hierarchies]
     blocks: list[sparse.csr_array] = []
     totals: list[Integers] = []

@@ -17,17 +17,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import sparse
 
 from tablesafe.core.display import shown
 from tablesafe.core.errors import InvalidHierarchy, InvalidOption, Setting
 from tablesafe.files.read import Source, did_you_mean, read_source, read_text
-from tablesafe.files.write import write_text
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 TOTAL = "Total"
 
@@ -344,6 +345,8 @@ class Hierarchy:
             rows += [row] * len(members)
             columns += [position[code] for code in members]
             data += [-1, *equation.signs]
+        from scipy import sparse
+
         matrix = sparse.csr_array(
             (np.array(data, dtype=np.int8), (np.array(rows, dtype=np.int32), np.array(columns, dtype=np.int32))),
             shape=(len(merged), len(kept)),
@@ -490,6 +493,8 @@ class Hierarchy:
         rows = np.repeat(np.arange(len(self.codes)), [len(contents[i]) for i in range(len(self.codes))])
         columns = [leaf for i in range(len(self.codes)) for leaf in contents[i]]
         data = [times for i in range(len(self.codes)) for times in contents[i].values()]
+        from scipy import sparse
+
         return sparse.csr_array(
             (np.array(data, dtype=np.int32), (rows, np.array(columns, dtype=np.int64))),
             shape=(len(self.codes), len(leaf_column)),
@@ -546,6 +551,8 @@ class Hierarchy:
 
     def to_hrc(self, path: str | Path, *, indent: str = "@") -> None:
         """Write a tree as a τ-ARGUS `.hrc` file (without its total, which that format leaves out)."""
+        from tablesafe.files.write import write_text
+
         write_text(path, self.hrc_text(indent=indent))
 
     def hrc_text(self, *, indent: str = "@") -> str:

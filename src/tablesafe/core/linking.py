@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.core.cube import RESPONSE, TIE, tied
+from tablesafe.core.cube import TIE, tied
 from tablesafe.core.equations import Integers, Mask, ProductEquations, cell_keys, distinct_rows, product_equations
 from tablesafe.core.errors import InvalidTable
 from tablesafe.core.hierarchy import Hierarchy, parse_equations
-from tablesafe.core.table import Contributors, Table
+from tablesafe.core.table import RESPONSE, Contributors, Table
 from tablesafe.core.totals import CERTAIN
 
 __all__ = ["RESPONSE", "joined_as_they_are", "link"]
@@ -46,7 +46,7 @@ def link(
     if all(table.names is not None for table in tables):
         return _link_named(tables)
     joined = joined_as_they_are([_shown(table) for table in tables] if cube == TIE else tables, equations)
-    return tied(joined, cube=cube)
+    return replace(tied(joined, cube=cube), library=tables[0].library)
 
 
 def joined_as_they_are(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidOption, InvalidRelease, Setting
-from tablesafe.core.linking import RESPONSE
 from tablesafe.core.mechanism import Mechanism
 from tablesafe.core.problem import Problem
-from tablesafe.core.table import Table
-from tablesafe.solve.program import Solution
+from tablesafe.core.table import RESPONSE, Table
+from tablesafe.files.native import to_library
+
+if TYPE_CHECKING:
+    from tablesafe.solve.program import Solution
 
 BOUND_DIGITS = 12
 """Of announced bounds that are no whole numbers."""
@@ -184,6 +186,15 @@ class Release:
             lower, upper = self.announced_bounds(intervals=intervals)
             columns["from"], columns["to"] = self._shown(lower), self._shown(upper)
         return pl.DataFrame(columns).filter(pl.Series(self.status != Status.BY_DESIGN))
+
+    def to_pandas(self, *, labels: bool = False, intervals: bool = False) -> Any:
+        """What may be published as a pandas frame, codes as categories in the order of their hierarchies."""
+        return to_library(self.frame(labels=labels, intervals=intervals), "pandas", self.table.orders)
+
+    def to_native(self, *, labels: bool = False, intervals: bool = False) -> Any:
+        """What may be published, in the library that the data came from."""
+        frame = self.frame(labels=labels, intervals=intervals)
+        return to_library(frame, self.table.library, self.table.orders)
 
     def announced(self, *, intervals: bool) -> Mask:
         """Cells whose interval readers are told; with `intervals` also those of changed values, unless it must not."""

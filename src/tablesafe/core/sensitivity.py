@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidProblem
-from tablesafe.core.table import Table
+
+if TYPE_CHECKING:
+    from tablesafe.core.table import Table
 
 
 @shown

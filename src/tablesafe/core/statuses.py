@@ -40,15 +40,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.core.errors import InvalidFile, InvalidOption, Setting, joined
-from tablesafe.core.release import Status
 from tablesafe.files.read import Source, did_you_mean
+
+if TYPE_CHECKING:
+    from tablesafe.core.release import Status
 
 Scheme = Literal["tauargus", "sbs", "sdmx-conf", "obs-status", "words", "0/1"]
 
@@ -65,7 +67,9 @@ class Meaning(IntEnum):
     @property
     def status(self) -> Status:
         """What a release calls it."""
-        return _STATUS_OF[self]
+        from tablesafe.core.release import Status
+
+        return Status[_STATUS_OF[self]]
 
     @property
     def hidden(self) -> bool:
@@ -74,11 +78,11 @@ class Meaning(IntEnum):
 
 
 _STATUS_OF = {
-    Meaning.PUBLISHED: Status.PUBLISHED,
-    Meaning.SENSITIVE: Status.SENSITIVE,
-    Meaning.SUPPRESSED: Status.COMPLEMENTARY,
-    Meaning.FROZEN: Status.PUBLISHED,
-    Meaning.EMPTY: Status.PUBLISHED,
+    Meaning.PUBLISHED: "PUBLISHED",
+    Meaning.SENSITIVE: "SENSITIVE",
+    Meaning.SUPPRESSED: "COMPLEMENTARY",
+    Meaning.FROZEN: "PUBLISHED",
+    Meaning.EMPTY: "PUBLISHED",
 }
 _WORD_OF = {
     Meaning.PUBLISHED: "published",

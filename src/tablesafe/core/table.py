@@ -11,21 +11,29 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import sparse
 
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Integers, Mask, cell_keys, product_equations, roll_up, to_integers
 from tablesafe.core.errors import InvalidOption, InvalidTable, Setting
 from tablesafe.core.hierarchy import TOTAL, Hierarchy, parse_equations, require_hierarchies
 from tablesafe.core.totals import Shown, flat_dimension
+from tablesafe.files.native import Library, library_of, long_form, to_library
 from tablesafe.files.read import LARGEST_EXACT, Source, read_source
 
+if TYPE_CHECKING:
+    from scipy import sparse
+
+RESPONSE = "response"
+"""The dimension that tells several response variables of one table apart."""
+
 MISSING_TOTALS = ("error", "compute", "none")
+ROUNDED = 0.01
+"""Share of a total by which it may be off through rounding; more is a mistake, and no tolerance is advised for it."""
 SEVERAL_LEVELS = 1.2
 """How many times a total its parts must be before they seem to be of several levels, and not just a little off."""
 SHOWN_ALONE = 5
@@ -141,6 +149,8 @@ class Table:
     """How the table was made from records, when it was. It does not travel with a table to other processes."""
     signed: Mask | None = field(default=None, repr=False)
     """Cells whose contributions may be negative, where that is known: from the records, or because somebody said so."""
+    library: Library = "polars"
+    """The library that the data came from, in which `to_native` gives them back."""
 
     # -- how to build one ------------------------------------------------------------------------------------------
 
@@ -206,7 +216,47 @@ class Table:
         table = given._connected(tolerance=tolerance, ignore_missing=missing_totals == "none", source=read.name)
         if missing_totals != "none":
             table._require_sums(read.name)
-        return table
+        return replace(table, library=library_of(source))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        rows: str | Sequence[str] = (),
+        columns: str | Sequence[str] = (),
+        dimensions: Mapping[str, Hierarchy | None] | None = None,
+        value: str = "value",
+        missing_totals: Literal["error", "compute", "none"] = "error",
+        total: str | Mapping[str, str] = TOTAL,
+        tolerance: float = 0.0,
+        negative: Negative = "auto",
+    ) -> Self:
+        """Build a table from a crosstab: codes down the side and across the top, as `pandas.crosstab` makes it.
+
+        In pandas the index and the labels of the columns are the codes, with several levels for several dimensions, and
+        their names those of the dimensions, unless `rows` and `columns` say other ones. In other libraries `rows` names
+        the columns that hold codes, and `columns` the dimension whose codes all other columns are called by. An empty
+        entry is a cell that is not there. `dimensions` has the hierarchies; the rest is as in `from_cells`.
+        """
+        sides = ((name,) if isinstance(name, str) else tuple(name) for name in (rows, columns))
+        cells, names = long_form(frame, rows=next(sides), columns=next(sides), value=value)
+        given = dimensions or {}
+        if unknown := [name for name in given if name not in names]:
+            raise InvalidTable(
+                f"The crosstab has no dimension {unknown[0]!r}: it has {', '.join(names)}.",
+                about=("dimension", unknown[0]),
+            )
+        table = cls.from_cells(
+            cells,
+            dimensions={name: given.get(name) for name in names},
+            value=value,
+            missing_totals=missing_totals,
+            total=total,
+            tolerance=tolerance,
+            negative=negative,
+        )
+        return replace(table, library=library_of(frame))
 
     @classmethod
     def from_codes(
@@ -286,6 +336,8 @@ class Table:
         if len(labels) != len(values):
             raise InvalidTable(f"There are {len(values)} values but {len(labels)} names.")
         _refuse_bad_values(values, labels)
+        from scipy import sparse
+
         if sparse.issparse(equations):
             matrix = sparse.csr_array(equations).astype(np.int8)
             if totals is None:
@@ -316,6 +368,8 @@ class Table:
     ) -> Self:
         """A table without its equations."""
         integers, decimals, exact = to_integers(values, decimals)
+        from scipy import sparse
+
         none = sparse.csr_array((0, len(integers)), dtype=np.int8)
         return cls(
             integers, decimals, none, np.zeros(0, np.int64), dict(dimensions), np.ascontiguousarray(codes), None,
@@ -405,6 +459,8 @@ class Table:
         first[self.totals[rows]] = rows
         is_total = first >= 0
         chosen = self.equations[first[is_total]].astype(np.int64)
+        from scipy import sparse
+
         own = sparse.csr_array(
             (np.ones(int(is_total.sum()), np.int64), (np.arange(int(is_total.sum())), np.flatnonzero(is_total))),
             shape=chosen.shape,
@@ -436,6 +492,8 @@ class Table:
 
         def extended(old: NDArray[Any], name: str) -> NDArray[Any]:
             return np.concatenate([old, columns[name][new].astype(old.dtype)])
+
+        from scipy import sparse
 
         return replace(
             self,
@@ -593,6 +651,19 @@ class Table:
             data.setdefault(name, column)
         return pl.DataFrame(data).head(self.seen)
 
+    def to_pandas(self) -> Any:
+        """The cells as a pandas frame, codes as categories in the order of their hierarchies. Confidential."""
+        return to_library(self.cells(), "pandas", self.orders)
+
+    def to_native(self) -> Any:
+        """The cells in the library that the data came from. Confidential."""
+        return to_library(self.cells(), self.library, self.orders)
+
+    @property
+    def orders(self) -> dict[str, tuple[str, ...]]:
+        """The codes of each dimension in the order of its hierarchy."""
+        return {name: tuple(hierarchy.codes) for name, hierarchy in self.dimensions.items()}
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The cells, for whatever reads Arrow: `pd.DataFrame.from_arrow(table)`, `pa.table(table)`. Confidential."""
         return self.cells().__arrow_c_stream__(requested_schema)
@@ -682,12 +753,20 @@ class Table:
         if levels is not None:
             name, much = levels
             return InvalidTable(
-                f"{told}\n\nThe codes of {name!r} add up to {much} their total: codes of several levels seem to stand "
-                f"side by side.",
+                f"{told}\n\nThe codes of {name!r} in {source} add up to {much} their total: codes of several levels "
+                f"seem to stand side by side.",
                 hint=f"give {name!r} a hierarchy that says which codes are parts of which.",
                 about=("dimension", name, "hierarchy"),
             )
         largest = int(np.abs(residual[wrong]).max())
+        size = np.abs(self.integers[self.totals[wrong]])
+        terms = np.diff(self.equations.tocsr().indptr)[wrong]  # each may be half a unit off
+        if bool((np.abs(residual[wrong]) > np.maximum(ROUNDED * size, terms / 2)).any()):
+            return InvalidTable(
+                told,
+                hint=f"correct {source}: this is too much for rounding. If codes of several levels stand side by side, "
+                f"give their dimension its hierarchy.",
+            )
         tolerance = Setting("tolerance", largest / 10**self.decimals if self.decimals else largest)
         return InvalidTable(
             told,
@@ -843,5 +922,7 @@ def _matrix_of_named(equations: Any, labels: NDArray[Any]) -> tuple[sparse.csr_a
             columns.append(position[code])
             data.append(sign)
         totals.append(position[equation.total])
+    from scipy import sparse
+
     matrix = sparse.csr_array((np.array(data, np.int8), (rows, columns)), shape=(len(parsed), len(labels)))
     return matrix, np.array(totals, dtype=np.int64)

@@ -22,7 +22,7 @@ POINTER = "noted-in"
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Placement:
     """A file to be put in place; without one, what stands in the place is to go."""
 
     place: Path
@@ -43,18 +43,18 @@ def pointed(folder: Path) -> Path | None:
     return None
 
 
-def note(folder: Path, moves: Sequence[Move]) -> None:
+def note(folder: Path, moves: Sequence[Placement]) -> None:
     """Write down what is to be moved, in the place of an earlier note: from here on it will be done."""
     listed = [[str(move.place), None if move.file is None else str(move.file)] for move in moves]
     _write(folder / NOTE, json.dumps(listed))
 
 
-def carry_out(folder: Path, before: Callable[[Move], None] | None = None) -> None:
+def carry_out(folder: Path, before: Callable[[Placement], None] | None = None) -> None:
     """Make the moves that are noted in a folder, as far as they are not made already; then they are on the disk."""
     make(_noted(folder), before)
 
 
-def make(moves: Sequence[Move], before: Callable[[Move], None] | None = None) -> None:
+def make(moves: Sequence[Placement], before: Callable[[Placement], None] | None = None) -> None:
     """Make some moves; `before` is told of each, and then every file must be there."""
     for move in moves:
         if before is not None:
@@ -78,10 +78,10 @@ def places(folder: Path) -> list[Path]:
     return sorted({move.place.parent for move in _noted(folder)})
 
 
-def _noted(folder: Path) -> list[Move]:
+def _noted(folder: Path) -> list[Placement]:
     try:
         listed = json.loads((folder / NOTE).read_text(encoding="utf-8"))
-        return [Move(Path(place), None if file is None else Path(file)) for place, file in listed]
+        return [Placement(Path(place), None if file is None else Path(file)) for place, file in listed]
     except FileNotFoundError:
         return []
     except (ValueError, TypeError):  # half a note is none: it was never promised

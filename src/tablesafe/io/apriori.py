@@ -2,6 +2,7 @@
 
 From a table (CSV, Parquet, a frame): the dimensions, and any of the columns `status`, `cost`, `lower_level`,
 `upper_level`, `sliding_level`, `lower_bound`, `upper_bound`, `frozen`, `suppressed`. An empty entry changes nothing.
+`who`, `why` and `decided` are for people: who decided so, for what reason, and when.
 `tablesafe.tauargus.apriori` reads the same from a-priori files of τ-ARGUS.
 """
 
@@ -101,7 +102,7 @@ def apply_cells(
 def _recognised_columns(source: Source, table: Table) -> dict[str, str]:
     """Which column holds what; a column that means nothing is an error, so that no typing mistake goes unseen."""
     harmless = {table.response, "value", "count", "holdings", *table.columns}
-    harmless |= {f"{name} label" for name in table.dimensions}
+    harmless |= {f"{name} label" for name in table.dimensions} | {"who", "why", "decided"}
     known = {"status", *NUMBERS, *SWITCHES}
     found: dict[str, str] = {}
     for column in source.frame.columns:

@@ -64,7 +64,7 @@ FORMATS = (
     Format(
         name="readstat",
         endings=(".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt"),
-        reads="files.readstat:read_records",
+        reads="tabulate.readstat:read_records",
         extra="readstat",
         package="pyreadstat",
     ),

@@ -45,7 +45,8 @@ COLOURS: dict[str, str] = {
 EXCEL_ROWS = 1_048_575
 EXCEL_TEXT = 32_767
 """Letters of one cell of a sheet: of longer texts nothing would be there."""
-_FORMULA = r"^[=+\-@\t\r]"
+_FORMULA = r"^'*[=+\-@\t\r]"
+"""What a spreadsheet would run; and what looks like that guarded, which needs a guard to be told from it."""
 
 
 def read_frame(path: str | Path, *, sheet: str | None = None, delimiter: str | None = None) -> Source:

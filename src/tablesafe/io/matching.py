@@ -36,7 +36,8 @@ def match_cells(table: Table, source: Source, *, needed: Mask | None = None) -> 
             text = text.set(text.is_null() | (text.str.strip_chars() == ""), hierarchy.total)
         codes[:, d] = hierarchy.positions(text)
         if (codes[:, d] < 0).any():  # perhaps written with an apostrophe before what a spreadsheet would run
-            codes[:, d] = hierarchy.positions(text.str.replace(r"^'([=+\-@\t\r])", "${1}"))
+            bare = hierarchy.positions(text.str.replace(r"^'('*[=+\-@\t\r])", "${1}"))
+            codes[:, d] = np.where(codes[:, d] < 0, bare, codes[:, d])
         unknown = np.flatnonzero((codes[:, d] < 0) & needed)
         if unknown.size:
             row = int(unknown[0])

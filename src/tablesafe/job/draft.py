@@ -17,6 +17,8 @@ from tablesafe.core.totals import looks_like_total
 from tablesafe.files.read import Source as Rows
 from tablesafe.job.dump import dump_job
 from tablesafe.job.model import Dimension, Job, Output, Response, Source
+from tablesafe.job.questions import MISSING, questions
+from tablesafe.job.toml import read_toml
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate.counted import FEWEST_COUNTED, looks_like_frequency
 
@@ -131,7 +133,7 @@ def _look(column: pl.Series, rows: int) -> Look:
 def draft_text(path: Path, source: Rows, folder: Path) -> tuple[str, str]:
     """A commented job file for the data, to stand in `folder`, and what was guessed in one sentence."""
     job, looks = draft_job(path, source, folder=folder)
-    decided = _decided(job, looks)
+    decided = [str(each) for each in questions(read_toml(dump_job(job)), {look.name: look for look in looks})]
     head = [
         f"# A job for {path.name}, from a look at its columns. Everything here is a guess: check it.",
         "#",
@@ -148,34 +150,6 @@ def draft_text(path: Path, source: Rows, folder: Path) -> tuple[str, str]:
     summary = f"{source.frame.height:,} {what}: {value} by {', '.join(map(repr, job.dimensions))}{who}."
     summary = "\n".join([summary, *decided])
     return "\n".join(head) + "\n" + dump_job(job, explain=True), summary
-
-
-def _decided(job: Job, looks: list[Look]) -> list[str]:
-    """What was decided for the user, in words: each is a question that the office may answer otherwise."""
-    if job.source.kind != "records":
-        return []
-    by_name = {look.name: look for look in looks}
-    out = []
-    for name, dimension in job.dimensions.items():
-        if dimension.missing != "error":
-            they, are = _records(by_name[name].empty, "count", "counts")
-            out.append(
-                f"{they} no {name!r}: {are} under the code {dimension.missing!r} (missing in [dimensions.{name}]; "
-                f"'drop' leaves such records out)."
-            )
-    for name in job.response.value:
-        if by_name[name].empty:
-            they, are = _records(by_name[name].empty, "are", "is")
-            out.append(f"{they} no {name!r}: {are} left out (where in [source]).")
-        if by_name[name].negative:
-            they, _ = _records(by_name[name].negative, "are", "is")
-            out.append(f"{they} a negative {name!r}: so no cell is known to be 0 or more (negative in [response]).")
-    return out
-
-
-def _records(many: int, do: str, does: str) -> tuple[str, str]:
-    """So many records as the beginning of two clauses."""
-    return (f"{many:,} records have", f"they {do}") if many > 1 else ("1 record has", f"it {does}")
 
 
 def draft_job(path: Path, source: Rows, *, folder: Path) -> tuple[Job, list[Look]]:
@@ -230,7 +204,7 @@ def _dimensions(
     dimensions: dict[str, Dimension] = {}
     for look in [look for look in finest if look.name not in coarse][:most]:
         levels = _chain(frame, above[look.name])
-        missing = "missing" if look.empty else "error"
+        missing = MISSING if look.empty else "error"
         dimensions[look.name] = Dimension(missing=missing, hierarchy=beside.get(look.name))
         if look.name not in beside and levels and not look.empty and _is_tree(source, [*levels, look.name]):
             dimensions[look.name] = Dimension(hierarchy=file, kind="levels", columns=(*levels, look.name))
@@ -291,7 +265,7 @@ def _of_records(file: str, looks: list[Look], codes: list[Look], dimensions: dic
         dimensions=dimensions,
         response=Response(value=(amounts[0].name,) if amounts else ()),
         rules=(Threshold(), PPercent()) if amounts else (Threshold(),),
-        output=_output(file),
+        output=_output(),
     )
 
 
@@ -311,7 +285,7 @@ def _of_counts(file: str, looks: list[Look], dimensions: dict[str, Dimension], f
         dimensions=dimensions,
         response=Response(value=(amounts[0].name,) if amounts else ()),
         rules=(Threshold(),),
-        output=_output(file),
+        output=_output(),
     )
 
 
@@ -330,13 +304,13 @@ def _of_cells(file: str, looks: list[Look], codes: list[Look]) -> Job:
         dimensions={look.name: Dimension(total=look.total or TOTAL) for look in codes},
         response=Response(value=(value,)),
         rules=rules if count is not None else rules[1:] or rules,
-        output=_output(file),
+        output=_output(),
     )
 
 
-def _output(file: str) -> Output:
-    stem = Path(file).stem
-    return Output(release=(f"public/{stem}.csv",), report=f"public/{stem}.html", internal="internal")
+def _output() -> Output:
+    """Files that are not called after the source: its name may be as confidential as what is in it."""
+    return Output(release=("public/release.csv",), report="public/report.html", internal="internal")
 
 
 def _relative(path: Path, folder: Path) -> str:

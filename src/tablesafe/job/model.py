@@ -283,6 +283,7 @@ class Output:
     name_source: bool = _key("name the source file in the report for the public", False)
     labels: bool = _key("write the labels of codes beside them", True)
     intervals: bool = _key("write the interval that the release announces for each changed value", False)
+    pictures: bool = _key("draw pictures into the reports, where there is something to draw (extra plots)", True)
     plots: tuple[str, ...] = _key(
         f"plots for the office, into its folder where there is something to draw: {', '.join(NAMES)}, each .svg, .png "
         "or .pdf",

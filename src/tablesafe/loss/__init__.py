@@ -21,6 +21,38 @@ SAME = 1e-6
 """Units of the table's last decimal within which a published value is the true one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What is lost of some cells of a table."""
+
+    cells: int
+    """How many were meant to be published."""
+    withheld: int
+    changed: int
+    value: float
+    """What they add up to, whatever the signs."""
+    withheld_value: float
+    moved: float
+    """By how much the changed ones were changed in all."""
+
+    @property
+    def percent_of_cells(self) -> float:
+        """Withheld or changed, in percent of the cells."""
+        return 100 * (self.withheld + self.changed) / self.cells if self.cells else 0.0
+
+    @property
+    def percent_of_value(self) -> float:
+        """What is withheld and what was moved, in percent of the value."""
+        return 100 * (self.withheld_value + self.moved) / self.value if self.value else 0.0
+
+    def __str__(self) -> str:
+        what = [f"{self.withheld:,} withheld"] + ([f"{self.changed:,} changed"] if self.changed else [])
+        return (
+            f"{' and '.join(what)} of {self.cells:,} cells ({self.percent_of_cells:.1f}%), "
+            f"{self.percent_of_value:.1f}% of the value"
+        )
+
+
 @shown
 @dataclass(frozen=True, eq=False)
 class Loss:
@@ -116,6 +148,39 @@ class Loss:
     @property
     def _size(self) -> Floats:
         return np.abs(self.problem.table.value)
+
+    @cached_property
+    def finest(self) -> Share:
+        """What is lost of the cells that are no totals: each value is counted once, as every level counts it again."""
+        return self._share(~self.problem.table.is_total)
+
+    @cached_property
+    def whole(self) -> Share:
+        """What is lost of the cells of all levels together."""
+        return self._share(np.ones(len(self.meant), dtype=np.bool_))
+
+    def _share(self, which: Mask) -> Share:
+        meant, missing, altered = (mask & which for mask in (self.meant, self.missing, self.altered))
+        moved = float(np.abs(self.change[altered]).sum())
+        return Share(
+            int(meant.sum()), int(missing.sum()), int(altered.sum()), float(self._size[meant].sum()),
+            float(self._size[missing].sum()), moved,
+        )  # fmt: skip
+
+    def levels(self) -> pl.DataFrame:
+        """The loss by level as `frame` has it, the finest first, in percent of the same level."""
+        found = self.frame()
+        by = [name for name in found.columns if name.endswith("level")]
+        percent = {
+            "percent of cells": 100 * pl.col("withheld") / pl.col("cells"),
+            "percent of value": pl.when(pl.col("value") > 0).then(100 * pl.col("withheld value") / pl.col("value")),
+        }
+        if self.changed:
+            percent["average percent changed"] = pl.col("average percent")
+        kept = [*by, "cells", "withheld", "complementary", *(["changed"] if self.changed else [])]
+        order = pl.sum_horizontal(*(pl.col(name) for name in by)) if by != ["level"] else pl.col("level") == "inner"
+        shares = {name: each.fill_null(0.0) for name, each in percent.items()}
+        return found.sort(order, descending=True, maintain_order=True).select(*kept, **shares)
 
     def distribution(self) -> pl.DataFrame:
         """How many published cells changed by how many percent: a row per class, from unchanged to most changed."""

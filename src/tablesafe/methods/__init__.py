@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tablesafe.core.errors import InvalidOption
-from tablesafe.core.problem import Problem
 from tablesafe.core.registry import Registry, loader
-from tablesafe.core.release import Release
 from tablesafe.files.read import did_you_mean
 
 if TYPE_CHECKING:
+    from tablesafe.core.problem import Problem
+    from tablesafe.core.release import Release
     from tablesafe.methods.adjust import Adjust
     from tablesafe.methods.cell_key import CellKey
     from tablesafe.methods.given import Pattern, PublishAll, Withhold
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from tablesafe.methods.records.swap import Swap
     from tablesafe.methods.round import Round
     from tablesafe.methods.small_counts import SmallCounts
-    from tablesafe.methods.suppress.method import Suppress
+    from tablesafe.methods.suppress import Suppress
     from tablesafe.methods.views import SuppressViews
+    from tablesafe.work.run import Run
 
 
 __all__ = [
@@ -52,7 +53,7 @@ class Method(Protocol):
 
     name: ClassVar[str]
 
-    def protect(self, problem: Problem) -> Release: ...
+    def protect(self, problem: Problem, run: Run | None = None) -> Release: ...
 
 
 METHODS: Registry[type[Method]] = Registry(
@@ -60,7 +61,7 @@ METHODS: Registry[type[Method]] = Registry(
         "none": "tablesafe.methods.given:PublishAll",
         "withhold": "tablesafe.methods.given:Withhold",
         "pattern": "tablesafe.methods.given:Pattern",
-        "suppress": "tablesafe.methods.suppress.method:Suppress",
+        "suppress": "tablesafe.methods.suppress:Suppress",
         "adjust": "tablesafe.methods.adjust:Adjust",
         "round": "tablesafe.methods.round:Round",
         "small_counts": "tablesafe.methods.small_counts:SmallCounts",
@@ -76,11 +77,15 @@ METHODS: Registry[type[Method]] = Registry(
 __getattr__ = loader(__name__, METHODS.kinds)
 
 
-def protect(problem: Problem, method: Method | str) -> Release:
+def protect(problem: Problem, method: Method | str, run: Run | None = None) -> Release:
     """Protect a problem by a method; the release still has to pass its audit.
+
+    `run` says how to do it: how long, where, who hears of it, and whom the release must withstand.
 
     The name of a method, such as `"suppress"`, stands for the method with its defaults.
     """
+    from tablesafe.core.problem import Problem
+
     if isinstance(method, Problem):
         raise InvalidOption("protect takes the problem first.", hint="protect(problem, method)")
     if not isinstance(problem, Problem):
@@ -88,14 +93,14 @@ def protect(problem: Problem, method: Method | str) -> Release:
             f"protect takes a problem, got a {type(problem).__name__}.", hint="ts.Problem(table, rules=[…])"
         )
     if isinstance(method, str):
-        return _named(method).protect(problem)
+        method = _named(method)
     if isinstance(method, type):
         raise InvalidOption(f"{method.__name__} is a kind of method.", hint=f"ts.{method.__name__}() with its options.")
     if not callable(getattr(method, "protect", None)):
         raise InvalidOption(
             f"protect takes a method, got a {type(method).__name__}.", hint="ts.protect(problem, ts.Suppress())"
         )
-    return method.protect(problem)
+    return method.protect(problem) if run is None else method.protect(problem, run)
 
 
 def _named(name: str) -> Method:

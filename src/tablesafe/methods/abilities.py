@@ -2,16 +2,16 @@
 
 A method declares what it needs: `needs_records` (it goes back to the records behind the table), `own_columns` (columns
 that its options name are of the records), `whole_run` (its time limit is for the audit of its release too). It has
-`reading` if options of it name files, `working` if it can be told how to run, `outcome` if it makes more than its
-release.
+`reading` if options of it name files, `outcome` if it makes more than its release. How to run it is no option: `Run`.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import polars as pl
 
@@ -19,11 +19,13 @@ from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
+from tablesafe.work.run import Attackers, Run
 
 if TYPE_CHECKING:
-    from tablesafe.audit.verdict import Possibly
     from tablesafe.methods import Method
     from tablesafe.methods.cell_key.table import PerturbationTable
+
+Kind = TypeVar("Kind")
 
 
 class Files(Protocol):
@@ -34,20 +36,6 @@ class Files(Protocol):
     ) -> Mask: ...
 
     def perturbation(self, file: str, kind: str) -> PerturbationTable: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """How a method is run, which is no option of it: who hears of progress, who works, whom the audit will play."""
-
-    progress: Callable[[float, float], None] | None = None
-    """Hears of every better answer: its cost, and what none can be below."""
-    executor: Executor | None = None
-    insiders: bool = True
-    unions: bool = True
-    possibly: Possibly = "open"
-    coalition: int = 1
-    integers: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,20 +63,59 @@ def ready(method: Method, files: Files) -> Method:
     return _by(method, "reading", files)
 
 
-def working(method: Method, run: Run) -> Method:
-    """The method with somebody to report to and to do its work, and with those to protect from."""
-    return _by(method, "working", run)
-
-
 def _by(method: Method, ability: str, given: Any) -> Method:
     able: Callable[[Any], Method] | None = getattr(method, ability, None)
     return method if able is None else able(given)
 
 
-def outcome(problem: Problem, method: Method) -> tuple[Release, dict[str, pl.DataFrame]]:
+def outcome(problem: Problem, method: Method, run: Run | None = None) -> tuple[Release, dict[str, pl.DataFrame]]:
     """The release of a method, and its tables."""
     able = getattr(method, "outcome", None)
     if able is None:
-        return method.protect(problem), {}
-    found = able(problem)
+        return method.protect(problem, run), {}
+    found = able(problem, run)
     return found.release, dict(found.tables)
+
+
+# -- how to run it, said by options: deprecated --------------------------------------------------------------------
+
+
+TOLD = {"help": "how to run it, as deprecated options said", "hidden": True}
+"""Of the field `told` of the methods that were once told by options how to run."""
+
+
+def told_by(*names: str) -> Callable[[type[Kind]], type[Kind]]:
+    """Let a method take, with a warning, what belongs to a `Run`: once these were options of it."""
+
+    def decorate(kind: type[Kind]) -> type[Kind]:
+        given = kind.__init__
+
+        @wraps(given)
+        def init(self: Any, *args: Any, **options: Any) -> None:
+            said = {name: options.pop(name) for name in names if name in options}
+            if said:
+                warnings.warn(
+                    f"{kind.__name__}'s {', '.join(said)} say how to run it, not what to do: give them to a Run, and "
+                    f"that to protect. They will not be taken here any more.",
+                    DeprecationWarning,
+                    stacklevel=2,
+                )
+                running = {name: said.pop(name) for name in ("executor", "progress") if name in said}
+                options["told"] = Run(attackers=Attackers(**said), **running)
+            given(self, *args, **options)
+
+        kind.__init__ = init  # type: ignore[method-assign]
+        return kind
+
+    return decorate
+
+
+def as_told(method: Any, run: Run | None) -> Run:
+    """How to run a method: as the caller says, who may ask for less than deprecated options do; else as these say."""
+    told: Run | None = method.told
+    if run is None or told is None:
+        return run or told or Run()
+    asked, other = run.attackers, told.attackers
+    together = max(asked.coalition, other.coalition)
+    integers = asked.integers if other.integers is None else other.integers
+    return replace(run, attackers=replace(asked, coalition=together, integers=integers))

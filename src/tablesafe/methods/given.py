@@ -13,6 +13,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
 from tablesafe.methods.abilities import Files
+from tablesafe.work.run import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,7 @@ class PublishAll:
 
     name: ClassVar[str] = "none"
 
-    def protect(self, problem: Problem) -> Release:
+    def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Publish all cells but those withheld already or by design."""
         return Release.from_suppression(problem, problem.suppressed, method=self.name)
 
@@ -39,7 +40,7 @@ class Withhold:
 
     name: ClassVar[str] = "withhold"
 
-    def protect(self, problem: Problem) -> Release:
+    def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Withhold the sensitive cells and those withheld already."""
         return Release.from_suppression(problem, problem.sensitivity.mask | problem.suppressed, method=self.name)
 
@@ -71,7 +72,7 @@ class Pattern:
         """The method with its pattern."""
         return replace(self, mask=files.pattern(self.file, scheme=self.scheme))
 
-    def protect(self, problem: Problem) -> Release:
+    def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Withhold what the pattern withholds."""
         if self.mask is None:
             raise InvalidOption(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
-from pyarrow import ArrowException, parquet
+import polars as pl
 
 from tablesafe.core.errors import InvalidFile
 from tablesafe.core.hierarchy import parse_equations
@@ -126,7 +126,7 @@ def _header(path: Path, delimiter: str | None) -> list[str]:
     suffix = path.suffix.lower()
     try:
         if suffix in PARQUET:
-            return list(parquet.read_schema(path).names)
+            return list(pl.read_parquet_schema(path))
         if suffix not in {".csv", ".txt", ".tsv"}:
             return []
         with path.open("rb") as file:
@@ -136,7 +136,7 @@ def _header(path: Path, delimiter: str | None) -> list[str]:
             name.strip()
             for name in next(csv.reader([text.splitlines()[0]], delimiter=delimiter or guess_delimiter(text)))
         ]
-    except (OSError, InvalidFile, ArrowException, UnicodeDecodeError, IndexError, csv.Error, ValueError):
+    except (OSError, InvalidFile, pl.exceptions.PolarsError, UnicodeDecodeError, IndexError, csv.Error, ValueError):
         return []
 
 

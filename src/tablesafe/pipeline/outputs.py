@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tablesafe.core.errors import InvalidFile
 from tablesafe.core.machine import sync, usual_mode
-from tablesafe.files.atomic import Move, alone_in, carry_out, forget, make, note, point
+from tablesafe.files.atomic import Placement, alone_in, carry_out, forget, make, note, point
 from tablesafe.files.private import HIDDEN, private_folder, sweep
 from tablesafe.files.write import require_replaceable, system_errors
 
@@ -64,7 +64,7 @@ class Outputs:
         if not self.written:
             return
         order = sorted(self.written, key=lambda target: target not in self.private)
-        moves = [Move(target.absolute(), self.written[target].absolute()) for target in order]
+        moves = [Placement(target.absolute(), self.written[target].absolute()) for target in order]
         noted = self._beside[order[-1].parent].absolute()
         with _uninterrupted(last=self.last), alone_in(list(self._beside)):
             for folder in self._beside:  # moves of a run that was killed while this one worked: they come before ours
@@ -99,11 +99,11 @@ class Outputs:
 
 def _carry_out_or_undo(noted: Path) -> None:
     """Make the moves of a note; if one fails, note that what was there before comes back, and bring it back."""
-    undo: list[Move] = []
+    undo: list[Placement] = []
 
-    def keep(move: Move) -> None:
+    def keep(move: Placement) -> None:
         assert move.file is not None, "a run takes no file away"
-        undo.insert(0, Move(move.place, _copy_of(move.place, move.file.with_name(f"before-{len(undo)}"))))
+        undo.insert(0, Placement(move.place, _copy_of(move.place, move.file.with_name(f"before-{len(undo)}"))))
 
     try:
         carry_out(noted, keep)

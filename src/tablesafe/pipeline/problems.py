@@ -18,8 +18,6 @@ from tablesafe.pipeline.columns import COSTS
 from tablesafe.pipeline.tables import build_table, cell_source
 from tablesafe.report.progress import Event, Listener, ignore
 from tablesafe.rules.columns import amounts, marked
-from tablesafe.tauargus.apriori import apply_hst
-from tablesafe.tauargus.table import read_tab
 
 
 def build_problem(job: Job, listen: Listener = ignore, *, table: Table | None = None) -> Problem:
@@ -69,6 +67,8 @@ def _read_problem(job: Job) -> Problem:
     if path.suffix.lower() == ".tab":
         metadata = None if job.source.metadata is None else job.resolve(job.source.metadata)
         response = job.response.value[0] if job.response.value else None
+        from tablesafe.tauargus.table import read_tab
+
         return read_tab(
             path,
             metadata,
@@ -102,6 +102,8 @@ def _with_apriori(job: Job, problem: Problem) -> Problem:
     path, manual_range = job.resolve(job.problem.apriori), job.problem.manual_range
     with concerning("problem", "apriori"):
         if path.suffix.lower() == ".hst":
+            from tablesafe.tauargus.apriori import apply_hst
+
             return apply_hst(problem, path, manual_range=manual_range)
         return apply_cells(problem, path, scheme=job.problem.scheme, manual_range=manual_range)
 

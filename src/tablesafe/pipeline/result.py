@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tablesafe.attack.suite import Scores
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.verdict import Verdict
 from tablesafe.core.display import shown
@@ -16,9 +15,12 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.job.checks import internal_folder
 from tablesafe.job.model import Job
-from tablesafe.methods.intervals.leaks import Leaks
-from tablesafe.methods.suppress.stability import Stability
 from tablesafe.report.progress import Trace
+
+if TYPE_CHECKING:
+    from tablesafe.attack.suite import Scores
+    from tablesafe.methods.intervals.leaks import Leaks
+    from tablesafe.methods.suppress.stability import Stability
 
 
 @shown

@@ -8,18 +8,15 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 
-from tablesafe.attack.registry import choose
-from tablesafe.attack.suite import Scores, estimate_by
-from tablesafe.attack.view import View
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.signing import read_private_key
@@ -30,30 +27,29 @@ from tablesafe.core.release import Release, Status
 from tablesafe.core.statuses import Scheme
 from tablesafe.io.frames import write_frame, write_release
 from tablesafe.io.patterns import read_pattern
-from tablesafe.io.ptable import read_perturbation
 from tablesafe.job import Job, dump_job, load_job
 from tablesafe.job.checks import internal_folder
 from tablesafe.job.words import as_key
 from tablesafe.methods import Method
-from tablesafe.methods.abilities import Run, needs_records, outcome, ready, time_limit_of, working
-from tablesafe.methods.cell_key.table import PerturbationTable
-from tablesafe.methods.intervals.leaks import check_intervals
-from tablesafe.methods.suppress.securing import PATIENCE, PER_CELL_S, SMALL
-from tablesafe.methods.suppress.stability import Stability, stability
+from tablesafe.methods.abilities import needs_records, outcome, ready, time_limit_of
 from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
 from tablesafe.pipeline.inputs import Inputs, require_extras
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
-from tablesafe.report.plots.named import named_plot
 from tablesafe.report.progress import Event, Listener, Trace, ignore, progress_bar
 from tablesafe.report.summary import Origin
 from tablesafe.report.writing import Subject
 from tablesafe.work.budget import Budget
-from tablesafe.work.dask import cluster
-from tablesafe.work.memo import Remembering
-from tablesafe.work.processes import Processes
+from tablesafe.work.executor import executor_called
+from tablesafe.work.run import Attackers, Run
 from tablesafe.work.stopping import heed
+
+if TYPE_CHECKING:
+    from tablesafe.attack.suite import Scores
+    from tablesafe.methods.cell_key.table import PerturbationTable
+    from tablesafe.methods.intervals.leaks import Leaks
+    from tablesafe.methods.suppress.stability import Stability
 
 LEAST_AUDIT_S = 30.0
 """Seconds that the audit may take in any case: it rarely needs one, and a release that it cannot judge is lost."""
@@ -134,30 +130,35 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
         with concerning("method"):
             method = ready(job.method, _Files(job, problem))
         inputs.require_unchanged()
-    limit, how = time_limit_of(method), _how(job, problem, _both(listen, trace.listen))
+    limit = time_limit_of(method)
     whole = Budget(limit)
-    with _executing(job, kept) as executor, heed(whole) if limit is not None else nullcontext():
+    with _executing(job) as executor, heed(whole) if limit is not None else nullcontext():
         with clock.stage("protect"):
-            protecting = working(method, replace(how, executor=executor))
+            how, protecting = _how(job, problem, _both(listen, trace.listen), executor, kept), method
             if limit is not None:
-                protecting = replace(protecting, time_limit_s=PROTECTING * limit)  # type: ignore[type-var]
+                protecting = replace(method, time_limit_s=PROTECTING * limit)  # type: ignore[type-var]
+                how = replace(how, budget=whole)
             with concerning("method"):
                 release, tables = kept.stage(
-                    "release", lambda: _protected(problem, protecting), {"table": problem.table}
+                    "release", lambda: outcome(problem, protecting, how), {"table": problem.table}
                 )
             _tell_end(release, trace, _both(listen, trace.listen))
         with clock.stage("audit"):
             listen(Event("audit", "Attacking the release"))
-            findings = _audited(job, problem, release, listen, executor, _for_audit(job, problem, whole, limit))
+            how = replace(how, budget=_for_audit(job, problem, whole, limit))
+            findings = audit(
+                problem, release, cells=job.audit.cells, exact=job.audit.exact, certify=job.audit.certificate, run=how
+            )
     with clock.stage("attack"):
         scores = None if whole.stopped else _attacked(job, findings, listen)
-        leaks = None if release.intervals is None else check_intervals(problem, release, findings=findings)
+        leaks = _leaks(findings)
     published = (findings.safe and (leaks is None or not leaks.leaking)) or job.output.force
     with clock.stage("write"):
         listen(Event("write", "Writing files"))
         subject = Subject(
             problem=problem, release=release, findings=findings, scores=scores, leaks=leaks, trace=trace,
             origin=_origin(job, clock.seconds, inputs), intervals=job.output.intervals,
+            pictures=job.output.pictures,
         )  # fmt: skip
         files = _write(job, subject, tables, published=published)
     kept.finish()
@@ -185,30 +186,35 @@ def _built(job: Job, listen: Listener, kept: Checkpoint) -> Problem:
     return kept.stage("problem", lambda: build_problem(job, listen))
 
 
-def _protected(problem: Problem, method: Method) -> tuple[Release, dict[str, pl.DataFrame]]:
-    """The release, and tables that help the office to judge it or to choose another."""
-    return outcome(problem, method)
-
-
 def _stability(problem: Problem, release: Release, method: Method) -> Stability | None:
     """How much of last period's pattern is kept, where the job names one."""
     previous = getattr(method, "previous", None)
-    return None if previous is None or isinstance(previous, str) else stability(problem, release, previous)
+    if previous is None or isinstance(previous, str):
+        return None
+    from tablesafe.methods.suppress.stability import stability
+
+    return stability(problem, release, previous)
 
 
-@contextmanager
-def _executing(job: Job, kept: Checkpoint) -> Iterator[Executor | None]:
-    """The executor that the job asks for; none means this process. New processes are fresh: forking copies locks."""
+def _leaks(findings: Findings) -> Leaks | None:
+    """What the intervals that a release publishes give away."""
+    if findings.release.intervals is None:
+        return None
+    from tablesafe.methods.intervals.leaks import check_intervals
+
+    return check_intervals(findings.problem, findings.release, findings=findings)
+
+
+def _executing(job: Job) -> AbstractContextManager[Executor | None]:
+    """The executor that the job asks for."""
     asked = job.run
-    with ExitStack() as stack:
-        executor: Executor | None = None
-        if asked.executor == "processes":
-            executor = stack.enter_context(Processes(asked.workers))
-        elif asked.executor == "dask":
-            keys = None if asked.certificates is None else job.resolve(asked.certificates)
-            temporary = None if asked.temporary is None else job.resolve(asked.temporary)
-            executor = stack.enter_context(cluster(asked.workers, asked.scheduler, keys, temporary))
-        yield Remembering(executor, kept) if kept.wanted else executor
+    return executor_called(
+        asked.executor,
+        asked.workers,
+        scheduler=asked.scheduler,
+        keys=None if asked.certificates is None else job.resolve(asked.certificates),
+        temporary=None if asked.temporary is None else job.resolve(asked.temporary),
+    )
 
 
 @dataclass(slots=True)
@@ -248,46 +254,29 @@ class _Files:
         return read_pattern(path, self.problem, scheme=scheme, complete=complete, ignore_unknown=ignore_unknown)
 
     def perturbation(self, file: str, kind: str) -> PerturbationTable:
+        from tablesafe.io.ptable import read_perturbation
+
         return read_perturbation(self.job.resolve(file), kind=kind)
 
 
-def _how(job: Job, problem: Problem, listen: Listener) -> Run:
-    """How the method of a job is run: who hears of progress, and whom the audit will play."""
+def _how(job: Job, problem: Problem, listen: Listener, executor: Executor | None, kept: Checkpoint) -> Run:
+    """How the method of a job and its audit are run: who works, who hears of it, whom the release must withstand."""
 
     def progress(cost: float, bound: float) -> None:
         gap = f", at least {_told(bound)} (gap {(cost - bound) / cost:.1%})" if 0 < bound <= cost else ""
         detail = f": cost {_told(cost)}{gap}"
         listen(Event("protect", message, detail=detail, incumbent=cost, bound=bound))
 
-    message, asked = f"Protecting {len(problem.sensitive):,} sensitive cells", job.audit
-    return Run(
-        progress=progress, insiders=asked.insiders, unions=asked.unions, possibly=asked.possibly,
-        coalition=asked.coalition, integers=asked.integers,
-    )  # fmt: skip
-
-
-def _audited(
-    job: Job, problem: Problem, release: Release, listen: Listener, executor: Executor | None, budget: Budget
-) -> Findings:  # fmt: skip
-    def progress(done: float) -> None:
+    def examined(done: float) -> None:
         listen(Event("audit", "Attacking the release", round(100 * done), 100))
 
-    options = job.audit
-    return audit(
-        problem,
-        release,
-        cells=options.cells,
-        exact=options.exact,
-        insiders=options.insiders,
-        coalition=options.coalition,
-        unions=options.unions,
-        possibly=options.possibly,
-        integers=options.integers,
-        certify=options.certificate,
-        executor=executor,
-        progress=progress,
-        budget=budget,
-    )
+    message, asked = f"Protecting {len(problem.sensitive):,} sensitive cells", job.audit
+    attackers = Attackers(
+        insiders=asked.insiders, unions=asked.unions, possibly=asked.possibly, coalition=asked.coalition,
+        integers=asked.integers,
+    )  # fmt: skip
+    memo = kept if kept.wanted else None
+    return Run(executor=executor, progress=progress, examined=examined, attackers=attackers, memo=memo)
 
 
 def _for_audit(job: Job, problem: Problem, whole: Budget, limit: float | None) -> Budget:
@@ -299,6 +288,8 @@ def _for_audit(job: Job, problem: Problem, whole: Budget, limit: float | None) -
         return Budget(job.audit.time_limit_s)
     if whole.stopped:
         whole.give_up(NO_ATTACKS)
+    from tablesafe.methods.suppress.securing import PATIENCE, PER_CELL_S, SMALL
+
     enough = limit / 2 + LEAST_AUDIT_S + PER_CELL_S * max(0, len(problem.table) - SMALL)
     return Budget(max(0.0 if whole.stopped else whole.left, enough), patience=PATIENCE)
 
@@ -311,6 +302,10 @@ def _attacked(job: Job, findings: Findings, listen: Listener) -> Scores | None:
     problem, release = findings.problem, findings.release
     if not job.attack.attacks or not len(problem.sensitive):
         return None
+    from tablesafe.attack.registry import choose
+    from tablesafe.attack.suite import Scores, estimate_by
+    from tablesafe.attack.view import View
+
     listen(Event("attack", "Guessing what the release hides"))
     changed = bool((release.status == Status.CHANGED).any())
     every = choose(job.attack.attacks, seed=job.attack.seed)
@@ -381,6 +376,8 @@ def write_record(
     for name, frame in tables.items():
         write_frame(frame, place(name))
     for name in plots:
+        from tablesafe.report.plots.named import named_plot
+
         plot = named_plot(name, subject.problem, release, findings, subject.scores, subject.trace)
         if plot is not None:
             plot.save(place(name))

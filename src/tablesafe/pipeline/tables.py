@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -24,8 +24,9 @@ from tablesafe.pipeline.columns import extra_columns, require_columns
 from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, with_labels
 from tablesafe.report.progress import Event, Listener, ignore
 from tablesafe.rules.needs import contributors_needed
-from tablesafe.tabulate import tabulate
-from tablesafe.tauargus.microdata import Microdata, read_microdata
+
+if TYPE_CHECKING:
+    from tablesafe.tauargus.microdata import Microdata
 
 ROOM = 1
 """Contributors kept beyond those that the rules look at: an insider is one of them."""
@@ -42,10 +43,14 @@ def build_table(job: Job, listen: Listener = ignore) -> Table:
 
 
 def _from_records(job: Job, listen: Listener) -> Table:
+    from tablesafe.tabulate import tabulate
+
     path, source = job.resolve(job.source.file), job.source
     described: Microdata | None = None
     records: Any = path
     if path.suffix.lower() == ".asc" or source.metadata is not None:
+        from tablesafe.tauargus.microdata import read_microdata
+
         described = read_microdata(path, None if source.metadata is None else job.resolve(source.metadata))
         records = described.frame
     elif path.suffix.lower() in EXCEL_ENDINGS:

@@ -44,6 +44,9 @@ class Kind(Enum):
     COMPLEMENTARY = ("complementary", "C", "withheld to protect another cell", "#CFE6F7", "#00507D")
     GIVEN = ("given", "G", "withheld because somebody asked for it before", "#E9D3E2", "#7A3160")
     BY_DESIGN = ("by design", "D", "never published", "#E6E6E6", "#555555")
+    POSSIBLY = (
+        "possibly open", "?", "open if contributors that the table does not list are large", "#F7D774", "#5C3B00"
+    )  # fmt: skip
     OPEN = ("open", "!", "can be derived too closely", "#C1121F", "#FFFFFF")
     ABSENT = ("", "", "not part of the table", "#F7F8F9", "#5B6B7B")
 
@@ -80,8 +83,8 @@ class Cells(Protocol):
         """The true values of some cells; empty texts for the public."""
         ...
 
-    def facts(self, cell: int) -> tuple[str, ...]:
-        """What to say of a cell when somebody points at it, a line each."""
+    def facts(self, cell: int, *, truth: bool = True) -> tuple[str, ...]:
+        """What to say of a cell when somebody points at it, a line each; without `truth` nothing that gives it away."""
         ...
 
 
@@ -128,7 +131,7 @@ class PublicCells:
         """Nothing: the public does not see them."""
         return [""] * len(cells)
 
-    def facts(self, cell: int) -> tuple[str, ...]:
+    def facts(self, cell: int, *, truth: bool = True) -> tuple[str, ...]:
         """The status, and the interval where one is published."""
         kind = KINDS[self.kind[cell]]
         if kind is Kind.ABSENT:
@@ -167,6 +170,7 @@ class OfficeCells:
         else:
             kind = OF_STATUS[self.release.status]
             kind[sensitive & ~self.release.suppressed] = NUMBER[Kind.SENSITIVE_SHOWN]
+        kind[self.possibly_open_cells] = NUMBER[Kind.POSSIBLY]
         kind[self.open_cells] = NUMBER[Kind.OPEN]
         return kind
 
@@ -174,6 +178,12 @@ class OfficeCells:
     def open_cells(self) -> Integers:
         """Cells that somebody can come too close to."""
         found = () if self.findings is None else self.findings.open
+        return np.array(sorted({opening.cell for opening in found}), dtype=np.int64)
+
+    @cached_property
+    def possibly_open_cells(self) -> Integers:
+        """Cells that the table does not tell enough about to say whether somebody comes too close."""
+        found = () if self.findings is None else self.findings.possible
         return np.array(sorted({opening.cell for opening in found}), dtype=np.int64)
 
     @cached_property
@@ -198,25 +208,29 @@ class OfficeCells:
         return np.zeros(0, np.uint8) if self.release is None else PublicCells(self.release).kind
 
     @cached_property
-    def _place(self) -> Integers:
+    def place(self) -> Integers:
         """Where the audit has each cell, −1 for those that it did not look at."""
         place = np.full(len(self.problem.table), -1, dtype=np.int64)
         if self.findings is not None:
             place[self.findings.cells] = np.arange(len(self.findings.cells))
         return place
 
-    def facts(self, cell: int) -> tuple[str, ...]:
-        """True value, contributors, what is published, why it is sensitive, and how well it is hidden."""
+    def facts(self, cell: int, *, truth: bool = True) -> tuple[str, ...]:
+        """True value, contributors, what is published, why it is sensitive, and how well it is hidden.
+
+        Without `truth` neither the value is told nor what it lies in the middle of, for those who look over a shoulder.
+        """
         table, kind = self.problem.table, KINDS[self.kind[cell]]
         told = [f"{kind.word[:1].upper()}{kind.word[1:]}: {kind.meaning}"]
-        told.append(f"True value {self.truths(np.array([cell]))[0]}")
+        if truth:
+            told.append(f"True value {self.truths(np.array([cell]))[0]}")
         if table.count is not None:
             number = int(table.count[cell])
             told.append(f"{number:,} contributor{'' if number == 1 else 's'}")
         if self.release is not None and not self.release.suppressed[cell]:
             told.append(f"Published {self.texts(np.array([cell]))[0]}")
         if self.problem.sensitivity.mask[cell]:
-            told += self._protection(cell)
+            told += self._protection(cell, truth=truth)
         else:
             told += self._derived(cell)
         return tuple(told)
@@ -226,24 +240,25 @@ class OfficeCells:
         if self.findings is None or self.release is None:
             return np.zeros(len(cells), dtype=np.bool_)
         withheld = self.release.suppressed[cells] & (self.release.status[cells] != Status.BY_DESIGN)
-        asked: Mask = withheld & (self._place[cells] < 0)
+        asked: Mask = withheld & (self.place[cells] < 0)
         return asked
 
-    def _protection(self, cell: int) -> list[str]:
+    def _protection(self, cell: int, *, truth: bool) -> list[str]:
         levels, value = self.problem.sensitivity, float(self.problem.table.value[cell])
         told = [f"Sensitive by {', '.join(levels.why(cell)) or 'a status given'}"]
         low, high = value - float(levels.lower[cell]), value + float(levels.upper[cell])
-        told.append(f"To be hidden from {interval(low, high, self.decimals)}")
+        if truth:
+            told.append(f"To be hidden from {interval(low, high, self.decimals)}")
         if levels.sliding[cell] > 0:
             told.append(f"in an interval at least {numbers(levels.sliding[[cell]], self.decimals)[0]} wide")
         told += self._derived(cell)
-        if self.findings is not None and self._place[cell] >= 0:
-            told.append("Protected" if self.findings.protected[self._place[cell]] else "Not protected")
+        if self.findings is not None and self.place[cell] >= 0:
+            told.append("Protected" if self.findings.protected[self.place[cell]] else "Not protected")
         return told
 
     def _derived(self, cell: int) -> list[str]:
         """What an attacker derives, where the audit computed it."""
-        at = int(self._place[cell])
+        at = int(self.place[cell])
         if at < 0 or self.findings is None:
             return []
         return [derives(float(self.findings.lower[at]), float(self.findings.upper[at]), self.decimals)]

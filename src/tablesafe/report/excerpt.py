@@ -21,7 +21,8 @@ from tablesafe.report.layout import Layout, Window
 HIDDEN = tuple(
     NUMBER[kind]
     for kind in (
-        Kind.WITHHELD, Kind.SENSITIVE, Kind.SENSITIVE_SHOWN, Kind.COMPLEMENTARY, Kind.GIVEN, Kind.INTERVAL, Kind.OPEN,
+        Kind.WITHHELD, Kind.SENSITIVE, Kind.SENSITIVE_SHOWN, Kind.COMPLEMENTARY, Kind.GIVEN, Kind.INTERVAL,
+        Kind.POSSIBLY, Kind.OPEN,
     )
 )  # fmt: skip
 """Kinds of cells that a reader looks for first."""
@@ -32,7 +33,7 @@ UNFOLDED = 90
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Space:
     """How much there is room for."""
 
     cells: int
@@ -41,8 +42,8 @@ class Room:
     slices: int
 
 
-PAGE = Room(cells=6_000, rows=400, columns=16, slices=60)
-WORKBOOK = Room(cells=200_000, rows=1_048_000, columns=2_000, slices=60)
+PAGE = Space(cells=6_000, rows=400, columns=16, slices=60)
+WORKBOOK = Space(cells=200_000, rows=1_048_000, columns=2_000, slices=60)
 """Below the limits of Excel, and small enough to open at once."""
 
 
@@ -125,7 +126,7 @@ class Excerpt:
     """What is left out, in sentences; none when the table is whole."""
 
     @classmethod
-    def of(cls, layout: Layout, room: Room = PAGE) -> Self:
+    def of(cls, layout: Layout, room: Space = PAGE) -> Self:
         """As much of a layout as there is room for, its first levels first."""
         sought = layout.holding(HIDDEN, across=True)[: len(layout.columns)]
         columns = _fitting(layout.columns, np.ones(len(layout.columns), np.bool_), room.columns, sought)
@@ -237,7 +238,7 @@ def _combinations(layout: Layout) -> list[dict[str, str]]:
     return [dict(zip(names, map(str, each), strict=True)) for each in zip(*columns, strict=True)]
 
 
-def _notes(layout: Layout, slices: tuple[Slice, ...], columns: int, every: int, room: Room) -> Iterator[str]:
+def _notes(layout: Layout, slices: tuple[Slice, ...], columns: int, every: int, room: Space) -> Iterator[str]:
     """What is not shown, and where room ends."""
     if sum(map(_shown, slices)) == sum(layout.counts().values()):
         return

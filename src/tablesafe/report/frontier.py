@@ -54,10 +54,6 @@ class Measured:
     def row(self) -> dict[str, Any]:
         """Its measures by name."""
         lost = loss(self.findings.problem, self.release)
-        size = np.abs(self.findings.problem.table.value)
-        total = float(size[lost.meant].sum())
-        gone = lost.missing | lost.altered
-        quantity = lost.withheld_value + lost.changed_quantity
         room = Ends.of(self.findings, "level").least
         sensitive, solution = len(self.findings.problem.sensitive), self.release.solution
         return {
@@ -67,8 +63,10 @@ class Measured:
             "cells withheld": lost.withheld,
             "cells changed": lost.changed,
             "average percent change": lost.average_percent,
-            "percent of cells lost": 100 * int(gone.sum()) / max(lost.cells, 1),
-            "percent of value lost": 100 * quantity / total if total else 0.0,
+            "percent of cells lost": lost.whole.percent_of_cells,
+            "percent of value lost": lost.whole.percent_of_value,
+            "percent of cells lost at the finest level": lost.finest.percent_of_cells,
+            "percent of value lost at the finest level": lost.finest.percent_of_value,
             "sensitive cells": sensitive,
             "percent open": 100 * float((~self.findings.protected).mean()) if sensitive else 0.0,
             "percent guessed": 100 * float(self._guessed().mean()) if sensitive else 0.0,

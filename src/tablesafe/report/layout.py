@@ -92,12 +92,12 @@ class Window:
         number = np.where(there, self.layout.view.kind[np.maximum(self.cell, 0)] if there.any() else 0, len(KINDS) - 1)
         return [[KINDS[k] for k in line] for line in number.tolist()]
 
-    def hover(self, row: int, column: int) -> str:
-        """What to say of a cell of the window when somebody points at it."""
+    def hover(self, row: int, column: int, *, truth: bool = True) -> str:
+        """What to say of a cell of the window when somebody points at it; without `truth` not its true value."""
         cell = int(self.cell[row, column])
         if cell < 0:
             return ""
-        facts = self.layout.view.facts(cell)
+        facts = self.layout.view.facts(cell, truth=truth)
         return "\n".join((self.layout.describe(cell), *facts)) if facts else ""
 
     def _spread(self, texts: Any) -> list[list[str]]:

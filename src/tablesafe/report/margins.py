@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tablesafe.audit.findings import Findings
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.report.cells import OfficeCells, interval, numbers
 from tablesafe.report.verdict import cell_codes

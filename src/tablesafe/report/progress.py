@@ -18,7 +18,7 @@ from tablesafe.files.limits import visible
 
 @dataclass(slots=True)
 class Trace:
-    """Notes cost and bound as a method reports them: `ts.Suppress(progress=trace)`; the clock starts here.
+    """Notes cost and bound as a method reports them: `ts.protect(…, ts.Run(progress=trace))`; the clock starts here.
 
     It names no cell and no value, and may be read while the method goes on in another thread.
     """

@@ -46,6 +46,8 @@ class Subject:
     origin: Origin = field(default_factory=Origin)
     intervals: bool = False
     """Whether the office announces an interval for each changed value."""
+    pictures: bool = True
+    """Whether pages have pictures: who draws them takes longer to load than a small table to protect."""
     rows: str | None = None
     columns: str | None = None
     seen: Findings | None = field(default=None, repr=False)
@@ -109,7 +111,8 @@ class Subject:
         if ending in DOCUMENTS:
             write_text(path, as_json(summary), private=internal)
         elif ending in PAGES:
-            write_text(path, render(summary, pictures(self, internal=internal)), private=internal)
+            drawn = pictures(self, internal=internal) if self.pictures else {}
+            write_text(path, render(summary, drawn), private=internal)
         else:
             raise InvalidOption(f"{Path(path).name} ends in {ending!r}.", hint=f"reports are {', '.join(ENDINGS)}.")
 

@@ -2,19 +2,21 @@
 
 A rule is a frozen dataclass that looks at a table and returns a `Sensitivity`: a mask and protection levels. Several
 rules of a problem combine by union and maximum; `AnyOf`, `AllOf`, `Waiver`, `RequestRule` and `Levels` make rules from
-rules.
+rules. Each is loaded when it is asked for.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tablesafe.core.registry import Registry
-from tablesafe.core.sensitivity import Rule, Sensitivity
-from tablesafe.rules.combined import AllOf, AnyOf, Levels, Manual, RequestRule, Waiver
-from tablesafe.rules.counts import Threshold, ZeroCells
-from tablesafe.rules.groups import GroupDisclosure
-from tablesafe.rules.linear import PQ, Dominance, LinearSensitivity, PPercent
+from tablesafe.core.registry import Registry, loader
+
+if TYPE_CHECKING:
+    from tablesafe.core.sensitivity import Rule, Sensitivity
+    from tablesafe.rules.combined import AllOf, AnyOf, Levels, Manual, RequestRule, Waiver
+    from tablesafe.rules.counts import Threshold, ZeroCells
+    from tablesafe.rules.groups import GroupDisclosure
+    from tablesafe.rules.linear import PQ, Dominance, LinearSensitivity, PPercent
 
 RULES: Registry[Any] = Registry(
     {
@@ -53,3 +55,6 @@ __all__ = [
     "Waiver",
     "ZeroCells",
 ]
+
+_SENSITIVITY = "tablesafe.core.sensitivity"
+__getattr__ = loader(__name__, {**RULES.kinds, "Rule": _SENSITIVITY, "Sensitivity": _SENSITIVITY})

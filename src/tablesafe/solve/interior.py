@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse.linalg import splu
 
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import SolverFailure
@@ -188,7 +186,11 @@ def _factored(square: sparse.csr_array) -> Callable[[Floats], Floats]:
     if square.shape[0] == 0:
         return lambda rhs: rhs
     if square.shape[0] <= DENSE:
+        from scipy.linalg import cho_factor, cho_solve
+
         factor = cho_factor(square.toarray())
         return lambda rhs: np.asarray(cho_solve(factor, rhs))
+    from scipy.sparse.linalg import splu
+
     factors = splu(sparse.csc_array(square), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
     return lambda rhs: np.asarray(factors.solve(rhs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -86,11 +87,23 @@ def _axis(
     return Axis(dimension, hierarchy, written, leaf[: len(written)].astype(np.int64), used.astype(np.int32), at_missing)
 
 
+def in_order(codes: Sequence[str]) -> list[str]:
+    """Codes in the order that a reader expects: numbers in them count as numbers, so that 50-249 comes before 250+."""
+    if all(code.removeprefix("-").isdecimal() for code in codes):
+        return sorted(codes, key=lambda code: (int(code), code))
+    return sorted(codes, key=lambda code: (_parts(code), code))
+
+
+def _parts(code: str) -> list[tuple[str, int]]:
+    """Texts and numbers of a code in turn, the first a text."""
+    parts = enumerate(re.split(r"([0-9]{1,18})", code))
+    return [("", int(part)) if at % 2 else (part, 0) for at, part in parts]
+
+
 def _flat(dimension: str, codes: Sequence[str], total: str) -> Hierarchy:
     """All codes that occur under one total, in the order that a reader expects."""
     distinct = list(dict.fromkeys(code.strip() for code in codes))
-    whole = all(code.removeprefix("-").isdecimal() for code in distinct)
-    ordered = sorted(distinct, key=(lambda code: (int(code), code)) if whole else None)
+    ordered = in_order(distinct)
     if "" in distinct:
         blank = next(code for code in codes if not code.strip())
         raise InvalidTable(

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from tablesafe.core.errors import InvalidOption, MissingExtra
 from tablesafe.core.hierarchy import TOTAL, Hierarchy
 from tablesafe.core.table import Negative, Table
+from tablesafe.files.native import library_of
 from tablesafe.tabulate.axes import make_axes
 from tablesafe.tabulate.build import Cells, add_up
 from tablesafe.tabulate.columns import scales
@@ -119,7 +120,8 @@ def tabulate(
             seal(connection, records)
             cells = _through_duckdb(make_scan(connection, records, plan), report)
     report("Building the table", 0, None)
-    return replace(cells.joined(), origin=Origin(source, options, plan, tabulate))
+    origin = Origin(source, options, plan, tabulate)
+    return replace(cells.joined(), origin=origin, library=library_of(source))
 
 
 def _through_duckdb(scan: Scan, progress: Progress) -> Cells:

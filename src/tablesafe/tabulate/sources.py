@@ -8,6 +8,7 @@ can enter and that is gone when the tabulation ends, well or not.
 from __future__ import annotations
 
 import glob
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -17,14 +18,13 @@ from typing import Any
 import duckdb
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption, InvalidTable, Setting
 from tablesafe.files.limits import is_there
 from tablesafe.files.private import private_folder
 from tablesafe.files.read import did_you_mean, require_parquet, with_index
-from tablesafe.files.readstat import is_readstat, read_records
 from tablesafe.tabulate.csvfile import CsvFile, look_at_csv
+from tablesafe.tabulate.readstat import is_readstat, read_records
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -303,7 +303,7 @@ def _arrow(source: Any, wanted: Callable[[str], bool]) -> tuple[Any, list[str], 
             source = source.lazy()
             available = tuple(source.collect_schema().names())
             table = source.select([name for name in available if wanted(name)]).collect().to_arrow()
-        elif isinstance(source, pads.Dataset):
+        elif _is_dataset(source):
             available = tuple(source.schema.names)
             return source, list(available), available
         elif hasattr(source, "iloc"):
@@ -320,6 +320,12 @@ def _arrow(source: Any, wanted: Callable[[str], bool]) -> tuple[Any, list[str], 
             hint="give a path, a pandas, polars or Arrow frame, an Ibis table, or a dict of columns.",
         ) from error
     return table.rename_columns([f"c{i}" for i in range(table.num_columns)]), list(table.column_names), available
+
+
+def _is_dataset(source: Any) -> bool:
+    """Whether it is a dataset of Arrow, which is a module of its own that brings pandas along."""
+    made = sys.modules.get("pyarrow.dataset")
+    return made is not None and isinstance(source, made.Dataset)
 
 
 def _from_pandas(frame: Any, wanted: Callable[[str], bool]) -> Any:

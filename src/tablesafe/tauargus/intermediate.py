@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.core.equations import Floats
 from tablesafe.core.hierarchy import Hierarchy
@@ -166,6 +165,8 @@ def distinct(names: list[str], table: Table) -> list[str]:
 def _audited(sheet: Sheet, findings: Findings | None) -> list[pl.Series]:
     """What an attacker can derive for each withheld cell; zeros for the others, nothing where there is no bound."""
     if findings is None:
+        from tablesafe.audit.audit import audit
+
         findings = audit(sheet.problem, sheet.release, cells="all", insiders=False, unions=False, certify=False)
     value, n = sheet.problem.table.value, len(sheet.problem.table)
     lower, upper = np.zeros(n), np.zeros(n)

@@ -180,8 +180,13 @@ def describe(error: BaseException) -> dict[str, Any]:
     if isinstance(error, (KeyboardInterrupt, Interrupted)):
         return {"kind": "Interrupted", "message": "Stopped: nothing was written.", "hint": ""}
     if isinstance(error, TablesafeError):
+        from tablesafe.job.remedies import as_field, settings
+
+        error.speech = as_field
+        advised = [(each.name, each.value, each.of) for each in settings(error.advice)]
         return {
-            "kind": type(error).__name__, "message": error.message, "hint": error.hint, "about": list(error.about)
+            "kind": type(error).__name__, "message": error.message, "hint": error.hint, "about": list(error.about),
+            "settings": advised,
         }  # fmt: skip
     if isinstance(error, MemoryError):
         hint = "try fewer dimensions, or a machine with more memory."

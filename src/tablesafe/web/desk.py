@@ -69,7 +69,8 @@ LONGEST = 60
 
 
 def survey(path: Path, *, delimiter: str | None = None, sheet: str | None = None) -> list[dict[str, Any]]:
-    """Every column: name, kind ("text", "numbers", "whole numbers"), rows, distinct and empty entries, a few examples.
+    """Every column: name, kind ("text", "numbers", "whole numbers"), rows, distinct, empty and negative entries, a few
+    examples.
 
     Files that describe cells one by one (JJ, .tab, .asc) have no columns of the user's making: the answer is empty.
     """
@@ -96,9 +97,10 @@ def _column(connection: Connection, records: Records, name: str) -> dict[str, An
     column = records.columns[name]
     text = f"nullif(trim(CAST({column.sql} AS VARCHAR)), '')"
     number = _number(column, text)
-    rows, filled, distinct, numbers, whole = one_row(
+    rows, filled, distinct, numbers, whole, negative = one_row(
         connection,
-        f"SELECT count(*), count(t), count(DISTINCT t), count(n), count(*) FILTER (n = floor(n)) "
+        f"SELECT count(*), count(t), count(DISTINCT t), count(n), count(*) FILTER (n = floor(n)), "
+        f"count(*) FILTER (n < 0) "
         f"FROM (SELECT {text} AS t, {number} AS n FROM {records.relation})",
     )
     numeric = filled > 0 and numbers == filled
@@ -114,6 +116,7 @@ def _column(connection: Connection, records: Records, name: str) -> dict[str, An
         "rows": rows,
         "distinct": distinct,
         "empty": rows - filled,
+        "negative": negative if numeric else 0,
         "examples": [str(row[0])[:LONGEST] for row in examples],
     }
 

@@ -174,12 +174,11 @@ def _outside(job: Job) -> Iterator[Fault]:
 def with_outputs(job: Job) -> Job:
     """The job with a release, a report and an internal folder, where it names none."""
     output = job.output
-    stem = Path(job.source.file).stem or "table"
     return replace(
         job,
         output=replace(
             output,
-            release=output.release or (f"public/{stem}.csv", f"public/{stem}.xlsx"),
+            release=output.release or ("public/release.csv", "public/release.xlsx"),
             report=output.report or "public/report.html",
             internal=output.internal or INTERNAL,
         ),

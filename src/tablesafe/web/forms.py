@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -151,6 +152,42 @@ def _example(spec: dataclasses.Field[Any]) -> str:
     if isinstance(example, tuple) and all(isinstance(item, (str, int, float)) for item in example):
         return ", ".join(str(item) for item in example)
     return toml_value(example)
+
+
+# -- what is shown at first, and in which words --------------------------------------------------------------------
+
+
+AT_FIRST = 5
+"""Options of a form that are shown before any other."""
+BASIC: dict[str, tuple[str, ...]] = {
+    "suppress": ("algorithm", "cost", "time_limit_s", "previous", "seed"),
+    "adjust": ("cost", "directions", "capacity_percent", "time_limit_s", "seed"),
+}
+"""The options of methods that most people need, where these are not the first ones."""
+UNITS = {"_s": "seconds", "_percent": "percent", "_mb": "megabytes", "_hours": "hours"}
+
+
+def basic(name: str, entries: Sequence[Entry], said: Mapping[str, Any]) -> list[Entry]:
+    """The options that are shown at first: those that most need, what must be given, and whatever is set already."""
+    if len(entries) <= AT_FIRST + 1:
+        return list(entries)
+    usual = BASIC.get(name) or tuple(entry.name for entry in entries[:AT_FIRST])
+    return [entry for entry in entries if entry.required or entry.name in usual or entry.name in said]
+
+
+def spoken(name: str) -> str:
+    """A key as people say it, with its unit: `time_limit_s` is "time limit, in seconds"."""
+    for ending, unit in UNITS.items():
+        if name.endswith(ending):
+            return f"{name.removesuffix(ending).replace('_', ' ').capitalize()}, in {unit}"
+    return name.replace("_", " ").capitalize() if "_" in name else name
+
+
+def offered(entry: Entry) -> list[str]:
+    """The words that the help of an option names: `problem (its own cost), unit, value, or a column`."""
+    words = re.sub(r"\([^()]*(?:\([^()]*\)[^()]*)*\)", "", entry.help.partition(":")[2] or entry.help)
+    found = [part.strip().removeprefix("or ").strip() for part in words.split(",")]
+    return [part for part in found if re.fullmatch(r"[a-z_]+", part)]
 
 
 # -- between what a person writes and what a job file holds --------------------------------------------------------

@@ -38,6 +38,8 @@ def build_app(sessions: Sessions) -> tuple[FastAPI, OwnerOf]:
     ui.run_with(
         app,
         title="tablesafe",
+        language="en-US",
+        dark=None,
         show_welcome_message=False,
         cache_control_directives="private, max-age=86400, immutable",
         reconnect_timeout=10.0,
@@ -77,6 +79,10 @@ def _keep_storage_in_memory() -> None:
     core.app.storage._general = PseudoPersistentDict()
 
 
+OURS = '<script defer src="/assets/connection.js"></script>'
+"""What every page loads of ours beside the framework."""
+
+
 class _Marked(BaseLoader):
     """The framework's own templates, their scripts marked with the number that the headers of the answer name."""
 
@@ -86,6 +92,7 @@ class _Marked(BaseLoader):
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
         """The template; what is filled into it later is not touched, so a script in there stays unmarked."""
         source, filename, current = self.inner.get_source(environment, template)
+        source = source.replace("</head>", f"{OURS}</head>")
         mark = f"<script nonce=\"{{{{ request.scope['{NONCE}'] }}}}\""
         return source.replace("<script", mark), filename, current
 

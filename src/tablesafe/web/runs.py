@@ -18,15 +18,18 @@ from typing import Any
 
 from tablesafe.core.errors import InvalidFile, InvalidOption
 from tablesafe.core.machine import stand_in
+from tablesafe.io.decisions import FILE as DECISIONS
+from tablesafe.job.changes import changes
 from tablesafe.job.checks import input_files
 from tablesafe.job.dump import dump_job
+from tablesafe.methods.abilities import time_limit_of
 from tablesafe.web.background import Background, Queue, State
 from tablesafe.web.desk import kept_at
 from tablesafe.web.drafts import JOB_FILE, Draft
 from tablesafe.web.logs import note_error
 from tablesafe.web.tasks.runs import attack_run, measure_runs, run_job
 from tablesafe.web.worker import Place, TaskFailed, Worker
-from tablesafe.web.workspace import Workspace
+from tablesafe.web.workspace import Stamp, Workspace, stamp_of
 
 __all__ = ["Background", "Point", "Queue", "Run", "Runs", "State"]
 
@@ -55,6 +58,10 @@ class Run:
     job_text: str
     note: str = ""
     """What is special about it: the option that was varied, and its value."""
+    limit_s: float | None = None
+    """How long its method may take, where it has a limit."""
+    read: dict[str, Stamp | None] = field(default_factory=dict)
+    """The files that it reads, and the state that each was in when it was started."""
     state: State = State.QUEUED
     stage: str = ""
     message: str = "Waiting for a place"
@@ -125,7 +132,7 @@ class Run:
 
     def files(self) -> list[str]:
         """The files that can be downloaded, relative to the run's folder: the job, what was written."""
-        named = [JOB_FILE, *self.facts.get("files", [])]
+        named = [JOB_FILE, DECISIONS, *self.facts.get("files", [])]
         return [name for name in named if (self.path / name).is_file()]
 
     def file(self, name: str) -> Path:
@@ -214,10 +221,25 @@ class Runs:
         for _, file in input_files(job):
             _bring(self.workspace, file, path)
         (path / JOB_FILE).write_text(text, encoding="utf-8", newline="\n")
-        run = Run(name, path, job.title or Path(job.source.file).name, text, note)
+        read = {file: stamp_of(self.workspace.files[file]) for _, file in input_files(job)}
+        limit = time_limit_of(job.method)
+        run = Run(name, path, job.title or Path(job.source.file).name, text, note, limit_s=limit, read=read)
         self.runs[name] = run
         run._task = asyncio.create_task(run._live(self.queue, self.who, self.workspace.place), name=name)
         return run
+
+    def outdated(self, run: Run) -> tuple[str, ...]:
+        """What has changed since a run was started, a line each; empty while its result is that of the job.
+
+        A result belongs to the job and to the files that it was made of: whoever edits these has no verdict yet.
+        """
+        files = self.workspace.files
+        gone = [f"{name} was removed" for name in run.read if name not in files]
+        there = [name for name in run.read if name in files]
+        other = [f"{name} was replaced" for name in there if stamp_of(files[name]) != run.read[name]]
+        if self.workspace.check():
+            return (*gone, *other, "the job has errors now")
+        return (*gone, *other, *map(str, changes(run.job_text, self.workspace.job_text())))
 
     def get(self, name: str) -> Run:
         """The run of a name."""

@@ -20,7 +20,7 @@ from tablesafe.web.folders import Folder, private_folder
 from tablesafe.web.options import SHORTEST_TOKEN, ServeOptions, is_loopback
 from tablesafe.web.sessions import Sessions
 from tablesafe.web.worker import TOKEN
-from tablesafe.web.workspace import Limits
+from tablesafe.web.workspace import Quota
 
 DEFAULT_PORT = 8080
 PORTS_TRIED = 20
@@ -65,7 +65,7 @@ def serve(
         sessions = Sessions(
             private,
             allowed,
-            Limits(options.upload_limit_mb << 20, 4 * (options.upload_limit_mb << 20)),
+            Quota(options.upload_limit_mb << 20, 4 * (options.upload_limit_mb << 20)),
             options.most_sessions,
             options.expire_hours * 3600,
             Queue(options.most_runs),

@@ -14,7 +14,7 @@ from typing import Any
 from tablesafe.core.errors import TablesafeError
 from tablesafe.web.folders import Folder
 from tablesafe.web.runs import Queue, Runs
-from tablesafe.web.workspace import Limits, Workspace
+from tablesafe.web.workspace import Quota, Workspace
 
 REST_S = 900.0
 """Seconds without a question after which the worker of a session is ended; the next one starts another."""
@@ -54,7 +54,7 @@ class Sessions:
     path: Path
     """The private folder of the server."""
     folder: Folder = field(default_factory=Folder)
-    limits: Limits = field(default_factory=Limits)
+    limits: Quota = field(default_factory=Quota)
     most: int = 16
     expire_s: float = 12 * 3600.0
     queue: Queue = field(default_factory=lambda: Queue(2))

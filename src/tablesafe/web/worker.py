@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tablesafe.core.errors import TablesafeError
+from tablesafe.core.errors import Setting, TablesafeError
 from tablesafe.core.machine import ASK, GROUPS, TEMPORARY, apart, end_group, was_ended
 from tablesafe.web.child import HEADER, STOP
 
@@ -24,12 +24,16 @@ Tell = Callable[[dict[str, Any]], None]
 class TaskFailed(TablesafeError):
     """A task ended with an error; its message is that of the command line.
 
-    `kind` names the error, `hint` says what to do, `about` what it is about.
+    `kind` names the error, `hint` says what to do, `about` what it is about, `settings` which options would help.
     """
 
-    def __init__(self, kind: str, message: str, hint: str = "", about: Sequence[str | int] = ()) -> None:
+    def __init__(
+        self, kind: str, message: str, hint: str = "", about: Sequence[str | int] = (),
+        settings: Sequence[Sequence[Any]] = (),
+    ) -> None:  # fmt: skip
         super().__init__(message, hint=hint, about=tuple(about))
         self.kind = kind
+        self.settings = tuple(Setting(str(name), value, str(of)) for name, value, of in settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,15 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeAlias
 
 from tablesafe.core.errors import InvalidFile, InvalidJob
 from tablesafe.core.machine import open_private, stand_in
+from tablesafe.io.decisions import FILE as DECISIONS
+from tablesafe.io.decisions import Decision, latest, write_decisions
 from tablesafe.job import Job, dump_job
 from tablesafe.job.decode import Fault
+from tablesafe.job.questions import Question, questions
 from tablesafe.pipeline.columns import PARQUET, missing_columns
 from tablesafe.web import desk
 from tablesafe.web.drafts import Draft, draft_of, look_over, toml_of, with_outputs
@@ -25,6 +28,8 @@ from tablesafe.web.folders import Folder
 from tablesafe.web.uploads import RESERVED, TooLarge, other_name, plain_name
 from tablesafe.web.worker import Place, Worker
 
+Stamp: TypeAlias = tuple[int, int, int]
+"""What changes when a file does: when it was written, its size, and which file it is."""
 MOST_FILES = 50
 MOST_FAULTS = 100
 """Faults of a job that are told at a time."""
@@ -33,13 +38,22 @@ MOST_JOB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Quota:
     """How much one user may bring."""
 
     upload_bytes: int = 1 << 30
     """Most bytes of one upload."""
     total_bytes: int = 4 << 30
     """Most bytes of all uploads of one workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What was seen of a column."""
+
+    name: str
+    empty: int
+    negative: int
 
 
 @dataclass(slots=True)
@@ -49,22 +63,34 @@ class Workspace:
     path: Path
     folder: Folder = field(default_factory=Folder)
     """The folder of the machine that files may be chosen from."""
-    limits: Limits = field(default_factory=Limits)
+    limits: Quota = field(default_factory=Quota)
     draft: Draft = field(default_factory=dict)
     version: int = 0
     """How often the draft was changed: whoever has it open in another window can tell."""
     files: dict[str, Path] = field(default_factory=dict)
     """Every file that the job may read: its name in the job, and where it is."""
+    looked_at: dict[str, str] = field(default_factory=dict)
+    """The pages that somebody looked at, and what they showed."""
+    decisions: list[tuple[Decision, ...]] = field(default_factory=list)
+    """What was decided about single cells; those that were decided on together stand, and are undone, together."""
+    who: str = ""
+    """Who decides: the name that was given last."""
+    guessed: bool = False
+    """Whether the draft began as a guess, and not as somebody's job."""
+    accepted: set[str] = field(default_factory=set)
+    """What was found in the data and somebody decided on."""
     _coming: dict[str, int] = field(default_factory=dict)
     """Uploads that are coming in: the file that each is written to, and its bytes so far."""
-    _headers: dict[str, tuple[tuple[int, int] | None, tuple[str, ...]]] = field(default_factory=dict)
+    _headers: dict[str, tuple[Stamp | None, tuple[str, ...]]] = field(default_factory=dict)
     """The columns of files as their reader told them, with the state that the file was in."""
+    _surveyed: dict[str, tuple[Stamp | None, tuple[Surveyed, ...]]] = field(default_factory=dict)
+    """What was seen of the columns of a file, with the state that it was in."""
     _looked: tuple[str, Job | None, list[Fault]] | None = None
     _worker: Worker | None = None
     _used: float = 0.0
 
     @classmethod
-    def make(cls, path: Path, folder: Folder, limits: Limits) -> Workspace:
+    def make(cls, path: Path, folder: Folder, limits: Quota) -> Workspace:
         """A new workspace in a folder of its own that only this user can enter."""
         path.mkdir(mode=0o700)
         (path / "runs").mkdir(mode=0o700)
@@ -140,6 +166,15 @@ class Workspace:
             del self.files[name]
             (self.path / name).unlink(missing_ok=True)
 
+    def clear(self) -> None:
+        """Forget the job, its files and all decisions; runs keep what they read."""
+        for name in list(self.files):
+            self.remove(name)
+        self.draft = {}
+        self.decisions.clear()
+        self.looked_at.clear()
+        self.accepted.clear()
+
     def _is_upload(self, name: str) -> bool:
         return self.files[name] == self.path / name
 
@@ -169,7 +204,7 @@ class Workspace:
 
     def _looked_over(self) -> tuple[Job | None, list[Fault]]:
         """The job and its faults; pages ask again and again, so the last answer is kept as long as nothing changes."""
-        stamps = [(name, _stamp(path)) for name, path in self.files.items()]
+        stamps = [(name, stamp_of(path)) for name, path in self.files.items()]
         key = repr((self.draft, stamps, list(self._headers.items())))
         if self._looked is None or self._looked[0] != key:
             self._looked = key, *self._looked_at(self.draft)
@@ -189,7 +224,51 @@ class Workspace:
         if not name.lower().endswith(PARQUET):
             return None
         stamp, columns = self._headers.get(name, (None, ()))
-        return columns if stamp == _stamp(self.files[name]) else ()
+        return columns if stamp == stamp_of(self.files[name]) else ()
+
+    # -- decisions on single cells ---------------------------------------------------------------------------------
+
+    @property
+    def decided(self) -> list[Decision]:
+        """The decisions that count, one for each cell."""
+        return latest([each for together in self.decisions for each in together])
+
+    def decide(self, decisions: Sequence[Decision]) -> None:
+        """Decide on cells; the decisions are a file of the job from now on."""
+        given = self.draft.get("problem", {}).get("apriori")
+        if given not in {None, DECISIONS}:
+            raise InvalidJob(
+                f"The job has a-priori information in {given} already.",
+                hint="say it all there, or take that file out on the page Rules.",
+            )
+        self.decisions.append(tuple(decisions))
+        self._write_decisions()
+
+    def undo(self) -> None:
+        """Take back what was decided last."""
+        if self.decisions:
+            self.decisions.pop()
+            self._write_decisions()
+
+    def forget_decision(self, decision: Decision) -> None:
+        """Take back what was decided about one cell."""
+        rest = [tuple(each for each in together if each.codes != decision.codes) for together in self.decisions]
+        self.decisions = [together for together in rest if together]
+        self._write_decisions()
+
+    def _write_decisions(self) -> None:
+        if self.decided:
+            (self.path / DECISIONS).unlink(missing_ok=True)  # runs keep the file that they began with
+            write_decisions(self.decided, self.path / DECISIONS)
+            self.files[DECISIONS] = self.path / DECISIONS
+            self.draft.setdefault("problem", {})["apriori"] = DECISIONS
+        else:
+            self.remove(DECISIONS)
+            problem = self.draft.get("problem", {})
+            problem.pop("apriori", None)
+            if not problem:
+                self.draft.pop("problem", None)
+        self.version += 1
 
     # -- looking at data, in a process of its own ------------------------------------------------------------------
 
@@ -221,10 +300,25 @@ class Workspace:
     async def columns(self, name: str | None = None) -> list[dict[str, Any]]:
         """The columns of a file, by default the source: name, kind, rows, distinct, empty, examples."""
         name = self._known(name)
-        stamp = _stamp(self.files[name])
+        stamp = stamp_of(self.files[name])
         found: list[dict[str, Any]] = await self.compute(desk.columns, name, self._reading())
         self._headers[name] = stamp, tuple(column["name"] for column in found)
+        self._surveyed[name] = stamp, tuple(Surveyed(each["name"], each["empty"], each["negative"]) for each in found)
         return found
+
+    def questions(self) -> tuple[Question, ...]:
+        """What the data leave to decide, as far as they were looked at."""
+        name = self.draft.get("source", {}).get("file")
+        stamp, seen = self._surveyed.get(str(name), (None, ()))
+        if name not in self.files or stamp != stamp_of(self.files[name]):
+            return ()
+        return questions(self.draft, {column.name: column for column in seen})
+
+    def open_questions(self) -> tuple[Question, ...]:
+        """Those that nobody has answered yet; where a run would stop, none is answered."""
+        return tuple(
+            each for each in self.questions() if each.stops or (self.guessed and each.found not in self.accepted)
+        )
 
     async def suggest(self, name: str) -> Draft:
         """A first draft for a file, as `tablesafe init` makes one; the draft itself is not changed."""
@@ -268,10 +362,10 @@ def _first(faults: list[Fault]) -> list[Fault]:
     return faults if more <= 0 else [*faults[:MOST_FAULTS], Fault((), f"And {more:,} more faults like these.")]
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def stamp_of(path: Path) -> Stamp | None:
     """What changes when a file does."""
     try:
         about = path.stat()
     except OSError:
         return None
-    return about.st_mtime_ns, about.st_size
+    return about.st_mtime_ns, about.st_size, about.st_ino

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from threading import Lock
 from time import monotonic, process_time
 
 from tablesafe.core.errors import OutOfTime
@@ -207,5 +208,24 @@ def _elsewhere(seconds: float, work: float) -> Budget:
     return Budget(None if seconds == inf else seconds / PATIENCE, work=work)
 
 
+class PatientClock:
+    """A clock for deadlines that are numbers: it goes as a budget's does, with the processor, and on a machine that is
+    busy with something else no slower than the wall's by `PATIENCE`."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic, cpu: Callable[[], float] = process_time) -> None:
+        self._clock, self._cpu, self._lock = clock, cpu, Lock()
+        self._at, self._shown = (clock(), cpu()), 0.0
+
+    def __call__(self) -> float:
+        """Seconds since it was made."""
+        with self._lock:
+            wall, cpu = self._clock(), self._cpu()
+            self._shown += max((wall - self._at[0]) / PATIENCE, cpu - self._at[1])
+            self._at = wall, cpu
+            return self._shown
+
+
+patient = PatientClock()
+"""The one that everybody reads."""
 ENDLESS = Budget()
 """A budget without limits, for who is given none; it counts nothing that anybody reads."""

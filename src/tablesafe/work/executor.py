@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from time import thread_time
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from tablesafe.core.machine import cores
 from tablesafe.work.memo import Remembering
@@ -102,6 +103,31 @@ def in_order(
     """The result of each task, in the order of the tasks, whoever did the work and whenever it was finished."""
     results = dict(spread(function, tasks, seconds, executor))
     return [results[i] for i in range(len(tasks))]
+
+
+@contextmanager
+def executor_called(
+    name: Literal["here", "processes", "dask"],
+    workers: int | None = None,
+    *,
+    scheduler: str | None = None,
+    keys: Path | None = None,
+    temporary: Path | None = None,
+) -> Iterator[Executor | None]:
+    """The executor of a name, for the time being; none means this process. New processes are fresh: forks copy locks.
+
+    Workers of a cluster are those of a `scheduler`, reached with the `keys` of a folder, or of this machine.
+    """
+    if name == "here":
+        yield None
+    elif name == "processes":
+        with Processes(workers) as pool:
+            yield pool
+    else:
+        from tablesafe.work.dask import cluster
+
+        with cluster(workers, scheduler, keys, temporary) as far:
+            yield far
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from typing import Any
 import polars as pl
 
 from tablesafe.audit.differencing.disclosures import Differences, Published
+from tablesafe.audit.differencing.finished import from_tables
 from tablesafe.audit.differencing.records import from_records
-from tablesafe.audit.differencing.tables import from_tables
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import ClassVar, Literal, get_args
@@ -16,18 +15,18 @@ from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting, Solver
 from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.loss.frames import quality_tables
 from tablesafe.loss.statistics import statistics as statistics_of
-from tablesafe.loss.tables import quality_tables
-from tablesafe.methods.abilities import Outcome, Run
+from tablesafe.methods.abilities import TOLD, Outcome, as_told, told_by
 from tablesafe.methods.adjust.capacities import Relaxation, explanation, relaxed_capacities
 from tablesafe.methods.adjust.costs import column_of, cost_of
 from tablesafe.methods.adjust.direction_search import TOLERANCE, Search
 from tablesafe.methods.adjust.directions import DirectionsName, find
 from tablesafe.methods.adjust.distances import Measured, least_largest, least_squared
-from tablesafe.methods.adjust.instance import Instance, Limits, Way, finer
+from tablesafe.methods.adjust.instance import Allowance, Instance, Way, finer
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.keeping import refined
-from tablesafe.methods.adjust.means import Means
+from tablesafe.methods.adjust.means import LARGE, Means
 from tablesafe.methods.adjust.publish import published
 from tablesafe.methods.adjust.relaxed import Relaxed, Simulations, simulated
 from tablesafe.methods.adjust.repair import NoChange
@@ -35,6 +34,8 @@ from tablesafe.methods.adjust.statistics import Keep
 from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.methods.adjust.whole import rounded
 from tablesafe.solve.program import Solution, SolveStatus
+from tablesafe.work.budget import patient
+from tablesafe.work.run import Run
 
 FixedName = Literal["none", "top", "totals"]
 DistanceName = Literal["sum", "squares", "largest"]
@@ -42,6 +43,7 @@ FIRST_SHARE = 0.3
 """The share of the time for the least change, when it is only where the search for another begins."""
 
 
+@told_by("progress")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjust:
     """Publish every cell: sensitive values move to a safe distance, the others as little as possible, all sums hold.
@@ -132,9 +134,7 @@ class Adjust:
     tries: int = field(default=100, metadata={"help": "how many random directions to try"})
     time_limit_s: float = field(default=60.0, metadata={"help": "stop improving after this many seconds"})
     seed: int = field(default=0, metadata={"help": "seed of the random choices; equal seed, equal release"})
-    progress: Callable[[float, float], None] | None = field(
-        default=None, repr=False, compare=False, metadata={"help": "called with cost and proven bound", "hidden": True}
-    )
+    told: Run | None = field(default=None, repr=False, compare=False, metadata=TOLD)
 
     def __post_init__(self) -> None:
         require_choice(self, "directions", get_args(DirectionsName))
@@ -159,11 +159,11 @@ class Adjust:
         if self.announce_percent is not None:
             require_number(self, "announce_percent", above=0)
 
-    def limits(self, problem: Problem) -> Limits:
+    def limits(self, problem: Problem) -> Allowance:
         """What these options allow to move."""
         amounts = None if self.capacity is None else column_of(problem, self.capacity, "Adjust.capacity")
         chosen = None if self.fixed_cells is None else column_of(problem, self.fixed_cells, "Adjust.fixed_cells") != 0
-        return Limits(
+        return Allowance(
             zeros=self.zeros,
             capacity=None if self.capacity_percent is None else self.capacity_percent / 100,
             window=None if self.announce_percent is None else self.announce_percent / 100,
@@ -180,22 +180,18 @@ class Adjust:
         try:
             return relaxed_capacities(
                 problem, cost_of(problem, self.cost), limits, self.directions, random,
-                deadline=monotonic() + self.time_limit_s / 3,
+                deadline=patient() + self.time_limit_s / 3,
             )  # fmt: skip
         except NoChange as failure:
             raise explanation(problem, limits, problem.sensitive[failure.targets], proved=failure.proved) from None
 
-    def working(self, run: Run) -> Adjust:
-        """The method with somebody to report to."""
-        return replace(self, progress=run.progress)
-
-    def outcome(self, problem: Problem) -> Outcome:
+    def outcome(self, problem: Problem, run: Run | None = None) -> Outcome:
         """The release, how far its values are from the true ones, and what else there was to choose from."""
         tables = {}
         if self.relaxed is None:
-            release = self.protect(problem)
+            release = self.protect(problem, run)
         else:
-            simulations = self.simulate(problem)
+            simulations = self.simulate(problem, run)
             release, tables["releases.csv"] = simulations.picked(), simulations.frame()
         over = next((part.over for part in (self.keep, self.tabu, self.relaxed) if part is not None), "sensitive")
         responses = () if self.keep is None else self.keep.responses
@@ -205,25 +201,29 @@ class Adjust:
             tables["raised_capacities.csv"] = self.relaxation(problem).frame()
         return Outcome(release, tables)
 
-    def protect(self, problem: Problem) -> Release:
+    def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Find the directions and the changes; every promise is checked in whole numbers before it is returned."""
-        return self._release(problem) if self.relaxed is None else self.simulate(problem).picked()
+        if self.relaxed is not None:
+            return self.simulate(problem, run).picked()
+        return self._release(problem, as_told(self, run))
 
-    def simulate(self, problem: Problem) -> Simulations:
+    def simulate(self, problem: Problem, run: Run | None = None) -> Simulations:
         """Draw many releases with relaxed protection, to compare and to choose from."""
-        relaxed = Relaxed() if self.relaxed is None else self.relaxed
+        relaxed, run = Relaxed() if self.relaxed is None else self.relaxed, as_told(self, run)
         each = replace(self, relaxed=relaxed, time_limit_s=self.time_limit_s / relaxed.releases)
-        return simulated(problem, relaxed, lambda random: each._drawn(problem, random), seed=self.seed)
+        return simulated(problem, relaxed, lambda random: each._drawn(problem, run, random), seed=self.seed)
 
-    def _drawn(self, problem: Problem, draw: np.random.Generator) -> Release:
+    def _drawn(self, problem: Problem, run: Run, draw: np.random.Generator) -> Release:
         """A release with relaxed protection; where no cell may go beyond its level and nothing is feasible, all may."""
         try:
-            return self._release(problem, copy.deepcopy(draw))
+            return self._release(problem, run, copy.deepcopy(draw))
         except InvalidProblem:
-            return self._release(problem, draw, capped=False)
+            return self._release(problem, run, draw, capped=False)
 
-    def _release(self, problem: Problem, draw: np.random.Generator | None = None, *, capped: bool = True) -> Release:
-        begin = monotonic()
+    def _release(
+        self, problem: Problem, run: Run, draw: np.random.Generator | None = None, *, capped: bool = True
+    ) -> Release:
+        begin, told, limit = patient(), monotonic(), run.seconds(self.time_limit_s)
         problem = finer(problem, self.decimals)
         limits, start = self.limits(problem), None
         if self.relax_capacity and limits.capped:
@@ -237,37 +237,44 @@ class Adjust:
         stuck = ~(instance.can_rise | instance.can_fall)
         if stuck.any():
             raise explanation(problem, limits, instance.cells[instance.targets[stuck]], proved=True)
-        share = (
-            FIRST_SHARE
-            if self.distance != "sum" or self.tabu is not None or (self.keep is not None and self.keep.beyond_mean)
-            else 1.0
-        )
         random = draw or np.random.default_rng(self.seed)
         alike = self.distance == "sum" and draw is None  # costs of other distances, and draws, do not compare
         search = Search(
-            instance, begin + share * self.time_limit_s, random, report=self.progress if alike else None, means=means
+            instance,
+            begin + self._first_share * limit,
+            random,
+            report=run.progress if alike else None,
+            means=means,
         )
         moves = np.zeros(len(instance.cells), np.int64)
         if instance.targets.size:
             moves = self._moves(problem, search, means, start)
         if instance.targets.size and (self.keep is not None or self.tabu is not None):
-            seconds = 0.0 if search.stopped else begin + self.time_limit_s - monotonic()
+            seconds = 0.0 if search.stopped else begin + limit - patient()
             moves = refined(problem, means, moves, keep=self.keep, tabu=self.tabu, seed=self.seed, seconds=seconds)
         if not instance.holds(moves):
             raise SolverFailure("The answer failed our own check.", hint="try other directions or another seed.")
-        solution = _solution(search, moves, monotonic() - begin)
+        solution = _solution(search, moves, monotonic() - told)
         if self.distance != "sum" and instance.targets.size:
-            search.deadline = search.deadline if search.stopped else begin + self.time_limit_s
+            search.deadline = search.deadline if search.stopped else begin + limit
             measured = self._measured(search, moves)
             moves, unit = measured.moves, 10.0**problem.table.decimals if self.distance == "squares" else 1.0
-            solution = _judged(measured.objective / unit, measured.bound / unit, monotonic() - begin)
+            solution = _judged(measured.objective / unit, measured.bound / unit, monotonic() - told)
             if not instance.holds(moves):
                 raise SolverFailure("The answer failed our own check.", hint="try other directions or another seed.")
-        if self.progress is not None:
-            self.progress(solution.objective, solution.bound)
+        if run.progress is not None:
+            run.progress(solution.objective, solution.bound)
         if solution.warning and alike and self.keep is None and self.tabu is None:
             warnings.warn(solution.warning, stacklevel=4)  # other aims may be worth any cost
         return published(problem, instance, moves, limits, method=self.name, solution=solution)
+
+    @property
+    def _first_share(self) -> float:
+        """The share of the time for the least change."""
+        only_first = (
+            self.distance != "sum" or self.tabu is not None or (self.keep is not None and self.keep.beyond_mean)
+        )
+        return FIRST_SHARE if only_first else 1.0
 
     def _find(self, problem: Problem, search: Search, start: Way | None) -> None:
         """Fill the search; an interrupt before there is anything to keep is the last one already."""
@@ -299,7 +306,11 @@ class Adjust:
         return least_largest(search, moves, choose=self.directions == "optimal", again=_whole_again)
 
     def _whole(self, search: Search, means: Means) -> Integers:
-        """The best answer in whole numbers; `optimal` also looks for a better whole one while there is time."""
+        """The best answer in whole numbers; `optimal` also looks for a better whole one while there is time.
+
+        Not where the search for something else only begins there, nor of a large table: an integer program over
+        thousands of whole numbers does not always end when it is told to.
+        """
         assert search.best is not None
         best = search.best
         search.deadline, search.reserved = search.deadline + search.reserved, 0.0
@@ -309,7 +320,8 @@ class Adjust:
             if search.kept is not None:
                 return search.kept
         moves = means.rounded(best.way, best.change.moves, left=search.last_seconds())
-        exact = self.directions == "optimal"
+        large = moves is not None and len(search.instance.cells) > LARGE
+        exact = self.directions == "optimal" and self._first_share == 1.0 and not large
         if moves is None or (exact and search.instance.price(moves) > search.bound * (1 + TOLERANCE)):
             moves = search.whole(moves)
         if moves is None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from time import monotonic
 from typing import Self
 
 import numpy as np
@@ -22,6 +21,7 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.whole import rounded
 from tablesafe.solve.least_change import Box, Directions
+from tablesafe.work.budget import patient
 
 NEAR_ENOUGH = 2e-3
 """A region is left when its answer is proved to be within this share of the best."""
@@ -64,9 +64,9 @@ class Pace:
     @contextmanager
     def measured(self) -> Iterator[None]:
         """Adjust the size by how long something takes."""
-        begin = monotonic()
+        begin = patient()
         yield
-        took = monotonic() - begin
+        took = patient() - begin
         factor = 1.1 if took < self.seconds / 2 else 0.8 if took > self.seconds else 1.0
         self.size = float(np.clip(self.size * factor, *CELLS))
 
@@ -259,8 +259,8 @@ class Regions:
 
 def _whole(part: Instance, way: Way, moves: Floats, now: Floats, seconds: float) -> Floats | None:
     """Whole moves near these that add up to what those of now do."""
-    until = monotonic() + seconds
-    found = rounded(part, way, moves, left=lambda: until - monotonic(), sums=np.asarray(part.matrix @ now))
+    until = patient() + seconds
+    found = rounded(part, way, moves, left=lambda: until - patient(), sums=np.asarray(part.matrix @ now))
     return None if found is None else found.astype(np.float64)
 
 

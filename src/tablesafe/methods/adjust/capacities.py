@@ -14,7 +14,7 @@ from tablesafe.core.errors import InvalidProblem, Setting, Words, joined
 from tablesafe.core.problem import Problem
 from tablesafe.methods.adjust.direction_search import Search
 from tablesafe.methods.adjust.directions import DirectionsName, first
-from tablesafe.methods.adjust.instance import Instance, Limits, Way, capacity, levels, room, whole_up
+from tablesafe.methods.adjust.instance import Allowance, Instance, Way, capacity, levels, room, whole_up
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.repair import NoChange
 from tablesafe.solve.least_change import Box, LeastChange
@@ -24,7 +24,7 @@ NAMED = 6
 """Cells named in a message."""
 
 
-def explanation(problem: Problem, limits: Limits, cells: NDArray[np.intp], *, proved: bool) -> InvalidProblem:
+def explanation(problem: Problem, limits: Allowance, cells: NDArray[np.intp], *, proved: bool) -> InvalidProblem:
     """The error that names what stays behind, what is in the way, and the option or cell that would help."""
     alone = [cell for cell in cells[:20].tolist() if _excess(problem, limits, np.array([cell])) != []]
     stuck = np.array(alone[:1]) if alone else _with_neighbours(problem, cells)
@@ -66,7 +66,7 @@ def _names(problem: Problem, cells: NDArray[np.intp]) -> str:
     return ", ".join(problem.table.describe(int(cell)) for cell in cells[:NAMED]) + more
 
 
-def _reason(problem: Problem, limits: Limits, cells: NDArray[np.intp]) -> tuple[str, Words]:
+def _reason(problem: Problem, limits: Allowance, cells: NDArray[np.intp]) -> tuple[str, Words]:
     """What keeps these cells, and what would free them."""
     if problem.frozen[cells].any():
         return "frozen", "unfreeze these cells"
@@ -84,7 +84,7 @@ def _reason(problem: Problem, limits: Limits, cells: NDArray[np.intp]) -> tuple[
     return "at their capacity", give_way
 
 
-def _excess(problem: Problem, limits: Limits, cells: NDArray[np.intp]) -> list[int] | None:
+def _excess(problem: Problem, limits: Allowance, cells: NDArray[np.intp]) -> list[int] | None:
     """The cells that would have to move beyond what is allowed so that these move far enough.
 
     The fewest that one linear program finds, over both directions where there is one cell; None when even that is not
@@ -95,10 +95,10 @@ def _excess(problem: Problem, limits: Limits, cells: NDArray[np.intp]) -> list[i
     return min(possible, key=len) if possible else None
 
 
-def _beyond(problem: Problem, limits: Limits, cells: NDArray[np.intp], sign: int) -> list[int] | None:
+def _beyond(problem: Problem, limits: Allowance, cells: NDArray[np.intp], sign: int) -> list[int] | None:
     """The same for one direction; of several cells, those that have room only on the other side go there."""
     up, down = room(problem, limits)
-    most_up, most_down = room(problem.replace(frozen=_none(problem)), Limits(zeros=True))
+    most_up, most_down = room(problem.replace(frozen=_none(problem)), Allowance(zeros=True))
     above, below = levels(problem)
     rises = (most_up >= above)[cells] & ((most_down < below)[cells] | (sign > 0))
     rises = rises if len(cells) > 1 else np.array([sign > 0])
@@ -169,7 +169,7 @@ class Relaxation:
 
 
 def relaxed_capacities(
-    problem: Problem, cost: Floats, limits: Limits, directions: DirectionsName, random: np.random.Generator, *,
+    problem: Problem, cost: Floats, limits: Allowance, directions: DirectionsName, random: np.random.Generator, *,
     deadline: float,
 ) -> Relaxation:  # fmt: skip
     """Raise as few capacities, and as little, as the directions found allow; none where all can hold.

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
-from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.repair import NoChange, elastic, repaired
 from tablesafe.solve.least_change import LONG, Box, Change, Directions, LeastChange
 from tablesafe.solve.program import Scale
+from tablesafe.work.budget import patient
 
 BOX = 600
 """Inner cells of a box, at first."""
@@ -43,7 +43,7 @@ def any_change(instance: Instance, way: Way, random: np.random.Generator, *, dea
     i = instance
 
     def left() -> float:
-        return deadline - monotonic()
+        return deadline - patient()
 
     moves = settled(Regions.of(i), way, random, left=lambda: np.inf)  # a first answer is worth more than its time
     if moves is not None:
@@ -153,7 +153,7 @@ class Search:
     @property
     def left(self) -> float:
         """Seconds that are left."""
-        return self.deadline - monotonic()
+        return self.deadline - patient()
 
     @property
     def long(self) -> bool:
@@ -162,9 +162,9 @@ class Search:
 
     def settle(self) -> None:
         """Make the best answer whole and keep it; as much time as that took is set aside for the last one."""
-        begin = monotonic()
+        begin = patient()
         self.keep(self.whole_by_lattice())
-        self.reserved = min(1.2 * (monotonic() - begin) + 0.2, max(self.left, 0.0) / 2)
+        self.reserved = min(1.2 * (patient() - begin) + 0.2, max(self.left, 0.0) / 2)
         self.deadline -= self.reserved
 
     def keep(self, moves: Integers | None) -> None:
@@ -175,8 +175,8 @@ class Search:
 
     def last_seconds(self) -> Callable[[], float]:
         """A clock for the last steps: what is left of the time, or a little when it is up."""
-        until = monotonic() + max(self.left, LAST_S)
-        return lambda: until - monotonic()
+        until = patient() + max(self.left, LAST_S)
+        return lambda: until - patient()
 
     def tell(self, cost: float = np.inf, bound: float = 0.0) -> None:
         """Report what is known now, or a little more that a program under way has found."""
@@ -216,10 +216,10 @@ class Search:
 
     def _begin(self, way: Way) -> None:
         """Any whole change that follows these directions, then region after region at least cost."""
-        i, begin = self.instance, monotonic()
+        i, begin = self.instance, patient()
         way, moves = any_change(i, way, self.random, deadline=self.deadline)
         self.best = Found(way, Change(moves, i.price(moves), np.zeros(i.rows.shape[0])))
-        deadline, self.deadline = self.deadline, min(self.deadline, monotonic() + 0.3 * (monotonic() - begin) + 1.0)
+        deadline, self.deadline = self.deadline, min(self.deadline, patient() + 0.3 * (patient() - begin) + 1.0)
         self.regions(turn=False, rounds=1)
         self.deadline = deadline
 
@@ -238,11 +238,11 @@ class Search:
         """
         assert self.best is not None
         i, both = self.instance, self.instance.can_rise & self.instance.can_fall
-        tried, until = np.zeros(len(both), np.bool_), monotonic() + min(time_limit_s, self.left)
+        tried, until = np.zeros(len(both), np.bool_), patient() + min(time_limit_s, self.left)
         tries = count() if most is None else range(most)
         for _ in tries:
             way, change = self.best.way, self.best.change
-            if monotonic() > until or change.cost <= enough:
+            if patient() > until or change.cost <= enough:
                 return
             saving = np.where(both & ~tried, self._saving(way, change), 0.0)
             target = int(np.argmax(saving)) if saving.size else 0
@@ -252,7 +252,7 @@ class Search:
             other = way.copy()
             other[target] = -other[target]
             try:
-                better = self._program.solve(i.box(other), better_than=change.cost, seconds=until - monotonic())
+                better = self._program.solve(i.box(other), better_than=change.cost, seconds=until - patient())
             except OutOfTime:
                 return
             if better is not None and better.cost < change.cost * (1 - TOLERANCE):
@@ -277,13 +277,13 @@ class Search:
         near = sparse.csr_array(abs(near).T @ abs(near))
         idle, size = 0, float(BLOCK)
         while self.left > 0.2 and idle < patience and both.size > 1:
-            begin, limit = monotonic(), min(max(BLOCK_SECONDS, self.left / 8), self.left)
+            begin, limit = patient(), min(max(BLOCK_SECONDS, self.left / 8), self.left)
             open = np.zeros(len(i.targets), np.bool_)
             open[both[self._neighbours(near, int(self.random.integers(both.size)), int(size))]] = True
             idle = 0 if self._improve(open, time_limit_s=limit) else idle + 1
             if open[both].all() and self.closed():
                 return
-            quick = monotonic() - begin < limit / 2
+            quick = patient() - begin < limit / 2
             size = min(size * 1.5, both.size) if quick else max(size / 1.5, SMALLEST)
 
     def regions(self, *, turn: bool = True, rounds: int = 100) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from time import monotonic
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from tablesafe.methods.adjust.least_squares import Squares, least_squares
 from tablesafe.methods.adjust.whole import rounded
 from tablesafe.solve.least_change import Directions, LeastChange
 from tablesafe.solve.program import SolveStatus
-from tablesafe.work.budget import Budget
+from tablesafe.work.budget import Budget, patient
 
 NEAR = 1e-6
 LEAST_S = 1.0
@@ -51,9 +50,9 @@ def least_largest(
     most = float(np.max(i.cost * np.abs(best.change.moves), initial=0.0))
     deadline, way = search.deadline - search.left / 3, best.way
     with until_interrupted(search):
-        while most - least > NEAR * most and monotonic() < deadline:
+        while most - least > NEAR * most and patient() < deadline:
             middle = (least + most) / 2 if least > most / 64 else np.sqrt(max(least, most * 1e-9) * most)
-            possible, found = _possible(_at_most(i, middle), way, choose=choose, seconds=deadline - monotonic())
+            possible, found = _possible(_at_most(i, middle), way, choose=choose, seconds=deadline - patient())
             if found is not None:
                 most, way = middle, found
             elif possible is None:

@@ -10,7 +10,7 @@ and `u` is `(1 + L) / N`, so "at least ρ" is the convex `ρ N ≤ 1 + L`. Relat
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,31 @@ FREE = -10.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
-    """`lower ≤ constant + coefficient · moves[cells] ≤ upper`, up to an excess."""
+class Rows:
+    """Forms `lower ≤ constant + coefficient · moves[cells] ≤ upper`, up to an excess; `length` entries in each."""
 
+    length: NDArray[np.intp]
     cells: NDArray[np.intp]
     coefficient: Floats
-    constant: float
-    lower: float = -np.inf
-    upper: float = np.inf
+    constant: Floats
+    lower: Floats
+    upper: Floats
+
+    @classmethod
+    def one(
+        cls, cells: NDArray[np.intp], coefficient: Floats, constant: float, lower: float = -np.inf,
+        upper: float = np.inf,
+    ) -> Self:  # fmt: skip
+        """A single form."""
+        sides = (np.array([number]) for number in (constant, lower, upper))
+        return cls(np.array([len(cells)]), cells, coefficient, *sides)
+
+    @classmethod
+    def each(cls, cells: NDArray[np.intp], coefficient: Floats, lower: float, upper: float) -> Self:
+        """A form a cell."""
+        count = len(cells)
+        ones = np.ones(count, np.intp)
+        return cls(ones, cells, coefficient, np.zeros(count), np.full(count, lower), np.full(count, upper))
 
 
 class Statistic(Protocol):
@@ -52,7 +69,7 @@ class Statistic(Protocol):
 
     def note(self, moves: Floats) -> None: ...
 
-    def rows(self, moves: Floats | None) -> list[Row]: ...  # without a point: only what holds everywhere
+    def rows(self, moves: Floats | None) -> list[Rows]: ...  # without a point: only what holds everywhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +100,9 @@ class Column:
         values[self.movable] += moves[self.cells]
         return values
 
-    def row(self, weights: Floats, constant: float, *, lower: float = -np.inf, upper: float = np.inf) -> Row:
+    def row(self, weights: Floats, constant: float, *, lower: float = -np.inf, upper: float = np.inf) -> Rows:
         """The form `constant + weights · y` of this group's moves."""
-        return Row(self.cells, weights[self.movable], constant, lower, upper)
+        return Rows.one(self.cells, weights[self.movable], constant, lower, upper)
 
 
 @dataclass(eq=False)
@@ -123,11 +140,11 @@ class Curved:
         """Remember a point: its form is exact there."""
         self.seen.append(_along(self.column, moves))
 
-    def rows(self, moves: Floats | None) -> list[Row]:
+    def rows(self, moves: Floats | None) -> list[Rows]:
         """The forms of all points so far, and those of this point."""
         return self._variance_rows(moves) if self.two_sided else self._correlation_rows(moves)
 
-    def _variance_rows(self, moves: Floats | None) -> list[Row]:
+    def _variance_rows(self, moves: Floats | None) -> list[Rows]:
         """The upper forms of all points so far, and the lower one of this point: it can only err on the safe side."""
         room = self.within or 0.0
         top, bottom = np.sqrt(1.0 + room), np.sqrt(max(1.0 - room, 0.0))
@@ -136,7 +153,7 @@ class Curved:
             return rows
         return [*rows, _spread(self.column, _along(self.column, moves), lower=bottom)]
 
-    def _correlation_rows(self, moves: Floats | None) -> list[Row]:
+    def _correlation_rows(self, moves: Floats | None) -> list[Rows]:
         """`ρ g·u / |d| − (1 + L) ≤ 0` for all points so far; without a limit, ρ is what this point reaches.
 
         Then making the form as small as possible is a step of Dinkelbach's method for the ratio of the two.
@@ -180,7 +197,7 @@ class Linear:
     def note(self, moves: Floats) -> None:
         """Nothing to learn: the form is exact."""
 
-    def rows(self, moves: Floats | None) -> list[Row]:
+    def rows(self, moves: Floats | None) -> list[Rows]:
         """One form."""
         d, room = self.column.centred, self.within or 0.0
         return [self.column.row(d / (d @ d), 0.0, lower=-room, upper=np.inf if self.largest else room)]
@@ -209,7 +226,7 @@ class Between:
     def note(self, moves: Floats) -> None:
         """Nothing to remember: the tangent is that of the last point."""
 
-    def rows(self, moves: Floats | None) -> list[Row]:
+    def rows(self, moves: Floats | None) -> list[Rows]:
         """The tangent at this point."""
         cells = np.concatenate([self.first.cells, self.second.cells])
         if moves is None:
@@ -217,7 +234,7 @@ class Between:
         room, (du, dv) = self.within or 0.0, self._gradient(moves)
         weights = np.concatenate([du[self.first.movable], dv[self.second.movable]])
         constant = self._signed(moves) - float(weights @ moves[cells])
-        return [Row(cells, weights, constant, -room, room)]
+        return [Rows.one(cells, weights, constant, -room, room)]
 
     def _signed(self, moves: Floats) -> float:
         truth = Relation.of(self.first.values, self.second.values)
@@ -241,6 +258,36 @@ class Between:
         return v / size - uv / size / uu * u, u / size - uv / size / vv * v
 
 
+@dataclass(eq=False)
+class Capacity:
+    """The largest change of any cell, as a share of its value, where that share is chosen and not given.
+
+    Cox & Kelly (2003), paragraph 35: `|y| ≤ q a` in every cell that is not sensitive, `q` a variable beside the
+    statistics. The excess of these forms is that variable.
+    """
+
+    cells: NDArray[np.intp] = field(repr=False)
+    size: Floats = field(repr=False)
+    """What each cell's change is a share of, in whole units: its value without its sign."""
+    price: float = 1.0
+    within: float | None = None
+    name: str = "capacity"
+    group: str = "cells that are not sensitive"
+    unit: float = 0.0
+
+    def deviation(self, moves: Floats) -> float:
+        """The largest share."""
+        return float((np.abs(moves[self.cells]) / self.size).max(initial=0.0))
+
+    def note(self, moves: Floats) -> None:
+        """Nothing to learn: the forms are exact."""
+
+    def rows(self, moves: Floats | None) -> list[Rows]:
+        """A form a cell."""
+        room = self.within or 0.0
+        return [Rows.each(self.cells, 1.0 / self.size, -room, room)]
+
+
 def _along(column: Column, moves: Floats) -> Floats:
     """The unit vector along the centred published values."""
     u = column.published(moves)
@@ -252,7 +299,7 @@ def _along(column: Column, moves: Floats) -> Floats:
     return np.asarray(u / size)
 
 
-def _spread(column: Column, g: Floats, *, lower: float = -np.inf, upper: float = np.inf) -> Row:
+def _spread(column: Column, g: Floats, *, lower: float = -np.inf, upper: float = np.inf) -> Rows:
     """The form `g·u / |d|`: at most the ratio of standard deviations."""
     d = column.centred
     size = float(np.sqrt(d @ d))

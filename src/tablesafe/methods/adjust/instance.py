@@ -25,7 +25,7 @@ LARGE = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Allowance:
     """What the office allows: shares of the value, and which cells stay."""
 
     zeros: bool = False
@@ -70,7 +70,7 @@ class Instance:
     below: Floats = field(repr=False)
 
     @classmethod
-    def of(cls, problem: Problem, cost: Floats, limits: Limits) -> Self:
+    def of(cls, problem: Problem, cost: Floats, limits: Allowance) -> Self:
         """Read a problem; a target without room on either side shows as one that can neither rise nor fall."""
         table = problem.table
         up, down = room(problem, limits)
@@ -198,7 +198,7 @@ def levels(problem: Problem) -> tuple[Floats, Floats]:
     return np.maximum(above, 1.0), np.maximum(below, 1.0)
 
 
-def room(problem: Problem, limits: Limits) -> tuple[Floats, Floats]:
+def room(problem: Problem, limits: Allowance) -> tuple[Floats, Floats]:
     """How far each cell may rise and fall, in whole units; 0 for a cell that stays."""
     table, sensitive = problem.table, problem.sensitivity.mask
     unit, value = 10.0**table.decimals, table.integers.astype(np.float64)
@@ -222,7 +222,7 @@ def room(problem: Problem, limits: Limits) -> tuple[Floats, Floats]:
     return np.where(stays, 0.0, up), np.where(stays, 0.0, down)
 
 
-def capacity(problem: Problem, limits: Limits) -> Floats:
+def capacity(problem: Problem, limits: Allowance) -> Floats:
     """How far each cell that is not sensitive may move by the office's own limits, in whole units."""
     table = problem.table
     most = np.full(len(table), np.inf)
@@ -245,7 +245,7 @@ def announced(value: Floats, window: float) -> tuple[Floats, Floats]:
     return np.where(value >= 0, away, towards), np.where(value >= 0, towards, away)
 
 
-def _fixed(problem: Problem, limits: Limits) -> Mask:
+def _fixed(problem: Problem, limits: Allowance) -> Mask:
     """What stays besides the frozen cells: zeros, and totals that are not sensitive themselves."""
     table, stays = problem.table, np.zeros(len(problem.table), np.bool_)
     if not limits.zeros:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import monotonic
 from typing import Protocol
+
+from tablesafe.work.budget import patient
 
 
 class Ending(Protocol):
@@ -26,4 +27,4 @@ def until_interrupted(search: Ending) -> Iterator[None]:
         if search.stopped:
             raise
         warnings.warn("Interrupted: the best change so far is kept. Interrupt again to stop.", stacklevel=4)
-        search.stopped, search.deadline = True, monotonic()
+        search.stopped, search.deadline = True, patient()

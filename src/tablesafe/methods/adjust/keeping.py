@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem, SolverFailure
 from tablesafe.core.problem import Problem
-from tablesafe.methods.adjust.forms import FREE, Between, Curved, Linear, Row, Statistic
+from tablesafe.methods.adjust.forms import FREE, Between, Capacity, Curved, Linear, Rows, Statistic
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.keeping_program import Excess, Forms, Kept, KeptChange
-from tablesafe.methods.adjust.means import Means
+from tablesafe.methods.adjust.means import LARGE, Means
 from tablesafe.methods.adjust.statistics import Keep, missed
 from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.methods.adjust.tabu.search import TabuSearch
 from tablesafe.solve.least_change import Box
+from tablesafe.work.budget import patient
 
 ROUNDS = 80
 PATIENCE = 8
@@ -41,9 +41,11 @@ SETTLED = 3
 """Rounds without a better point after which directions are opened."""
 REACH = 8.0
 """How far a cell without bounds may move, beside its level."""
+WIDER = (1.0, 1.001, 1.01, 1.05, 1.25)
+"""By how much a capacity is widened, in turn, until whole numbers fit in."""
 LONGEST_S = 10.0
-LAST_S = 5.0
-"""How long it may take to make the changes whole when the time is up."""
+RESERVED, LAST_S, LEAST_S = 0.15, 5.0, 1.0
+"""The share of the time, and the most, that is set aside to make the changes whole; what that may take in any case."""
 LITTLE = 1e-5
 
 
@@ -68,6 +70,8 @@ class Keeping:
     """Whether the user has interrupted it."""
     limits: list[Statistic] = field(default_factory=list)
     """The statistics as the user limited them."""
+    reserved: float = 0.0
+    """Seconds beyond the deadline to make the changes whole."""
     _tight: Instance = field(init=False, repr=False)
     _first: float = field(init=False)
     _opened: Mask = field(init=False, repr=False)
@@ -85,7 +89,7 @@ class Keeping:
     @property
     def left(self) -> float:
         """Seconds that are left."""
-        return self.deadline - monotonic()
+        return self.deadline - patient()
 
     def merit(self, moves: Floats) -> float:
         """How badly the statistics are kept: limits first, then what is to be as good as possible."""
@@ -253,20 +257,27 @@ class Keeping:
 
     # -- whole numbers ---------------------------------------------------------------------------------------------
 
-    def whole(self, start: Integers) -> Integers:
-        """The best point in whole numbers, as good up to what rounding does; else what a program over them finds."""
-        until = monotonic() + max(self.left, LAST_S)
-        near = self.means.rounded(self.best.way, self.best.moves, left=lambda: until - monotonic())
+    def whole(self, start: Integers) -> Integers | None:
+        """The best point in whole numbers, as good up to what rounding does; else what a program over them finds.
+
+        Of a large table it is left to small steps to bring back what rounding did: an integer program over thousands of
+        whole numbers does not always end when it is told to.
+        None when nothing was found, not even the start, within capacities that were made smaller since.
+        """
+        until = patient() + max(self.left + self.reserved, LEAST_S)
+        near = self.means.rounded(self.best.way, self.best.moves, left=lambda: until - patient())
         if near is not None and self._good(near):
             return near
         found = [moves for moves in (near, start) if moves is not None and self.instance.holds(moves)]
-        for hard in (True, False):
+        for hard in () if near is not None and len(self.instance.cells) > LARGE else (True, False):
             exact = self._whole_program(start if near is None else near, hard=hard)
             if exact is not None and self.instance.holds(exact):
                 found.append(exact)
             good = [moves for moves in found if self._good(moves)]
             if good:
                 return min(good, key=self.instance.price)
+        if not found:
+            return None
         return min(found, key=lambda moves: (self.merit(moves.astype(np.float64)), self.instance.price(moves)))
 
     def _good(self, moves: Integers) -> bool:
@@ -285,32 +296,61 @@ class Keeping:
         at = np.flatnonzero(start[self.instance.targets])
         way[at] = np.sign(start[self.instance.targets[at]])
         begin = (start.astype(np.float64), way[open] > 0)
-        kept = program.solve(time_limit_s=min(max(self.left, 2.0), LONGEST_S), start=begin, whole=True)
+        kept = program.solve(
+            time_limit_s=min(max(self.left + self.reserved, LEAST_S), LONGEST_S), start=begin, whole=True
+        )
         return None if kept.moves is None else np.rint(kept.moves).astype(np.int64)
 
 
 def keep_statistics(
-    keep: Keep, means: Means, statistics: Sequence[Statistic], start: Integers, *, deadline: float, seed: int,
-) -> Integers:  # fmt: skip
-    """Whole moves that keep the statistics, from a feasible start that costs little."""
+    problem: Problem, keep: Keep, means: Means, statistics: Sequence[Statistic], start: Integers, *, deadline: float,
+    seed: int,
+) -> tuple[Means, Integers]:  # fmt: skip
+    """Whole moves that keep the statistics, from a feasible start that costs little; with the bounds they keep to."""
     instance = means.instance
     way = np.where(start[instance.targets] >= 0, 1, -1).astype(np.int8)
+    reserved = min(max(RESERVED * (deadline - patient()), 0.0), LAST_S)
     search = Keeping(
-        means, list(statistics), deadline, np.random.default_rng(seed), Point(start.astype(np.float64), way)
-    )
+        means, list(statistics), deadline - reserved, np.random.default_rng(seed),
+        Point(start.astype(np.float64), way), reserved=reserved,
+    )  # fmt: skip
     more = 1 + keep.slack_percent / 100
     budget = instance.price(start) * more * (1 + 1e-9) if keep.order == "last" else None
     with until_interrupted(search):
         search.improve(budget=budget)
     _refuse_missed(search, keep)
+    capacity = next((s for s in statistics if isinstance(s, Capacity)), None)
+    for wider in () if capacity is None else WIDER:
+        assert capacity is not None
+        share = wider * capacity.deviation(search.best.moves)
+        others = [s for s in statistics if s is not capacity]
+        narrow = replace(search, means=_within(means, capacity, share), statistics=others)
+        moves = _cheap_and_whole(narrow, keep, start, more)
+        if moves is not None and not missed(narrow.limits, moves.astype(np.float64), 1e-6):
+            moves = _polished(problem, narrow.means, moves, keep, narrow.limits, deadline=deadline, seed=seed)
+            return narrow.means, moves
+    moves = _cheap_and_whole(search, keep, start, more)
+    assert moves is not None  # the start is within these bounds
+    moves = _polished(problem, means, moves, keep, statistics, deadline=deadline, seed=seed)
+    search.best = Point(moves.astype(np.float64), search.best.way)
+    _refuse_missed(search, keep)
+    return means, moves
+
+
+def _cheap_and_whole(search: Keeping, keep: Keep, start: Integers, more: float) -> Integers | None:
+    """The least change, in whole numbers, that keeps the statistics as they are at the best point."""
     search.statistics = [_capped(s, search.best.moves, more) for s in search.limits]
     if keep.order == "first" and not search.stopped:
         with until_interrupted(search):
             search.cheapen()
-    moves = search.whole(start)
-    search.best = Point(moves.astype(np.float64), search.best.way)
-    _refuse_missed(search, keep)
-    return moves
+    return search.whole(start)
+
+
+def _within(means: Means, capacity: Capacity, share: float) -> Means:
+    """The same problem in which no cell changes by more than this share of its value."""
+    i, most = means.instance, np.full(len(means.instance.cells), np.inf)
+    most[capacity.cells] = np.floor(share * capacity.size + 1e-6)
+    return Means(replace(i, up=np.minimum(i.up, most), down=np.minimum(i.down, most)), means.sums)
 
 
 def _aimed(statistic: Statistic) -> Statistic:
@@ -361,17 +401,17 @@ def _within_reach(instance: Instance, moves: Floats) -> Instance:
     return replace(instance, up=np.minimum(instance.up, wide), down=np.minimum(instance.down, wide))
 
 
-def _forms(rows: Sequence[tuple[int, Row]], cells: int) -> Forms:
+def _forms(rows: Sequence[tuple[int, Rows]], cells: int) -> Forms:
     if not rows:
         return Forms.none(cells)
-    number = np.repeat(np.arange(len(rows)), [len(row.cells) for _, row in rows])
-    column = np.concatenate([row.cells for _, row in rows])
-    weight = np.concatenate([row.coefficient for _, row in rows])
+    start = np.concatenate([[0], np.cumsum(np.concatenate([part.length for _, part in rows]))])
+    column = np.concatenate([part.cells for _, part in rows])
+    weight = np.concatenate([part.coefficient for _, part in rows])
     return Forms(
-        sparse.csr_array((weight, (number, column)), shape=(len(rows), cells)),
-        np.array([row.lower - row.constant for _, row in rows]),
-        np.array([row.upper - row.constant for _, row in rows]),
-        np.array([excess for excess, _ in rows], dtype=np.intp),
+        sparse.csr_array((weight, column, start), shape=(len(start) - 1, cells)),
+        np.concatenate([part.lower - part.constant for _, part in rows]),
+        np.concatenate([part.upper - part.constant for _, part in rows]),
+        np.repeat([excess for excess, _ in rows], [len(part.length) for _, part in rows]).astype(np.intp),
     )
 
 
@@ -396,16 +436,46 @@ def refined(
     seconds: float,
 ) -> Integers:  # fmt: skip
     """Keep the statistics by linear programs, then search by the measure of a tabu search within their limits."""
-    begin, instance = monotonic(), means.instance
+    begin, instance = patient(), means.instance
     statistics = keep.wanted(problem, instance) if keep is not None and keep.beyond_mean else []
     if keep is not None and statistics:
         share = 0.5 if tabu is not None else 1.0
-        moves = keep_statistics(keep, means, statistics, moves, deadline=begin + max(seconds, 1.0) * share, seed=seed)
+        deadline = begin + max(seconds, 1.0) * share
+        means, moves = keep_statistics(problem, keep, means, statistics, moves, deadline=deadline, seed=seed)
+        statistics = [s for s in statistics if not isinstance(s, Capacity)]
     if tabu is None:
         return moves
     _refuse_other_groups(keep, tabu)
-    search = TabuSearch(problem, means, tabu, begin + max(seconds, 1.0), np.random.default_rng(seed), keep=keep)
-    found = search.run([moves])
+    deadline, random = begin + max(seconds, 1.0), np.random.default_rng(seed)
+    found = TabuSearch(problem, means, tabu, moves, deadline, random, keep=keep).run()
+    return moves if missed(statistics, found.astype(np.float64), 1e-6) else found
+
+
+def _polished(
+    problem: Problem, means: Means, moves: Integers, keep: Keep, statistics: Sequence[Statistic], *, deadline: float,
+    seed: int,
+) -> Integers:  # fmt: skip
+    """The same with small whole steps that bring back what rounding did to what is to be best, or within a limit."""
+    correlation, slope, variance = (float(limit == "best") for limit in (keep.correlation, keep.slope, keep.variance))
+    if keep.responses or keep.formulation == "linear" or keep.order == "last":
+        return moves
+    outside = bool(missed(statistics, moves.astype(np.float64)))
+    if not (correlation or slope or variance or outside):
+        return moves
+    tabu = Tabu(
+        distance=0.01 if outside else 0.0,
+        correlation=correlation,
+        slope=slope,
+        variance=variance,
+        over=keep.over,
+        iterations=0,
+    )
+    try:
+        until = max(deadline, patient() + LEAST_S)
+        search = TabuSearch(problem, means, tabu, moves, until, np.random.default_rng(seed), keep=keep)
+    except SolverFailure:  # no simple steps
+        return moves
+    found = search.run()
     return moves if missed(statistics, found.astype(np.float64), 1e-6) else found
 
 

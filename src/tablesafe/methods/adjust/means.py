@@ -21,6 +21,8 @@ from tablesafe.work.compiled import compiled
 
 LARGE = 1_000
 """Cells from which on a basis of all changes finds whole moves sooner than programs over many whole numbers."""
+FEW_S = 1.0
+"""How long the few fractional cells of such a table may take before that."""
 MOST = 40_000_000
 """Sums of groups per step that are kept at once; beyond, one program rounds everything together."""
 
@@ -59,7 +61,8 @@ class Means:
         programs over many whole numbers seldom end in time.
         """
         large = len(self.instance.cells) > LARGE
-        found = self._evened(rounded(self.plain, way, moves, left=left, stages=1 if large else None))
+        soon = (lambda: min(left(), FEW_S)) if large else left
+        found = self._evened(rounded(self.plain, way, moves, left=soon, stages=1 if large else None))
         if found is None and large:
             found = self.by_lattice(way, moves, left=left)
         return rounded(self.instance, way, moves, left=left) if found is None else found

@@ -10,12 +10,12 @@ from tablesafe.core.equations import Integers
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
-from tablesafe.methods.adjust.instance import Instance, Limits, room
+from tablesafe.methods.adjust.instance import Allowance, Instance, room
 from tablesafe.solve.program import Solution
 
 
 def published(
-    problem: Problem, instance: Instance, moves: Integers, limits: Limits, *, method: str, solution: Solution
+    problem: Problem, instance: Instance, moves: Integers, limits: Allowance, *, method: str, solution: Solution
 ) -> Release:
     """Publish the moved values; cells withheld before or by design stay withheld."""
     table = problem.table

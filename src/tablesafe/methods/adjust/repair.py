@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.solve.least_change import Box, Directions, LeastChange
 from tablesafe.solve.program import Scale, SolveStatus
+from tablesafe.work.budget import patient
 
 ROUNDS = 25
 """Rounds of a repair before a mixed-integer program decides."""
@@ -29,13 +30,24 @@ class NoChange(Exception):
         self.proved = proved
 
 
-def repaired(instance: Instance, way: Way, random: np.random.Generator, *, deadline: float) -> Way:
-    """Feasible directions near these: only what stays behind costs anything, and is turned round if it does."""
+def repaired(
+    instance: Instance, way: Way, random: np.random.Generator, *, deadline: float, short: Short | None = None,
+    chosen: NDArray[np.intp] | None = None,
+) -> Way:  # fmt: skip
+    """Feasible directions near these: only what stays behind costs anything, and is turned round if it does.
+
+    Where that does not end, a mixed-integer program decides. A search that asks often gives its own `short`, and the
+    targets that are not to be turned back: for it, directions that are not soon found are none.
+    """
+    once = short is None
+    short = Short(instance) if short is None else short
     turned = np.zeros(len(way), np.int64)
     both = instance.can_rise & instance.can_fall
+    if chosen is not None:
+        both[chosen] = False
     behind = np.ones(len(way), np.bool_)
     for _ in range(ROUNDS):
-        behind, nearer = _behind(instance, way)
+        behind, nearer = short.of(way, np.inf if once else deadline - patient(), chosen)
         if not behind.any():
             return way
         flip = behind & both & nearer & (turned < 2)
@@ -46,7 +58,41 @@ def repaired(instance: Instance, way: Way, random: np.random.Generator, *, deadl
             flip[random.choice(candidates)] = True
         turned += flip
         way = np.where(flip, -way, way).astype(np.int8)
-    return _by_choice(instance, np.flatnonzero(behind), max(deadline - monotonic(), LEAST_SECONDS))
+    if not once:
+        raise NoChange(np.flatnonzero(behind), proved=False)
+    return _by_choice(instance, np.flatnonzero(behind), max(deadline - patient(), LEAST_SECONDS))
+
+
+class Short:
+    """By how much targets stay behind in given directions: every target has a second column, and only those cost.
+
+    One program whose bounds alone vary, so that each answer starts from the last.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = i = instance
+        count, targets = len(i.cells), len(i.targets)
+        columns = sparse.csc_array(sparse.hstack([i.rows, i.rows[:, i.targets]], format="csc"))
+        cost = np.concatenate([np.zeros(count), np.ones(targets)])
+        scale = Scale.middle(np.ones(1), np.concatenate([i.above, i.below]))
+        self._program = LeastChange(columns, cost, cost, scale)
+
+    def of(self, way: Way, seconds: float = np.inf, chosen: NDArray[np.intp] | None = None) -> tuple[Mask, Mask]:
+        """Which targets stay behind when that is allowed, and which of them are nearer to the other side.
+
+        Chosen ones may not; all stay behind when these cannot go their way, whatever the others do.
+        """
+        i, box, none = self._instance, self._instance.box(way), np.zeros(len(way))
+        back = np.where(way > 0, 0.0, i.below + i.up[i.targets]), np.where(way > 0, i.above + i.down[i.targets], 0.0)
+        if chosen is not None:
+            back[0][chosen] = back[1][chosen] = 0.0
+        ends = ((box.rise_least, none), (box.rise_most, back[0]), (box.fall_least, none), (box.fall_most, back[1]))
+        change = self._program.solve(Box(*(np.concatenate(pair) for pair in ends)), seconds=seconds)
+        if change is None:
+            return np.ones(len(way), np.bool_), np.zeros(len(way), np.bool_)
+        moved = change.moves[i.targets] + change.moves[len(i.cells) :]
+        short = np.where(way > 0, i.above - moved, i.below + moved)
+        return short > 1e-6 * np.maximum(1.0, i.above), moved * way < (way * (i.above - i.below)) / 2
 
 
 def elastic(instance: Instance, way: Way) -> tuple[Box, Floats, Floats]:
@@ -58,19 +104,6 @@ def elastic(instance: Instance, way: Way) -> tuple[Box, Floats, Floats]:
     box.fall_most[up] = i.above[way > 0] + i.down[up]
     box.rise_most[down] = i.below[way < 0] + i.up[down]
     return box, rise, fall
-
-
-def _behind(instance: Instance, way: Way) -> tuple[Mask, Mask]:
-    """Which targets stay behind when that is allowed, and which of them are nearer to the other side."""
-    i = instance
-    box, rise, fall = elastic(i, way)
-    scale = Scale.middle(np.ones(1), np.concatenate([i.above, i.below]))
-    change = LeastChange(i.rows, rise, fall, scale).solve(box)
-    if change is None:
-        return np.ones(len(way), np.bool_), np.zeros(len(way), np.bool_)
-    moved = change.moves[i.targets]
-    short = np.where(way > 0, i.above - moved, i.below + moved)
-    return short > 1e-6 * np.maximum(1.0, i.above), moved * way < (way * (i.above - i.below)) / 2
 
 
 def _by_choice(instance: Instance, behind: NDArray[np.intp], seconds: float) -> Way:

@@ -15,7 +15,7 @@ from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting
 from tablesafe.core.options import is_number, require_choice, require_number
 from tablesafe.core.problem import Problem
 from tablesafe.loss.statistics import Group, Over, Pair, groups_of, pairs_of
-from tablesafe.methods.adjust.forms import Between, Column, Curved, Linear, Statistic
+from tablesafe.methods.adjust.forms import Between, Capacity, Column, Curved, Linear, Statistic
 from tablesafe.methods.adjust.instance import Instance
 from tablesafe.methods.adjust.means import Means
 
@@ -30,8 +30,8 @@ class Keep:
 
     The mean is kept exactly. The others are kept within a limit (`variance=0.06`: the ratio of variances stays between
     0.94 and 1.06; `correlation=0.05`: true and published values correlate by at least 0.95), or as well as possible
-    (`"best"`). With two `responses` of a linked table the slope and the correlation are those between the two, compared
-    before and after.
+    (`"best"`); `capacity="best"` adds the largest relative change of the other cells to what is made small. With two
+    `responses` of a linked table the slope and the correlation are those between the two, compared before and after.
     """
 
     mean: bool = field(default=True, metadata={"help": "the changes of each group add up to zero"})
@@ -54,6 +54,17 @@ class Keep:
             "(of two responses: from what it was, as a share)",
             "example": 0.05,
         },
+    )
+    capacity: Literal["best"] | None = field(
+        default=None,
+        metadata={
+            "help": '"best": the capacity, which is the largest change of a cell that is not sensitive, as a share of '
+            "its value, is made as small as possible together with the statistics",
+            "example": "best",
+        },
+    )
+    capacity_weight: float = field(
+        default=1.0, metadata={"help": "what a capacity of 1, which is 100%, counts beside a statistic that is 1 off"}
     )
     over: Over = field(
         default="sensitive",
@@ -92,6 +103,13 @@ class Keep:
             value = getattr(self, name)
             if value is not None and value != "best" and not (is_number(value) and value >= 0):
                 raise InvalidOption(f"Keep.{name} must be 'best' or a number at least 0, got {value!r}.")
+        if self.capacity not in (None, "best"):
+            raise InvalidOption(
+                f"Keep.capacity must be 'best', got {self.capacity!r}.",
+                hint="a capacity that you know is Adjust.capacity_percent.",
+                about=("option", "Keep", "capacity"),
+            )
+        require_number(self, "capacity_weight", above=0)
         require_choice(self, "order", get_args(OrderName))
         require_choice(self, "formulation", get_args(FormulationName))
         require_number(self, "slack_percent", at_least=0)
@@ -113,9 +131,14 @@ class Keep:
         return any(is_number(getattr(self, name)) for name in ("variance", "correlation", "slope"))
 
     @property
+    def relations(self) -> bool:
+        """Whether statistics beside the mean are kept."""
+        return any(getattr(self, name) is not None for name in ("variance", "correlation", "slope"))
+
+    @property
     def beyond_mean(self) -> bool:
         """Whether anything but the mean is kept."""
-        return any(getattr(self, name) is not None for name in ("variance", "correlation", "slope"))
+        return self.relations or self.capacity is not None
 
     def with_means(self, problem: Problem, instance: Instance) -> Means:
         """The same problem with an equation per group: its changes add up to zero."""
@@ -176,12 +199,16 @@ class Keep:
     def wanted(self, problem: Problem, instance: Instance) -> list[Statistic]:
         """Every statistic of every group; groups whose values do not vary have none."""
         groups = groups_of(problem, self.over)
-        if self.responses:
+        if not self.relations:
+            found = []
+        elif self.responses:
             found = [
                 s for pair in pairs_of(problem, self.responses, groups) for s in self._of_pair(problem, instance, pair)
             ]
         else:
             found = [s for group in groups for s in self._of_group(_column(problem, instance, group))]
+        if self.capacity is not None:
+            return [*found, self._capacity(problem, instance)]
         if not found:
             raise InvalidOption(
                 f"Keep.over {self.over if isinstance(self.over, str) else list(self.over)!r} holds no group of at "
@@ -194,6 +221,13 @@ class Keep:
                 about=("option", "Keep", "over"),
             )
         return found
+
+    def _capacity(self, problem: Problem, instance: Instance) -> Capacity:
+        """The changes that a capacity limits: of a cell of value zero no share is anything."""
+        size = np.abs(problem.table.integers[instance.cells]).astype(np.float64)
+        free = problem.sensitivity.mask | problem.withheld | problem.suppressed
+        cells = np.flatnonzero(~free[instance.cells] & (size > 0))
+        return Capacity(cells, size[cells], price=self.capacity_weight)
 
     def _of_group(self, column: Column) -> list[Statistic]:
         if not _varies(column.values):

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.mechanism import Mechanism
 from tablesafe.core.options import require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
-from tablesafe.loss.tables import noise_tables
+from tablesafe.loss.frames import noise_tables
 from tablesafe.methods.abilities import Files, Outcome
 from tablesafe.methods.cell_key.design import design_perturbation
 from tablesafe.methods.cell_key.keys import (
@@ -30,6 +30,7 @@ from tablesafe.methods.cell_key.keys import (
 )
 from tablesafe.methods.cell_key.magnitude import Magnitude, MagnitudeNoise, contributions, magnitude_range
 from tablesafe.methods.cell_key.table import PerturbationTable
+from tablesafe.work.run import Run
 
 STEPS = 2
 """Into how many parts a designed perturbation table of magnitudes divides the unit."""
@@ -134,12 +135,12 @@ class CellKey:
             options = replace(options, small_cells=files.perturbation(options.small_cells, "small_cells"))
         return replace(self, perturbation=found, magnitude=options)
 
-    def outcome(self, problem: Problem) -> Outcome:
+    def outcome(self, problem: Problem, run: Run | None = None) -> Outcome:
         """The release, and what the noise did to the values."""
-        release = self.protect(problem)
+        release = self.protect(problem, run)
         return Outcome(release, noise_tables(problem, release))
 
-    def protect(self, problem: Problem) -> Release:
+    def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Add the noise that each cell's key selects."""
         return self._counts(problem) if self.magnitude is None else self._magnitudes(problem, self.magnitude)
 
@@ -263,8 +264,12 @@ def _no_keys(key: str | None) -> InvalidOption:
     what = "there is no column with keys" if key is None else f"there is no column {key!r}"
     return InvalidOption(
         f"The table was not made from records here, and {what} among its cells.",
-        hint=f"tabulate the records (linked tables by margins=, or each on its own: equal cells get equal noise), "
-        f"read the cells with columns=['{key or 'ckey'}'], or pass an array with a key per cell.",
+        hint=(
+            "make the table from its records (linked tables together or each on its own: equal cells get equal noise), "
+            "or name the column of the cells that holds their keys (",
+            Setting("key"),
+            ").",
+        ),
     )
 
 

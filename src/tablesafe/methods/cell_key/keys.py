@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import polars as pl
 
@@ -124,6 +123,8 @@ def drawn_record_keys(records: Source, column: str, seed: int) -> Integers:
             hint="name a column that identifies the records.",
         )
     hashed = f"CAST('0x' || substr(sha256('{int(seed)}:' || name), 1, 15) AS UBIGINT)::HUGEINT"
+    import duckdb
+
     with duckdb.connect(":memory:") as database:
         database.register("distinct_names", distinct)
         keys = database.sql(

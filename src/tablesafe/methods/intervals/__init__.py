@@ -17,9 +17,10 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
 from tablesafe.files.read import LARGEST_EXACT
-from tablesafe.methods.abilities import Files, Run
-from tablesafe.methods.intervals.draw import Room, drawn
-from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.abilities import Files
+from tablesafe.methods.intervals.draw import Reach, drawn
+from tablesafe.methods.suppress import Suppress
+from tablesafe.work.run import Run
 
 Kind = Literal["exact", "grid", "asymmetric"]
 
@@ -120,20 +121,16 @@ class PublishIntervals:
         found = files.pattern(given, scheme=self.scheme) if isinstance(given, str) else given
         return replace(self, pattern=found, suppress=self.suppress.reading(files))
 
-    def working(self, run: Run) -> PublishIntervals:
-        """The method with somebody to report to and to do its work, and with those to protect from."""
-        return replace(self, suppress=self.suppress.working(run))
-
-    def protect(self, problem: Problem) -> Release:
+    def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Withhold, then publish an interval for each withheld cell; cells withheld by design get none."""
-        pattern = self._pattern(problem)
+        pattern = self._pattern(problem, run)
         release = self._asymmetric(problem, pattern) if self.kind == "asymmetric" else self._derived(problem, pattern)
         told = release.suppressed & ~problem.withheld & np.isfinite(release.upper)
         return replace(release, method=self.name, intervals=told)
 
-    def _pattern(self, problem: Problem) -> Release:
+    def _pattern(self, problem: Problem, run: Run | None) -> Release:
         if self.pattern is None:
-            return self.suppress.protect(problem)
+            return self.suppress.protect(problem, run)
         if isinstance(self.pattern, str):
             raise InvalidOption(
                 f"The pattern in {self.pattern!r} was not read yet.",
@@ -144,7 +141,7 @@ class PublishIntervals:
     def _asymmetric(self, problem: Problem, pattern: Release) -> Release:
         """Narrower intervals with random ends, in steps as fine as asked for."""
         self._check_decimals(problem)
-        room = Room.of(problem, pattern, self.least_percent / 100, self.decimals)
+        room = Reach.of(problem, pattern, self.least_percent / 100, self.decimals)
         return drawn(problem, pattern, room, self.spread, self._random(problem))
 
     def _check_decimals(self, problem: Problem) -> None:

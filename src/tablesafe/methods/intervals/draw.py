@@ -14,7 +14,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import ndtr, ndtri
 
 from tablesafe.attack.reconstruction import seen
 from tablesafe.audit.audit import audit
@@ -31,7 +30,7 @@ WIDENINGS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
+class Reach:
     """Per withheld cell, in whole steps from the truth: how far its interval must reach, and how far it can.
 
     What it can is what anyone derives from the pattern alone: wider intervals would tell nothing.
@@ -191,7 +190,7 @@ SPREADS = 4.0
 """The normal distribution is cut off at this many times its standard deviation, together on both sides."""
 
 
-def drawn(problem: Problem, pattern: Release, room: Room, spread: float, random: np.random.Generator) -> Release:
+def drawn(problem: Problem, pattern: Release, room: Reach, spread: float, random: np.random.Generator) -> Release:
     """Draw all intervals; again about sensitive cells whose middle is the truth when all that is published is used."""
     unit = 10.0**problem.table.decimals
     room = room.wider(random.uniform(*FACTOR), FACTOR[0])
@@ -213,7 +212,7 @@ def _redraws(cells: int, *, fine: bool) -> int:
     return often if fine else max(often, 3)
 
 
-def asymmetric(room: Room, spread: float, random: np.random.Generator) -> tuple[Floats, Floats]:
+def asymmetric(room: Reach, spread: float, random: np.random.Generator) -> tuple[Floats, Floats]:
     """Draw how far each interval reaches below and above the truth, in whole steps.
 
     Both distances lie between what protection takes and `spread` times that, within what the pattern leaves open. A
@@ -228,7 +227,7 @@ def asymmetric(room: Room, spread: float, random: np.random.Generator) -> tuple[
     return below + down, above + (tie & ~down)
 
 
-def limits(room: Room, spread: float) -> tuple[Floats, Floats]:
+def limits(room: Reach, spread: float) -> tuple[Floats, Floats]:
     """The least and the most that each end may be away from the truth: downwards, then upwards.
 
     The same on both sides where there is room for that, so that the middle is right on average; otherwise, as where a
@@ -244,7 +243,7 @@ def limits(room: Room, spread: float) -> tuple[Floats, Floats]:
     return np.where(fixed, 0.0, least), np.where(fixed, 0.0, most)
 
 
-def unbiased(room: Room, spread: float) -> Mask:
+def unbiased(room: Reach, spread: float) -> Mask:
     """Which cells have room for intervals whose middle is right on average."""
     least, most = limits(room, spread)
     return np.asarray((least[0] == least[1]) & (most[0] == most[1]) & (most[0] > least[0]))
@@ -253,6 +252,8 @@ def unbiased(room: Room, spread: float) -> Mask:
 def _truncated_normal(least: Floats, most: Floats, random: np.random.Generator) -> Floats:
     """Normal about the middle of a range, cut off at its ends: by the inverse of its distribution function."""
     cut = SPREADS / 2
+    from scipy.special import ndtr, ndtri
+
     share = ndtr(-cut) + random.random(len(least)) * (ndtr(cut) - ndtr(-cut))
     return np.asarray(least + (most - least) * (0.5 + ndtri(share) / SPREADS))
 

@@ -14,7 +14,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.records.behind import Microdata, dense, paired
-from tablesafe.methods.records.options import Steps
+from tablesafe.methods.records.checks import Steps
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,9 @@ from tablesafe.methods.redesign.candidates import Candidate, Wishes, candidates
 from tablesafe.methods.redesign.collapse import Redesigned, take
 from tablesafe.methods.redesign.measure import Design, Risk, Scale, Weight, front
 from tablesafe.methods.redesign.steps import Step
-from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.suppress import Suppress
 from tablesafe.rules.groups import GroupDisclosure
+from tablesafe.work.run import OUTSIDERS, Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +269,7 @@ def _complementary(problem: Problem, seconds: float | None) -> int | None:
     if seconds is None:
         return None
     try:
-        release = Suppress(time_limit_s=seconds, zeros=True, insiders=False, unions=False).protect(problem)
+        release = Suppress(time_limit_s=seconds, zeros=True).protect(problem, Run(attackers=OUTSIDERS))
     except TablesafeError:
         return None
     return int((release.status == Status.COMPLEMENTARY).sum())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
@@ -14,20 +13,22 @@ from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.mechanism import Mechanism, Transition
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
-from tablesafe.loss.tables import rounding_tables
-from tablesafe.methods.abilities import Outcome, Run
+from tablesafe.loss.frames import rounding_tables
+from tablesafe.methods.abilities import TOLD, Outcome, as_told, told_by
 from tablesafe.methods.round.controlled import Rounded, round_controlled
 from tablesafe.methods.round.counts import Counts
 from tablesafe.methods.round.dependent_rounding import round_unbiased
 from tablesafe.methods.round.grid import Bases, Grid, bases_of, require_bases
 from tablesafe.methods.round.random import round_singly
 from tablesafe.solve.program import Solution
+from tablesafe.work.run import Run
 
 METHODS = ("controlled", "random", "conventional")
 DISTANCES = ("absolute", "squared", "relative")
 MOST_NAMED = 3
 
 
+@told_by("progress")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """Round every count to a multiple of `base`.
@@ -71,12 +72,7 @@ class Round:
     seed: int = field(
         default=0, metadata={"help": "seed of random and of unbiased rounding; equal seed, equal release"}
     )
-    progress: Callable[[float, float], None] | None = field(
-        default=None,
-        repr=False,
-        compare=False,
-        metadata={"help": "called with the distance and its proven bound", "hidden": True},
-    )
+    told: Run | None = field(default=None, repr=False, compare=False, metadata=TOLD)
 
     def __post_init__(self) -> None:
         if isinstance(self.base, bool) or not isinstance(self.base, int | np.integer) or self.base <= 1:
@@ -115,30 +111,24 @@ class Round:
                 about=("option", "Round", "time_limit_s"),
             )
 
-    def working(self, run: Run) -> Round:
-        """The method with somebody to report to."""
-        return replace(self, progress=run.progress)
-
-    def outcome(self, problem: Problem) -> Outcome:
+    def outcome(self, problem: Problem, run: Run | None = None) -> Outcome:
         """The release, and how far its counts are from the true ones."""
-        release = self.protect(problem)
+        release = self.protect(problem, run)
         return Outcome(release, rounding_tables(problem, release))
 
-    def protect(self, problem: Problem) -> Release:
+    def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Round, and state the window around each published value."""
         counts = Counts.of(problem, bases_of(problem.table, int(self.base), self.bases))
         if self.method == "controlled":
-            return self._controlled(problem, counts)
+            return self._controlled(problem, counts, as_told(self, run))
         single = round_singly(counts, self.method, additive=self.additive, seed=self.seed)
         release = _release(problem, counts, single.values, single.below, single.above, None, single.mechanism)
         return replace(release, judged=single.judged)
 
-    def _controlled(self, problem: Problem, counts: Counts) -> Release:
-        grid = Grid.of(counts, self.distance)
+    def _controlled(self, problem: Problem, counts: Counts, run: Run) -> Release:
+        grid, seconds = Grid.of(counts, self.distance), run.seconds(self.time_limit_s)
         rounded = (
-            round_unbiased(grid, self.time_limit_s, self.seed)
-            if self.unbiased
-            else round_controlled(grid, self.time_limit_s, self.progress)
+            round_unbiased(grid, seconds, self.seed) if self.unbiased else round_controlled(grid, seconds, run.progress)
         )
         _tell_beyond(counts, rounded)
         reach = (rounded.beyond + 1) * counts.base - 1

@@ -10,12 +10,13 @@ import numpy as np
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
-from tablesafe.loss.tables import rounding_tables
+from tablesafe.loss.frames import rounding_tables
 from tablesafe.methods.abilities import Outcome
 from tablesafe.methods.round.counts import Counts
 from tablesafe.methods.small_counts.conclusions import Reader, informed
 from tablesafe.methods.small_counts.rounding import round_small
 from tablesafe.methods.small_counts.units import Finer, Structure, Units
+from tablesafe.work.run import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +57,12 @@ class SmallCounts:
             if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 0:
                 raise InvalidOption(f"SmallCounts.{name} must be a whole number of 0 or more, got {given!r}.")
 
-    def outcome(self, problem: Problem) -> Outcome:
+    def outcome(self, problem: Problem, run: Run | None = None) -> Outcome:
         """The release, and how far its counts are from the true ones."""
-        release = self.protect(problem)
+        release = self.protect(problem, run)
         return Outcome(release, rounding_tables(problem, release))
 
-    def protect(self, problem: Problem) -> Release:
+    def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Round the small counts, and state what a reader may conclude about the true ones."""
         occupied = Counts.of(problem, int(self.limit)).occupied
         if Structure.of(problem.table) is None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial import cKDTree
 
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting
@@ -41,6 +40,8 @@ def _distance(problem: Problem) -> Floats:
     if table.names is not None:
         return _steps(problem)
     places = np.hstack([_places(h)[table.codes[:, d]] for d, h in enumerate(table.dimensions.values())])
+    from scipy.spatial import cKDTree
+
     far, _ = cKDTree(places[cells]).query(places, p=1)
     return np.asarray(np.maximum(far, 1.0))
 

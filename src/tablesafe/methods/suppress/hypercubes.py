@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tablesafe.audit.insiders import Insider
-from tablesafe.audit.respondent_knowledge import Lists
-from tablesafe.audit.unions import Union
+from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
 from tablesafe.solve.hypercubes import Hypercubes
+
+if TYPE_CHECKING:
+    from tablesafe.audit.unions import Union
 
 FEW = 4_000
 """Targets up to which programs find cheaper patterns in time."""
@@ -183,25 +185,20 @@ def spread(cubes: Hypercubes, cell: int, need: float, price: Floats, room: Float
     return taken if left <= 0 else None
 
 
-def against_insiders(
-    found: Sequence[Insider], instance: Instance, cubes: Hypercubes, lists: Lists, value: Integers
-) -> tuple[Mask, Integers]:
-    """The pattern with a hypercube for each insider, which it cannot rule out; and the targets that have none."""
+def against_insiders(seen: Iterable[Guard], instance: Instance, cubes: Hypercubes) -> tuple[Mask, Integers]:
+    """The pattern with a hypercube for each insider, which it cannot rule out; and the targets that have none.
+
+    `seen` is what the insider of each target knows, listed or possible.
+    """
     pattern, left = instance.forced.copy(), []
     price = np.where(pattern, 0.0, instance.cost)
-    room = np.minimum(np.minimum(instance.up, instance.down), UNBOUNDED)
-    for target, insider in enumerate(found):
+    plain = np.minimum(np.minimum(instance.up, instance.down), UNBOUNDED)
+    for target, guard in enumerate(seen):
         cell, need = int(instance.cell[target]), float(instance.level[target])
-        cells, own, listed = lists.listings(insider.members)
-        changed = np.append(cells, cell)
-        before = room[changed]
-        floor = np.where(lists.negative[cells], np.inf, value[cells] - own)
-        room[cells] = np.where(listed >= lists.everyone[cells], 0.0, np.minimum(room[cells], np.maximum(floor, 0.0)))
-        room[cell] = max(need, room[cell])
+        room = np.where(guard.alone, 0.0, np.minimum(plain, np.maximum(guard.down, 0.0)))
+        room[cell] = max(need, plain[cell])
         cube = cubes.cheapest(cell, need, price, room)
-        many = None if cube is not None else spread(cubes, cell, need, price, room)
-        room[changed] = before
-        taken = many if cube is None else cube[0]
+        taken = spread(cubes, cell, need, price, room) if cube is None else cube[0]
         if taken is None:
             left.append(target)
             continue

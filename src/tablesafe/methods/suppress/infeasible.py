@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering, Cut
+from tablesafe.methods.suppress.instance import Instance
 from tablesafe.solve.highs import Model
 from tablesafe.solve.program import Columns
 
@@ -47,6 +49,11 @@ class Demand:
     cell: int
     sign: int
     level: float
+
+    @classmethod
+    def of(cls, instance: Instance, target: int) -> Self:
+        """What a target of an instance asks for."""
+        return cls(int(instance.cell[target]), int(instance.sign[target]), float(instance.level[target]))
 
 
 class Obstacles:

@@ -76,7 +76,8 @@ def against(
     """The pattern of an instance and what has to be withheld besides; there is one target for each insider."""
     left = np.arange(len(found))
     if cubes is not None:
-        pattern, left = against_insiders(found, instance, cubes, lists, value)
+        seen = (_seen_by(insider, lists, value) for insider in found)
+        pattern, left = against_insiders(seen, instance, cubes)
         instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
         found, instance = (
             [found[target] for target in left.tolist()],

@@ -15,6 +15,7 @@ import numpy as np
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
+from tablesafe.methods.suppress.condensed import Condensed
 from tablesafe.methods.suppress.hypercubes import CubePattern
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
@@ -26,10 +27,10 @@ from tablesafe.work.budget import Budget
 
 LEAST_S = 1e-3
 """Seconds for each target without which programs do not get far enough to be better than hypercubes."""
-SUGGESTING = 0.5
+SUGGESTING = 0.6
 """Share of the time for suggestions."""
 BOUNDING = 0.2
-"""Share of what is left after that, for a bound."""
+"""Share of what is left after a first pattern, for a bound."""
 GAINS = 0.99
 """Share of its cost below which a pattern made anew must be, for another to be worth while."""
 
@@ -59,16 +60,17 @@ def improved(
     some = budget.child(SUGGESTING * budget.seconds_left, work=SUGGESTING * budget.work_left)
     suggested = from_the_top(instance, subtables, rise, fall, some)
     targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
-    some = budget.child(BOUNDING * budget.seconds_left, work=BOUNDING * budget.work_left)
-    incumbent.prove(min(lower_bound(instance, targets, subtables, some), incumbent.best_cost))
-    turn = 0
+    turn, condensed = 0, Condensed.of(instance)
     while not budget.over:
         before = incumbent.best_cost
-        pattern = Pattern(instance)
-        protect_together(pattern, suggested, budget, random, sparing=turn > 0)
-        safe = completed(pattern, cubes)
+        pattern = Pattern(condensed.instance)
+        protect_together(pattern, condensed.whole(suggested), budget, random, sparing=turn > 0)
+        safe = completed(instance, condensed, pattern, cubes)
         if safe is not None:
             incumbent.offer_pattern(safe, instance.pattern_cost(safe))
+        if turn == 0:
+            some = budget.child(BOUNDING * budget.seconds_left, work=BOUNDING * budget.work_left)
+            incumbent.prove(min(lower_bound(instance, targets, subtables, some), incumbent.best_cost))
         if incumbent.best is None:
             return
         if turn and incumbent.best_cost > before * GAINS:
@@ -76,17 +78,17 @@ def improved(
         suggested, turn = incumbent.best, turn + 1
 
 
-def completed(pattern: Pattern, cubes: Hypercubes) -> Mask | None:
+def completed(instance: Instance, condensed: Condensed, pattern: Pattern, cubes: Hypercubes) -> Mask | None:
     """The pattern with hypercubes for the targets that are open in it; None where some have none."""
-    instance = pattern.instance
-    rising = instance.sign > 0
-    open_ = np.where(rising, ~pattern.rises[instance.cell], ~pattern.falls[instance.cell])
+    withheld = condensed.members(pattern.withheld) | instance.forced
+    rises, falls = condensed.members(pattern.rises), condensed.members(pattern.falls)
+    open_ = np.where(instance.sign > 0, ~rises[instance.cell], ~falls[instance.cell])
     if not open_.any():
-        return pattern.withheld
+        return withheld
     rest = replace(
         instance,
-        forced=pattern.withheld,
-        cost=np.where(pattern.withheld, 0.0, instance.cost),
+        forced=withheld,
+        cost=np.where(withheld, 0.0, instance.cost),
         cell=instance.cell[open_],
         sign=instance.sign[open_],
         level=instance.level[open_],

@@ -27,6 +27,8 @@ from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import ENDLESS, Budget
 
 ROUNDS = 30
+PRESUMING = 3
+"""First rounds that do not ask how much respondents know, where there are hypercubes to give each a witness."""
 PATIENCE = 1
 """Rounds after which one without a change is the last, where nothing is left but what is possibly open."""
 
@@ -54,15 +56,17 @@ def repaired(
     withheld; so the audit, which is kept, asks only about what was open, and for new sums.
     """
     problem, executor, judge = session.problem, session.executor, judge_of(session, budget)
+    presuming = 0 if cubes is None else PRESUMING
+    quick = judge_of(session, budget, presume=True)
     guard, lists = Guard.of(problem) if session.insiders else None, Lists.of(problem.table)
-    findings = judge(pattern)
+    findings = quick(pattern) if presuming else judge(pattern)
     best: tuple[int, Mask] | None = None
     for round_ in range(ROUNDS):
         if not findings.failing:
             return pattern, False
         if budget.over:
             return pattern, True
-        if not findings.open and (best is None or len(findings.possible) < best[0]):
+        if round_ >= presuming and not findings.open and (best is None or len(findings.possible) < best[0]):
             best = len(findings.possible), pattern
         before = pattern
         pattern = pattern | _against_outsiders(_opened(instance, pattern, round_), guard, findings, cubes)
@@ -76,9 +80,9 @@ def repaired(
         wider = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings, cubes)
         _note(because, "sums", wider & ~pattern)
         pattern = wider
-        if (pattern == before).all() and round_ > (5 if findings.open else PATIENCE):
+        if (pattern == before).all() and round_ > presuming + (5 if findings.open else PATIENCE):
             break
-        findings = judge(pattern)
+        findings = quick(pattern) if round_ + 1 < presuming else judge(pattern)
     if best is not None:
         return best[1], False
     zeros = (" or ", Setting("zeros", True)) if zeros_kept(problem, instance) else ()

@@ -14,7 +14,6 @@ from math import inf
 
 from tablesafe.audit.audit import Audit
 from tablesafe.audit.respondent_knowledge import Lists
-from tablesafe.audit.verdict import Possibly
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import Interrupted, SolverFailure
 from tablesafe.core.problem import Problem
@@ -24,6 +23,7 @@ from tablesafe.methods.suppress.responses import closed
 from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
+from tablesafe.work.run import Attackers
 from tablesafe.work.stopping import heed
 
 AFTER_STOP_S = 1.5
@@ -36,17 +36,6 @@ PATIENCE = 3.0
 """How many times as long it may take on a busy machine."""
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
 NOT_THINNED = "Repair added cells that may not all be needed: there was no time to look at them again."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attackers:
-    """Whom a pattern must be safe from, besides whoever sees the release."""
-
-    insiders: bool = True
-    coalition: int = 1
-    unions: bool = True
-    integers: bool | None = None
-    possibly: Possibly = "open"
 
 
 def necessary(budget: Budget, seconds: float, cells: int) -> Budget:
@@ -72,6 +61,8 @@ class Securing:
     group: Integers | None = field(default=None, repr=False)
     best: Mask | None = field(default=None, repr=False)
     cost: float = inf
+    given: Mask | None = field(default=None, repr=False)
+    """The pattern that was made safe last."""
     because: dict[str, Mask] = field(default_factory=dict, repr=False)
     """What was added for respondents and for sums."""
 
@@ -83,8 +74,9 @@ class Securing:
 
     def secure(self, pattern: Mask, *, last: bool = False) -> Mask:
         """The best safe pattern, once this one is made safe too, if there is time for that; the `last` is thinned."""
-        if self.best is not None and self.budget.over:
+        if self.best is not None and (self.budget.over or self._again(pattern)):
             return self.best
+        self.given = pattern
         budget = self.limit if self.best is None else self.budget
         with heed(self.budget, budget):
             safe = self._safe(pattern, budget)
@@ -95,6 +87,10 @@ class Securing:
         if self.best is None:
             raise Interrupted("Stopped before a safe pattern was found; nothing was written.")
         return self.best
+
+    def _again(self, pattern: Mask) -> bool:
+        """Whether nothing is new about a pattern of hypercubes: of these, what repair adds is not thinned."""
+        return self.cubes is not None and self.given is not None and bool((pattern == self.given).all())
 
     def _keep(self, pattern: Mask) -> None:
         cost = self.instance.pattern_cost(pattern)

@@ -37,8 +37,8 @@ TINY = 0.05
 """Share of the least level of a batch below which the room of a cell is not worth a column."""
 SUGGESTED = 0.1
 """Share of its cost at which a cell that was suggested is offered."""
-SEVERAL = 1_000
-"""Targets of a batch."""
+FEWEST, SEVERAL = 100, 1_000
+"""Targets of a batch, where there are so many."""
 WITHIN = 2
 """Tries within what was suggested."""
 WORTH = (3.0, 30.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 1e3, 1e3, 1e3, 1e3)
@@ -114,7 +114,8 @@ def protect_together(
             if turn >= len(WORTH):
                 return
             continue
-        near = cells[need[cells] >= need[cells].max() / ALIKE]
+        cells = cells[np.argsort(-need[cells], kind="stable")]
+        near = cells[: max(FEWEST, int((need[cells] >= need[cells[0]] / ALIKE).sum()))]
         batch = random.choice(near, min(SEVERAL, len(near)), replace=False)
         tried[batch] = True
         way = random.choice([-1.0, 1.0], len(batch))
@@ -153,6 +154,7 @@ def _sloped(
         if amid is None:
             return None
         offered = (np.abs(amid) > FLAT * level) & ~pattern.withheld
+        price = cost / np.maximum(np.abs(amid), FLAT * level)
     for turn in range(1 + slopes):
         deviation = _moved(pattern, batch, way, worth, price, offered, budget)
         if deviation is None:

@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import SolverFailure
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.suppress.branch_and_cut.exact import least_costly
 from tablesafe.methods.suppress.instance import Instance
@@ -190,6 +191,6 @@ def _cheapest(part: Instance, budget: Budget) -> Mask:
         return part.forced
     try:
         found = least_costly(part, budget.child(SECONDS_EACH, work=WORK_EACH))
-    except CannotProtect:
+    except (CannotProtect, SolverFailure):  # it is a suggestion: others see to what it leaves open
         return part.forced
     return part.forced if found is None else found.pattern

@@ -34,11 +34,11 @@ Judge = Callable[[Mask], Findings]
 """Audits a pattern, as hard as the user asks for."""
 
 
-def judge_of(session: Audit, budget: Budget = ENDLESS) -> Judge:
+def judge_of(session: Audit, budget: Budget = ENDLESS, *, presume: bool = False) -> Judge:
     """The audit of patterns, in the time that there is: what it proved of one it knows of the next."""
     problem = session.problem
     return lambda pattern: session.judge(
-        Release.from_suppression(problem, pattern), exact=False, certify=False, budget=budget
+        Release.from_suppression(problem, pattern), exact=False, certify=False, budget=budget, presume=presume
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic
 from typing import ClassVar, Literal
 
@@ -14,8 +14,8 @@ from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidOption, InvalidProblem
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.methods.abilities import Run
-from tablesafe.methods.suppress.method import Suppress
+from tablesafe.methods.abilities import TOLD, as_told, told_by
+from tablesafe.methods.suppress import Suppress
 from tablesafe.methods.views.fitting import (
     COSTS,
     Fitted,
@@ -31,7 +31,7 @@ from tablesafe.methods.views.program import cheapest, refined_big_m, suppression
 from tablesafe.methods.views.state import OPEN, Data, State, cost, data_of, seed_of, state_of
 from tablesafe.methods.views.tabu import tabu_search
 from tablesafe.solve.program import Solution, SolveStatus
-from tablesafe.work.budget import Budget
+from tablesafe.work.run import Run
 
 ALGORITHMS = ("auto", "optimal", "greedy", "tabu", "random")
 PROVABLE = 20_000
@@ -42,6 +42,7 @@ STEPS_PER_ENTRY = 60
 INTERRUPTED = "Interrupted: the best pattern so far is checked and kept."
 
 
+@told_by("progress")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuppressViews:
     """Withhold cells of published views so that the confidential views cannot be derived from them.
@@ -78,9 +79,7 @@ class SuppressViews:
     )
     time_limit_s: float = field(default=60.0, metadata={"help": "stop improving after this many seconds"})
     seed: int = field(default=0, metadata={"help": "seed of the random choices; equal seed, equal pattern"})
-    progress: Callable[[float, float], None] | None = field(
-        default=None, repr=False, compare=False, metadata={"help": "called with cost and proven bound", "hidden": True}
-    )
+    told: Run | None = field(default=None, repr=False, compare=False, metadata=TOLD)
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -114,23 +113,19 @@ class SuppressViews:
                 about=("option", "SuppressViews", "time_limit_s"),
             )
 
-    def working(self, run: Run) -> SuppressViews:
-        """The method with somebody to report to."""
-        return replace(self, progress=run.progress)
-
-    def protect(self, problem: Problem) -> Release:
+    def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Find a pattern, and prove that it is safe before it is returned."""
-        begin = monotonic()
+        begin, run = monotonic(), as_told(self, run)
         prices = view_costs(problem, self.cost, self.weights)
         fit = fitted(problem, prices, balance=float(len(prices)) if self.cost == "balanced" else 0.0)
         if fit is None:
-            return self._general(problem, prices, begin)
+            return self._general(problem, prices, begin, run)
         data = data_of(fit.views)
-        state, bound = self._search(problem, fit, data)
+        state, bound = self._search(problem, fit, data, run)
         objective = fit.views.cost_of(state.held_a, state.held_b)
         pattern = fit.pattern(state.held_a, state.held_b, len(problem.table))
         closed = objective <= bound * (1 + 1e-9) + 1e-9
-        self._tell(objective, bound)
+        _tell(run, objective, bound)
         solution = Solution(
             status=SolveStatus.OPTIMAL if closed else SolveStatus.FEASIBLE,
             objective=objective,
@@ -139,36 +134,36 @@ class SuppressViews:
         )
         return checked(problem, Release.from_suppression(problem, pattern, method=self.name, solution=solution))
 
-    def _search(self, problem: Problem, fit: Fitted, data: Data) -> tuple[State, float]:
+    def _search(self, problem: Problem, fit: Fitted, data: Data, run: Run) -> tuple[State, float]:
         """Find a pattern; with what no pattern costs less than."""
         state = state_of(data, fit.views.forced_a, fit.views.forced_b)
         if self.algorithm == "random":
             _at_random(problem, fit.views, data, state, self.seed)
             return state, 0.0
         _greedily(problem, fit.views, data, state)
-        return (state, 0.0) if self.algorithm == "greedy" else self._improved(fit.views, data, state)
+        return (state, 0.0) if self.algorithm == "greedy" else self._improved(fit.views, data, state, run)
 
-    def _improved(self, views: TwoViews, data: Data, state: State) -> tuple[State, float]:
+    def _improved(self, views: TwoViews, data: Data, state: State, run: Run) -> tuple[State, float]:
         """A better pattern, and a bound where that can be proved; an interrupt keeps what was found until then."""
         prove = self.algorithm == "optimal" or (self.algorithm == "auto" and _terms(views) <= PROVABLE)
         held = int(state.held_a.sum() + state.held_b.sum())
         steps = self.steps or START + (0 if prove else STEPS_PER_ENTRY * held)
-        begin = monotonic()
+        begin, limit = monotonic(), run.seconds(self.time_limit_s)
         try:
-            self._tell(cost(data, state))
+            _tell(run, cost(data, state))
             tabu_search(
-                data, state, seed=seed_of(self.seed), steps=steps, report=self._tell,
-                seconds=self.time_limit_s / (4 if prove else 1),
+                data, state, seed=seed_of(self.seed), steps=steps, report=partial(_tell, run),
+                seconds=limit / (4 if prove else 1),
             )  # fmt: skip
             if not prove:
                 return state, 0.0
-            left = self.time_limit_s - (monotonic() - begin)
-            return self._proved(views, data, state, max(left, self.time_limit_s / 4))
+            left = limit - (monotonic() - begin)
+            return self._proved(views, data, state, max(left, limit / 4), run)
         except KeyboardInterrupt:
             warnings.warn(INTERRUPTED, stacklevel=3)
             return state, 0.0
 
-    def _proved(self, views: TwoViews, data: Data, state: State, seconds: float) -> tuple[State, float]:
+    def _proved(self, views: TwoViews, data: Data, state: State, seconds: float, run: Run) -> tuple[State, float]:
         """Solve the integer program from the pattern found so far: the better of the two, and the program's bound."""
         if not (len(views.low) or len(views.up)):
             return state, 0.0
@@ -184,21 +179,16 @@ class SuppressViews:
         now = cost(data, state)
         answer = cheapest(
             pattern.program,
-            budget=Budget(seconds),
+            budget=run.within(seconds),
             start=start,
-            report=lambda found, bound: self._tell(min(found, now), bound),
+            report=lambda found, bound: _tell(run, min(found, now), bound),
         )
         if answer.interrupted:
             warnings.warn(INTERRUPTED, stacklevel=4)
         bound = answer.bound if np.isfinite(answer.bound) else 0.0
         return _better(views, data, state, pattern.read(answer.point) if answer.found else None), bound
 
-    def _tell(self, cost: float, bound: float = 0.0) -> None:
-        """Report what is known now."""
-        if self.progress is not None:
-            self.progress(cost, min(max(bound, 0.0), cost))
-
-    def _general(self, problem: Problem, cost: Floats, begin: float) -> Release:
+    def _general(self, problem: Problem, cost: Floats, begin: float, run: Run) -> Release:
         """Problems of another kind: the general suppression method."""
         if self.algorithm == "random":
             return checked(problem, random_release(problem, self.seed, self.name))
@@ -206,11 +196,15 @@ class SuppressViews:
         if self.algorithm in {"greedy", "optimal"}:
             algorithm = "sequential" if self.algorithm == "greedy" else "optimal"
         left = max(self.time_limit_s - (monotonic() - begin), 0.1)
-        method = Suppress(
-            algorithm=algorithm, cost=cost, zeros=True, time_limit_s=left, seed=self.seed, progress=self.progress
-        )
-        found = without_given_away(problem, method.protect(problem))
+        method = Suppress(algorithm=algorithm, cost=cost, zeros=True, time_limit_s=left, seed=self.seed)
+        found = without_given_away(problem, method.protect(problem, run))
         return checked(problem, replace(found, method=self.name))
+
+
+def _tell(run: Run, cost: float, bound: float = 0.0) -> None:
+    """Report what is known now."""
+    if run.progress is not None:
+        run.progress(cost, min(max(bound, 0.0), cost))
 
 
 def _terms(views: TwoViews) -> int:

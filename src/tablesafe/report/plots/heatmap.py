@@ -167,6 +167,7 @@ COLOURS: dict[Kind, str] = {
     Kind.GIVEN: "#CC79A7",
     Kind.SENSITIVE_SHOWN: "#E69F00",
     Kind.SENSITIVE: "#D55E00",
+    Kind.POSSIBLY: "#7F5F00",
     Kind.OPEN: "#000000",
 }
 """From what matters least to what matters most: where cells share a place, the last of these is seen."""

@@ -10,16 +10,19 @@ their own ends are then known too. For each of these, one column is solved for i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.exact.proof import ROOM, Proof, forget, inside, put
 from tablesafe.solve.exact.ranges import Ranges, note, settle
 from tablesafe.solve.program import Solution, SolveStatus
+from tablesafe.work.budget import ENDLESS, Budget
 from tablesafe.work.compiled import compiled
+
+if TYPE_CHECKING:
+    from tablesafe.solve.exact.polytope import Polytope
 
 HAIR = 1 / 64
 """How far the rows are drawn in, in units of the data; further where the data are large."""
@@ -53,8 +56,8 @@ class GridPoint(NamedTuple):
 class Faces:
     """Points on faces of a polytope, found by HiGHS inside of it and proved on a grid."""
 
-    def __init__(self, polytope: Polytope, ranges: Ranges, proof: Proof) -> None:
-        self.p, self.ranges, self.proof = polytope, ranges, proof
+    def __init__(self, polytope: Polytope, ranges: Ranges, proof: Proof, budget: Budget = ENDLESS) -> None:
+        self.p, self.ranges, self.proof, self.budget = polytope, ranges, proof, budget
         self.k, self.rows = polytope.columns, polytope.rows
         self._true = polytope.lower[self.k :].copy(), polytope.upper[self.k :].copy()
         self._hair = HAIR * max(1.0, polytope.extent / LARGE)
@@ -80,7 +83,7 @@ class Faces:
         held, point = must, None
         self._bound(held, self._true)
         for _ in range(TURNS):
-            answer = self.model.maximise(objective)
+            answer = self.model.maximise(objective, self.budget)
             if answer.status is not SolveStatus.OPTIMAL:
                 break
             if side >= 0:

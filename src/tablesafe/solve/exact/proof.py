@@ -15,13 +15,15 @@ below 2^62, or the proof fails.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.work.compiled import compiled
+
+if TYPE_CHECKING:
+    from tablesafe.solve.exact.polytope import Polytope
 
 ROOM = 2.0**62
 LARGEST_DENOMINATOR = 1 << 20

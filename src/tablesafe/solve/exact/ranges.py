@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.exact import simplex as local
-from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.exact.proof import Proof, endless, equal, forget, inside, limit, locate
 from tablesafe.solve.exact.simplex import OPTIMAL, UNBOUNDED, Search
 from tablesafe.work.compiled import compiled
+
+if TYPE_CHECKING:
+    from tablesafe.solve.exact.polytope import Polytope
 
 AGREE = 1e-8
 """How well a point and a limit must agree, relative to their size, where exact fractions are out of reach."""

@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from tablesafe.core.errors import SolverFailure
-from tablesafe.solve.exact.polytope import Polytope
+
+if TYPE_CHECKING:
+    from tablesafe.solve.exact.polytope import Polytope
 
 MOST_STEPS = 20_000
 

@@ -10,13 +10,15 @@ Floats are used on the way. What is returned counts only after `tablesafe.solve.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.work.compiled import compiled
+
+if TYPE_CHECKING:
+    from tablesafe.solve.exact.polytope import Polytope
 
 OPTIMAL, UNBOUNDED, GAVE_UP, REACHED = 0, 1, 2, 3
 """How a search ended: at the optimum, on a ray, out of budget, or as far as was asked."""

@@ -261,7 +261,7 @@ class _WholePart:
             left = left[left % 2 == turn % 2]
             left = left[np.isfinite(np.where(left % 2 == 0, self.p.upper[left // 2], self.p.lower[left // 2]))]
             if left.size > 1 and not self.budget.over:
-                self._absorb(self.model.maximise(self._objective(left)).point, int(left[0]))
+                self._absorb(self.model.maximise(self._objective(left), self.budget).point, int(left[0]))
         for side in sides.tolist():
             if self.budget.over:
                 break
@@ -272,11 +272,11 @@ class _WholePart:
     def _serve_one(self, side: int) -> None:
         """By a vertex, by a point on a face, or by fractions; where there is no end, by a point far enough."""
         objective = self._objective(np.array([side]))
-        answer = self.model.maximise(objective)
+        answer = self.model.maximise(objective, self.budget)
         reach = self.part.extent + self.store.need[side]
-        while answer.status is SolveStatus.UNBOUNDED and reach < FARTHEST:
+        while answer.status is SolveStatus.UNBOUNDED and reach < FARTHEST and not self.budget.over:
             reach *= FARTHER
-            answer = _clipped(self.part, reach).simplex().maximise(objective)
+            answer = _clipped(self.part, reach).simplex().maximise(objective, self.budget)
             self._absorb(answer.point, side)
             if self.store.by[side] == NOBODY:
                 answer = replace(answer, status=SolveStatus.UNBOUNDED)
@@ -285,7 +285,7 @@ class _WholePart:
         if self.store.by[side] == NOBODY and not self.ranges.closed[side]:
             self._on_faces(side, objective)
         if self.store.by[side] == NOBODY and not self.ranges.closed[side]:
-            answer = self.part.simplex(scaled=False).maximise(objective)
+            answer = self.part.simplex(scaled=False).maximise(objective, self.budget)
             self._absorb(answer.point, side, answer.dual if answer.status is SolveStatus.OPTIMAL else None)
         if self.store.by[side] == NOBODY and not self.ranges.closed[side]:
             self._by_fractions(side)
@@ -311,7 +311,7 @@ class _WholePart:
         own = 2 * int(np.searchsorted(self.forms, side // 2)) + side % 2
         for again in (False, True):
             if self._faces is None or again:
-                self._faces = Faces(self.part, self.ranges.take(self.forms), Proof.over(self.part))
+                self._faces = Faces(self.part, self.ranges.take(self.forms), Proof.over(self.part), self.budget)
             if not self._faces.usable or self.store.by[side] != NOBODY or self.ranges.closed[side]:
                 return
             point = self._faces.push(objective, own, generous=False, strict=not again)

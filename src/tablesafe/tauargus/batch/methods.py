@@ -31,7 +31,7 @@ from tablesafe.io.ptable import read_perturbation
 from tablesafe.methods import Adjust, CellKey, Method, Round, Suppress
 from tablesafe.methods.cell_key.magnitude import Magnitude
 from tablesafe.methods.cell_key.table import PerturbationTable
-from tablesafe.methods.suppress.method import Algorithm
+from tablesafe.methods.suppress import Algorithm
 from tablesafe.tauargus.batch.commands import (
     Adjustment,
     CellKeys,
@@ -46,6 +46,7 @@ from tablesafe.tauargus.batch.commands import Suppress as SuppressCommand
 from tablesafe.tauargus.batch.tables import Specified
 from tablesafe.tauargus.metadata import CellKey as Described
 from tablesafe.tauargus.metadata import Metadata, Role, Variable, read_metadata
+from tablesafe.work.run import Attackers, Run
 
 # -- the cell key method, as metadata describe it ----------------------------------------------------------------------
 
@@ -267,14 +268,10 @@ def protect_by(chosen: Chosen, problem: Problem) -> tuple[Problem, Release, tupl
         return problem, method.protect(problem), ()
     failure: InvalidProblem | None = None
     for attempt in _attempts(chosen, problem):
-        by = replace(
-            method,
-            zeros=attempt.zeros,
-            insiders=chosen.insiders and attempt.guarded,
-            unions=chosen.unions and attempt.guarded,
-        )
+        guarded = attempt.guarded
+        run = Run(attackers=Attackers(insiders=chosen.insiders and guarded, unions=chosen.unions and guarded))
         try:
-            release, more = _suppressed(by, attempt.problem)
+            release, more = _suppressed(replace(method, zeros=attempt.zeros), attempt.problem, run)
         except InvalidProblem as error:
             failure = error
         else:
@@ -316,15 +313,15 @@ def _attempts(chosen: Chosen, problem: Problem) -> Iterator[_Attempt]:
         yield _Attempt(problem, zeros=True, guarded=False, told=(*lost, zeros, open_))
 
 
-def _suppressed(method: Suppress, problem: Problem) -> tuple[Release, tuple[str, ...]]:
+def _suppressed(method: Suppress, problem: Problem, run: Run) -> tuple[Release, tuple[str, ...]]:
     """The release; network flows give way to linear programs where the table is no network."""
     try:
-        return method.protect(problem), ()
+        return method.protect(problem, run), ()
     except InvalidOption as error:
         if method.algorithm != "network" or "no network" not in str(error):
             raise
     told = ("NET needs a table of two dimensions with at most one hierarchy: linear programs are used instead.",)
-    return replace(method, algorithm="auto").protect(problem), told
+    return replace(method, algorithm="auto").protect(problem, run), told
 
 
 def _rounded(method: Round, problem: Problem) -> Release:

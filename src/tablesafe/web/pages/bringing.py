@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from nicegui import events, ui
+from nicegui.element import Element
 
 from tablesafe.core.errors import TablesafeError
 from tablesafe.web.pages.screen import Screen, show_error
+from tablesafe.web.tasks import data as looking
 
-ANSWER = "(i) => emit(i.files[0].name, i.xhr.responseText)"
-"""What the browser tells of an upload that has ended: the file's own name, and what the app answered."""
+
+class Upload(Element, component="upload.js"):
+    """A place to choose files, or to drop them: they are sent to `/upload`, and what the app answered is told."""
+
+    def __init__(self, label: str, most: int) -> None:
+        super().__init__()
+        self._props.update({"label": label, "most": most})
 
 
 class Arrivals:
@@ -51,15 +58,12 @@ def bring(screen: Screen) -> None:
     ):
         with ui.element("div"):
             ui.html("Upload", tag="h2")
-            box = ui.element("q-uploader").classes("w-full")
-            box.props('url=/upload label="Choose files or drop them here" multiple auto-upload')
-            box.props("flat bordered color=grey-3 text-color=dark")
-            box.props(f"max-file-size={screen.workspace.limits.upload_bytes}")
             coming = Arrivals()
-            box.on("added", lambda e: coming.chosen(list(e.args)), js_handler="(l) => emit(l.map(f => f.name))")
-            box.on("uploaded", lambda e: _uploaded(screen, coming, *e.args), js_handler=ANSWER)
-            box.on("failed", lambda e: _failed(screen, coming, *e.args), js_handler=ANSWER)
-            box.on("rejected", lambda _: _rejected(screen), js_handler="() => emit()")
+            box = Upload("Choose files or drop them here", screen.workspace.limits.upload_bytes)
+            box.on("added", lambda e: coming.chosen([str(name) for name in e.args]))
+            box.on("uploaded", lambda e: _uploaded(screen, coming, *e.args))
+            box.on("failed", lambda e: _failed(screen, coming, *e.args))
+            box.on("rejected", lambda _: _rejected(screen))
             ui.label(
                 "CSV, Parquet, Excel, JJ, τ-ARGUS .asc and .tab; hierarchies; a job file (.toml) fills the app."
             ).classes("ts-note pt-1")
@@ -72,7 +76,21 @@ def bring(screen: Screen) -> None:
             ui.label("Revenue of 258 US electric utilities by state, month and sector, with a finished job.").classes(
                 "ts-note pt-1"
             )
+            if screen.draft:
+                ui.html("Another job", tag="h2").classes("pt-2")
+                ui.button("New job", icon="restart_alt", on_click=lambda: _anew(screen)).props("outline color=primary")
+                ui.label("Files, decisions and the job go; finished runs stay. Download the job file before.").classes(
+                    "ts-note pt-1"
+                )
             _error_place(screen)
+
+
+def _anew(screen: Screen) -> None:
+    """Begin with nothing; the runs stay to be compared, and any of them can be gone back to."""
+    screen.workspace.clear()
+    screen.changed()
+    screen.say("A new job.")
+    ui.navigate.reload()
 
 
 def _error_place(screen: Screen) -> None:
@@ -172,21 +190,33 @@ async def _take(screen: Screen, name: str) -> None:
             screen.say(f"The job file {name} fills the app.")
         elif screen.get(("source", "file")) is None and not name.lower().endswith((".hrc", ".rda", ".hst", ".grc")):
             screen.say(f"Looking at {name} …")
-            screen.replace_draft(with_sheet(await screen.workspace.suggest(name)))
+            screen.replace_draft(with_sheet(await screen.workspace.suggest(name)), guessed=True)
             screen.say(f"{name} is here. What its columns are is a guess: check it.")
         else:
             screen.changed()
             screen.say(f"{name} is here.")
+            if name.lower().endswith(".hrc"):
+                await _matched(screen, name)
     except TablesafeError as caught:
         error = caught
         if screen.get(("source", "file")) is None and name in screen.files:
-            screen.replace_draft({"source": {"file": name}})
+            screen.replace_draft({"source": {"file": name}}, guessed=True)
     if screen.place.is_deleted:  # the user went on to another page
         return
     screen.place.clear()
     if error is not None:
         tell_error(screen, error)
     screen.redraw()
+
+
+async def _matched(screen: Screen, name: str) -> None:
+    """Use a hierarchy for the one dimension whose codes it holds; the page Dimensions shows the tree."""
+    found = await screen.compute(looking.fits, screen.draft, name)
+    if len(found) == 1:
+        screen.put(("dimensions", found[0], "hierarchy"), name)
+        screen.say(f"{name} is here: it holds the codes of {found[0]}, and is used for it.")
+    elif found:
+        screen.say(f"{name} is here: it fits {' and '.join(found)}; choose on the page Dimensions.")
 
 
 def with_sheet(draft: dict[str, Any]) -> dict[str, Any]:

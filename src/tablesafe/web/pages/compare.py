@@ -10,17 +10,21 @@ from nicegui import ui
 from tablesafe.core.errors import TablesafeError
 from tablesafe.web.drafts import draft_of
 from tablesafe.web.forms import Entry, method_forms, read, written
-from tablesafe.web.pages.method import STAGES, WORDS
+from tablesafe.web.pages.method import WORDS
+from tablesafe.web.pages.progress import STAGES
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
 from tablesafe.web.pages.tables import TableView, shown, table
 from tablesafe.web.pages.waiting import Watched, computed
 from tablesafe.web.runs import Run
 from tablesafe.web.tasks import results as outcomes
 
-LOSS = {"value": "value withheld or moved", "cells": "cells withheld or changed"}
+LOSS = {"value": "value withheld or moved, all levels", "cells": "cells withheld or changed, all levels"}
 RISK = {"guessed": "guessed by an attack", "open": "open to the audit", "room": "least room, in protection levels"}
 COLUMNS = {
-    "percent of value lost": "value lost, %", "percent of cells lost": "cells lost, %", "cells withheld": "withheld",
+    "percent of value lost at the finest level": "value lost, finest level, %",
+    "percent of cells lost at the finest level": "cells lost, finest level, %",
+    "percent of value lost": "value lost, all levels, %", "percent of cells lost": "cells lost, all levels, %",
+    "cells withheld": "withheld",
     "cells changed": "changed", "percent guessed": "guessed, %", "percent open": "open, %", "least room": "least room",
     "seconds": "seconds",
 }  # fmt: skip

@@ -9,6 +9,7 @@ from nicegui import ui
 from tablesafe.core.errors import TablesafeError
 from tablesafe.io.frames import EXCEL_ENDINGS
 from tablesafe.job.model import Response, Source
+from tablesafe.job.questions import Question
 from tablesafe.web.forms import Entry, form_of
 from tablesafe.web.pages.bringing import bring, tell_error, with_sheet
 from tablesafe.web.pages.fields import field, fields, folded
@@ -107,6 +108,7 @@ def _list(value: Any) -> list[str]:
 # The page Data: bring a file, see its columns, say what each of them is.
 
 
+COUNTED = {"Distinct", "Empty", "Negative"}
 TITLE = Entry("title", "title of the table, for the report", "text", False, None, "Turnover by activity and region")
 
 
@@ -140,6 +142,7 @@ def _source(screen: Screen) -> None:
         ui.button("Guess anew from this file", icon="refresh", on_click=lambda: _guess(screen)).props(
             "flat dense color=primary"
         )
+    _questions(screen)
     with ui.element("section").classes("ts-card").props('aria-label="Columns"'):
         ui.html("Columns", tag="h2")
         holder = ui.element("div").classes("w-full")
@@ -152,6 +155,45 @@ def _source(screen: Screen) -> None:
     )
     folded("What is added up", lambda: fields(screen, form_of(Response), ("response",)))
     screen.show_faults()
+
+
+def _questions(screen: Screen) -> None:
+    """What the data leave to decide, each with its answers as buttons; those that nobody answered stand out."""
+
+    @ui.refreshable
+    def asked() -> None:
+        found = screen.workspace.questions()
+        if not found:
+            return
+        still = screen.workspace.open_questions()
+        with ui.element("section").classes("ts-card" + (" ts-ask" if still else "")).props('aria-label="To decide"'):
+            ui.html("To decide", tag="h2")
+            for question in found:
+                _question(screen, question, still=question in still)
+
+    asked()
+    screen.on_page.append(asked.refresh)
+
+
+def _question(screen: Screen, question: Question, *, still: bool) -> None:
+    def answer(path: tuple[str | int, ...], value: Any) -> None:
+        screen.workspace.accepted.add(question.found)
+        if path:
+            screen.put(path, value)
+        screen.refresh()
+        screen.say(f"{question.column}: decided.")
+
+    with ui.element("div").classes("py-2"):
+        ui.label(f"{'?' if still else '✓'} {question.found}: {question.now}.").classes("font-medium" if still else "")
+        with ui.element("div").classes("ts-row pt-1"):
+            if still and not question.stops:
+                leave = ui.button("Leave it so", on_click=lambda: answer((), None)).props("color=primary dense")
+                named(leave, f"Leave it so: {question.found}")
+            for each in question.answers:
+                if screen.get(each.path) != each.value:
+                    ui.button(each.words, on_click=lambda each=each: answer(each.path, each.value)).props(
+                        "outline dense color=primary"
+                    )
 
 
 def _reading_keys(screen: Screen) -> tuple[str, ...]:
@@ -188,7 +230,7 @@ async def _guess(screen: Screen) -> None:
         screen.say("Choose a file first.")
         return
     try:
-        screen.replace_draft(with_sheet(await screen.workspace.suggest(str(name))))
+        screen.replace_draft(with_sheet(await screen.workspace.suggest(str(name))), guessed=True)
         screen.place.clear()
         screen.say(f"What the columns of {name} are is a guess: check it.")
     except TablesafeError as error:
@@ -228,16 +270,18 @@ async def _columns(screen: Screen, holder: ui.element) -> None:
         return
     screen.columns = [column["name"] for column in found]
     screen.check()  # now it is known which columns there are
+    screen.refresh()  # and what they leave to decide
     with holder.clear():
         if not found:
             ui.label("This file describes its cells itself: there are no columns to assign.").classes("ts-note")
             return
         rows = max((column["rows"] for column in found), default=0)
         ui.label(f"{rows:,} rows, {len(found):,} columns").classes("ts-note pb-2")
-        with ui.element("div").classes("ts-scroll tall"), ui.element("table").classes("ts-list"):
+        box = ui.element("div").classes("ts-scroll tall").props("tabindex=0 aria-label=Columns")
+        with box, ui.element("table").classes("ts-list ts-cards"):
             with ui.element("thead"), ui.element("tr"):
-                for head in ("Column", "Holds", "Distinct", "Empty", "Examples", "It is"):
-                    ui.html(head, tag="th").props("scope=col").classes("num" if head in {"Distinct", "Empty"} else "")
+                for head in ("Column", "Holds", "Distinct", "Empty", "Negative", "Examples", "It is"):
+                    ui.html(head, tag="th").props("scope=col").classes("num" if head in COUNTED else "")
             with ui.element("tbody"):
                 for column in found:
                     _column(screen, column)
@@ -251,7 +295,7 @@ def _unread(screen: Screen, holder: ui.element, error: TablesafeError) -> None:
         if blamed:
             ui.label("They cannot be read yet.").classes("ts-note")
         else:
-            show_error(error)
+            show_error(error, screen)
 
 
 def _column(screen: Screen, column: dict[str, Any]) -> None:
@@ -259,16 +303,22 @@ def _column(screen: Screen, column: dict[str, Any]) -> None:
     with ui.element("tr"):
         with ui.element("th").props("scope=row"):
             ui.label(name)
-        for text, number in (
-            (column["kind"], False),
-            (f"{column['distinct']:,}", True),
-            (f"{column['empty']:,}", True),
-        ):
-            with ui.element("td").classes("num" if number else "tight"):
+        told = {
+            "Holds": column["kind"],
+            "Distinct": f"{column['distinct']:,}",
+            "Empty": f"{column['empty']:,}",
+            "Negative": f"{column['negative']:,}" if column["kind"] != "text" else "",
+        }
+        for head, text in told.items():
+            cell = ui.element("td").classes("num" if head in COUNTED else "tight")
+            cell.props["data-head"] = head
+            with cell:
                 ui.label(text)
-        with ui.element("td"):
+        cell = ui.element("td")
+        cell.props["data-head"] = "Examples"
+        with cell:
             ui.label(", ".join(column["examples"][:5])).classes("ts-note")
-        with ui.element("td"):
+        with ui.element("td").classes("whole"):
             roles = ui.select(
                 roles_of(screen.draft), value=role_of(screen.draft, name),
                 on_change=lambda e: _assign(screen, name, str(e.value)),

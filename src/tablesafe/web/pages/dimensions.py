@@ -196,7 +196,7 @@ class _Tree:
         if self.box.is_deleted:
             return
         with self.box.clear():
-            show_error(error)
+            show_error(error, self.screen)
         if isinstance(error, TaskFailed) and not self.screen.faults:
             self.screen.blame(self.screen.workspace.job_text(), error, ("dimensions", self.name))
 
@@ -212,7 +212,7 @@ class _Tree:
                 ui.label(note).classes("ts-note")
             for equation in found["equations"]:
                 ui.label(equation).classes("font-mono text-sm")
-            with ui.element("div").classes("ts-scroll"):
+            with ui.element("div").classes("ts-scroll").props("tabindex=0"):
                 self.tree = ui.tree(found["nodes"], label_key="label").props("dense")
                 self.tree.expand(None if found["codes"] <= SMALL else [node["id"] for node in found["nodes"]])
         if self.drawn:  # what was there before is no news

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nicegui import events, ui
 
-from tablesafe.web.forms import Entry, Form, form_of, method_forms, read, rule_forms, written
+from tablesafe.web.forms import Entry, Form, basic, form_of, method_forms, offered, read, rule_forms, spoken, written
 
 if TYPE_CHECKING:
     from tablesafe.web.pages.screen import Screen
@@ -20,11 +20,32 @@ WAIT_MS = 350
 
 
 def fields(screen: Screen, form: Form, path: Path, *, skip: Sequence[str] = ()) -> None:
-    """Draw every field of a form whose values stand at `path` of the draft."""
-    for entry in form.entries:
-        if entry.name not in skip:
+    """Draw every field of a form whose values stand at `path` of the draft: a few at first, the rest in a fold."""
+    entries = [entry for entry in form.entries if entry.name not in skip]
+    first = {entry.name for entry in basic(form.name, entries, screen.get(path) or {})}
+    for entry in entries:
+        if entry.name in first:
             field(screen, entry, (*path, entry.name))
+    rest = [entry for entry in entries if entry.name not in first]
+    if rest:
+        _more(f"More options ({len(rest)})", lambda: [field(screen, each, (*path, each.name)) for each in rest], screen)
     screen.show_faults()
+
+
+def _more(title: str, draw: Callable[[], object], screen: Screen) -> None:
+    """Options that few need, drawn when somebody opens them."""
+
+    def opened() -> None:
+        if not inside.default_slot.children:
+            with inside:
+                draw()
+            screen.show_faults()
+
+    with ui.element("details").classes("ts-more") as box:
+        with ui.element("summary"):
+            ui.label(title).classes("inline")
+        inside = ui.element("div").classes("w-full")
+    box.on("toggle", opened)
 
 
 def folded(title: str, draw: Callable[[], None]) -> None:
@@ -68,7 +89,12 @@ def plain(text: str) -> str:
 
 def _help(entry: Entry) -> ui.element:
     words = entry.help + (f" (for example {entry.example})" if entry.example else "")
-    return ui.label(words[:1].upper() + words[1:] + ".").classes("ts-help")
+    with ui.element("div").classes("ts-help") as line:
+        plain_name = spoken(entry.name)
+        if plain_name != entry.name:
+            ui.label(f"{plain_name}. ").classes("inline font-medium")
+        ui.label(words[:1].upper() + words[1:] + ".").classes("inline")
+    return line
 
 
 def _control(screen: Screen, entry: Entry, path: Path) -> ui.element:
@@ -99,6 +125,8 @@ def _control(screen: Screen, entry: Entry, path: Path) -> ui.element:
         case "number" | "whole" if entry.slider is not None:
             return _slider(screen, entry, path, label, value)
         case _:
+            if entry.name == "cost" and entry.widget in {"text", "toml", "amount"}:
+                return _one_of(screen, entry, path, label, value)
             offers = screen.columns if entry.widget in {"text", "amount"} else []
             box = ui.input(label, value=written(entry, value), placeholder=shown, on_change=keep, autocomplete=offers)
             box.props(f"outlined dense debounce={WAIT_MS} stack-label").classes("w-full")
@@ -115,6 +143,21 @@ def _select(screen: Screen, entry: Entry, path: Path, label: str, value: Any) ->
         screen.put(path, None if event.value in (unset, entry.default) else read(entry, str(event.value)))
 
     return ui.select(known, value=now, label=label, on_change=keep).props("outlined dense").classes("w-full")
+
+
+def _one_of(screen: Screen, entry: Entry, path: Path, label: str, value: Any) -> ui.element:
+    """One of the words on offer, or a column, or something else that is written."""
+    now = written(entry, value) if value is not None else str(entry.default or "")
+    options = list(dict.fromkeys([*offered(entry), *screen.columns, *([now] if now else [])]))
+
+    def keep(event: events.ValueChangeEventArguments[Any]) -> None:
+        said = str(event.value or "")
+        screen.put(path, None if said == str(entry.default or "") else read(entry, said))
+
+    box = ui.select(
+        options, value=now or None, label=label, with_input=True, new_value_mode="add-unique", on_change=keep
+    )
+    return box.props("outlined dense").classes("w-full")
 
 
 def _several(screen: Screen, entry: Entry, path: Path, label: str, value: Any) -> ui.element:

@@ -1,23 +1,23 @@
-// A table of any size: only the cells in view are asked for and drawn. Keys: arrows, Page Up/Down, Home, End, Enter folds.
+// A table of any size: only the cells in view are asked for and drawn. Keys: arrows, Page Up/Down, Home, End; Enter opens
+// a cell, + and - fold its line, Shift and arrows choose several, Ctrl-C copies them for a spreadsheet.
 const ROW = 28, HEAD = 30, TALLEST = 8e6, MARGIN = 8, WONDER_MS = 250;
 
 export default {
   template: `<div class="ts-grid-box">
     <div ref="pane" class="ts-grid" tabindex="0" role="grid" :aria-label="label" :aria-rowcount="rows + 1"
          :aria-colcount="columns + 1" @scroll.passive="scrolled" @keydown="pressed" @mousemove="pointed" @mouseleave="left"
-         @click="clicked"></div>
+         @click="clicked" @copy="copied"></div>
     <div ref="bubble" class="ts-bubble" role="tooltip" hidden></div>
     <div ref="told" class="ts-told" aria-live="polite"></div>
   </div>`,
   props: { label: String, version: Number, group: String, width: Number, side: Number },
-  data: () => ({ rows: 0, columns: 0, at: [0, 0] }),
+  data: () => ({ rows: 0, columns: 0, at: [0, 0], from: null }),
   mounted() {
     this.pane = this.$refs.pane;
     this.sizer = document.createElement("div");
     this.sizer.className = "ts-sizer";
     this.heads = document.createElement("div");
     this.heads.className = "ts-heads";
-    this.heads.setAttribute("role", "row");
     this.body = document.createElement("div");
     this.body.className = "ts-body";
     this.pane.append(this.heads, this.sizer);
@@ -103,9 +103,14 @@ export default {
         const box = this.made("div", "ts-head", "", { role: "columnheader", title: head.title, "aria-colindex": part.left + j + 2 });
         box.style.width = w + "px";
         if (head.fold) box.append(this.fold(head, "column"));
-        box.append(document.createTextNode(head.text));
+        if (head.sort) {
+          const sort = this.made("button", "ts-sort", head.text, { type: "button", title: head.title });
+          sort.tsSort = head.sort;
+          box.append(sort);
+        } else box.append(document.createTextNode(head.text));
         heads.push(box);
       });
+      this.heads.setAttribute("role", "row"); // not before there is a head in it
       this.heads.replaceChildren(...heads);
       this.body.replaceChildren(...part.rows.map((row, i) => this.line(row, part.first + i, part.left, w)));
       this.place();
@@ -126,6 +131,7 @@ export default {
         if (cell[2]) box.append(this.made("span", "ts-sign", cell[2], { "aria-hidden": "true" }));
         box.tsHover = cell[3];
         box.tsCell = cell[4];
+        box.tsPick = cell.length > 5 ? cell[5] : cell[4];
         line.append(box);
       });
       return line;
@@ -149,8 +155,18 @@ export default {
       if (!this.held) return;
       this.body.style.transform = `translateY(${this.pane.scrollTop + this.held.first * ROW - this.top()}px)`;
     },
+    // The corners of what is chosen: from where Shift was pressed to the cell in hand.
+    chosen() {
+      const [r, c] = this.at, [r0, c0] = this.from || this.at;
+      return [Math.min(r, r0), Math.max(r, r0), Math.min(c, c0), Math.max(c, c0)];
+    },
     mark() {
-      this.body.querySelectorAll(".ts-at").forEach((n) => n.classList.remove("ts-at"));
+      this.body.querySelectorAll(".ts-at, .ts-in").forEach((n) => n.classList.remove("ts-at", "ts-in"));
+      const [top, bottom, left, right] = this.chosen();
+      if (this.from) this.body.querySelectorAll(".ts-cell").forEach((n) => {
+        const [r, c] = n.dataset.at.split(",").map(Number);
+        n.classList.toggle("ts-in", r >= top && r <= bottom && c >= left && c <= right);
+      });
       const node = this.body.querySelector(`[data-at="${this.at.join()}"]`);
       if (node) node.classList.add("ts-at");
       return node;
@@ -158,20 +174,58 @@ export default {
     clicked(e) {
       const fold = e.target.closest(".ts-fold");
       if (fold) { this.$emit("fold", fold.tsKey); return; }
+      const sort = e.target.closest(".ts-sort");
+      if (sort) { this.$emit("sort", sort.tsSort); return; }
       const cell = e.target.closest(".ts-cell");
-      if (cell) { this.at = cell.dataset.at.split(",").map(Number); this.tell(); }
+      if (!cell) return;
+      this.from = e.shiftKey ? this.from || this.at : null;
+      this.at = cell.dataset.at.split(",").map(Number);
+      this.tell();
+      this.pick();
     },
+    // Open the cell in hand, or all that are chosen.
+    pick() {
+      const [top, bottom, left, right] = this.chosen(), cells = [];
+      this.body.querySelectorAll(".ts-cell").forEach((n) => {
+        const [r, c] = n.dataset.at.split(",").map(Number);
+        if (r >= top && r <= bottom && c >= left && c <= right && n.tsPick >= 0) cells.push(n.tsPick);
+      });
+      if (cells.length) this.$emit("pick", [...new Set(cells)]);
+    },
+    // What is in view of what is chosen, or of the whole table, as lines with tabs.
+    text(all) {
+      if (!this.held) return "";
+      const part = this.held, [top, bottom, left, right] = all ? [0, Infinity, 0, Infinity] : this.chosen();
+      const across = part.heads.map((h, j) => [h.text, part.left + j]).filter(([, j]) => j >= left && j <= right);
+      const lines = [[part.corner || "", ...across.map(([text]) => text)].join("\t")];
+      part.rows.forEach((row, i) => {
+        if (part.first + i < top || part.first + i > bottom) return;
+        lines.push([row.text, ...across.map(([, j]) => row.cells[j - part.left][0].replaceAll(",", ""))].join("\t"));
+      });
+      return lines.join("\n");
+    },
+    copied(e) {
+      if (window.getSelection().toString()) return;
+      e.clipboardData.setData("text/plain", this.text(false));
+      e.preventDefault();
+      this.$refs.told.textContent = "Copied, with tabs for a spreadsheet.";
+    },
+    // Python says where a cell is that was looked for.
+    go(row, column) { this.at = [row, column]; this.from = null; this.reveal(); this.look(true); this.tell(); },
     pressed(e) {
       const page = Math.max(Math.floor((this.pane.clientHeight - HEAD) / ROW) - 1, 1), [r, c] = this.at;
       const moves = {
         ArrowDown: [r + 1, c], ArrowUp: [r - 1, c], ArrowLeft: [r, c - 1], ArrowRight: [r, c + 1], PageDown: [r + page, c],
         PageUp: [r - page, c], Home: e.ctrlKey ? [0, 0] : [r, 0], End: e.ctrlKey ? [this.rows - 1, this.columns - 1] : [r, this.columns - 1],
       };
-      if (e.key === "Enter" || e.key === " ") {
+      if (e.key === "Enter" || e.key === " ") this.pick();
+      else if (e.key === "Escape") this.$emit("pick", []);
+      else if ("+-".includes(e.key)) {
         const row = this.held && this.held.rows[r - this.held.first];
-        if (row && row.fold) this.$emit("fold", ["row", row.key]);
+        if (row && row.fold && (row.fold === "open") === (e.key === "-")) this.$emit("fold", ["row", row.key]);
       } else if (moves[e.key]) {
         const [row, column] = moves[e.key];
+        this.from = e.shiftKey ? this.from || this.at : null;
         this.at = [Math.min(Math.max(row, 0), this.rows - 1), Math.min(Math.max(column, 0), this.columns - 1)];
         this.reveal();
         this.tell();
@@ -189,7 +243,7 @@ export default {
     },
     tell() {
       const node = this.mark();
-      this.$refs.told.textContent = node ? node.tsHover.replaceAll("\n", ". ") : "";
+      this.$refs.told.textContent = node && node.tsHover ? node.tsHover.replaceAll("\n", ". ") : "";
       clearTimeout(this.wondering); // who only passes by asks nothing
       if (node && node.tsCell >= 0) this.wondering = setTimeout(() => this.$emit("derive", node.tsCell), WONDER_MS);
     },

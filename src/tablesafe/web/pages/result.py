@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from nicegui import ui
 
+from tablesafe.core.errors import TablesafeError
+from tablesafe.web.drafts import draft_of
 from tablesafe.web.pages.attacking import attacks
-from tablesafe.web.pages.screen import Screen, heading
-from tablesafe.web.pages.tables import TableView, table
+from tablesafe.web.pages.panel import CellPanel, decision_list
+from tablesafe.web.pages.screen import Screen, heading, show_error
+from tablesafe.web.pages.tables import CellList, TableView, table
 from tablesafe.web.pages.waiting import computed
 from tablesafe.web.runs import Run
 from tablesafe.web.tasks import results as outcomes
+from tablesafe.web.tasks import windows
 
 PLOTS = {
     "intervals": "How far is each sensitive cell hidden?",
@@ -22,21 +27,23 @@ PLOTS = {
 
 
 async def _table(screen: Screen, run: Run, holder: ui.element) -> None:
-    await TableView(screen, holder).show({run.id: {"of": {"run": run.id}}})
+    panel = CellPanel.of(screen, {"run": run.id})
+    panel.table = view = TableView(screen, holder, panel.open)
+    await view.show({run.id: {"of": {"run": run.id}}})
 
 
-async def _sensitive(screen: Screen, run: Run, holder: ui.element) -> None:
-    found = await computed(screen, holder, outcomes.sensitive_cells, run.id)
-    if found is None:
+async def _cells(screen: Screen, run: Run, holder: ui.element) -> None:
+    about = await computed(screen, holder, windows.about, {"of": {"run": run.id}})
+    if about is None:
         return
     with holder.clear():
-        more = f"; the first {len(found['rows']):,} are shown" if found["all"] > len(found["rows"]) else ""
-        ui.label(f"{found['all']:,} sensitive cells, open ones first, then the largest{more}.").classes("ts-note pb-2")
-        heads = {"cell": "Cell", "value": "True value", "why": "Sensitive by", "hide": "To be hidden from",
-                 "derives": "An attacker derives"}  # fmt: skip
-        rows = [[("✓ " if row["protected"] else "! open ") + row["cell"], *(row[key] for key in heads if key != "cell")]
-                for row in found["rows"]]  # fmt: skip
-        table(list(heads.values()), rows, numbers=(1,))
+        kinds = {word: number for word, _, _, _, number in about["kinds"]}
+        CellList(screen, {"run": run.id}, kinds, CellPanel.of(screen, {"run": run.id}).open)
+
+
+async def _decisions(screen: Screen, run: Run, holder: ui.element) -> None:
+    with holder.clear():
+        decision_list(screen)
 
 
 async def _plots(screen: Screen, run: Run, holder: ui.element) -> None:
@@ -53,8 +60,15 @@ async def _loss(screen: Screen, run: Run, holder: ui.element) -> None:
     if found is None:
         return
     with holder.clear():
-        ui.label(found["text"]).classes("whitespace-pre-line pb-3")
-        for title, part in (("By level", found["levels"]), ("By size of the change", found["changes"])):
+        ui.html("Finest level", tag="h3")
+        ui.label(f"{found['finest']}.").classes("text-lg pb-2")
+        ui.label(
+            f"All levels together: {found['whole']}. There a total counts what its parts count already: it looks small."
+        ).classes("ts-note pb-3")
+        for title, part in (
+            ("By level, the finest first", found["levels"]),
+            ("By size of the change", found["changes"]),
+        ):
             if part:
                 ui.html(title, tag="h3")
                 table(
@@ -66,7 +80,8 @@ async def _loss(screen: Screen, run: Run, holder: ui.element) -> None:
 
 SECTIONS = {
     "Table": _table,
-    "Sensitive cells": _sensitive,
+    "Cells": _cells,
+    "Decisions": _decisions,
     "Plots": _plots,
     "Attacks": attacks,
     "Loss": _loss,
@@ -78,6 +93,8 @@ SECTIONS = {
 
 
 MORE = 9
+MOST_CHANGES = 6
+"""Changes of the job that are listed."""
 SHOWN = 2
 """Lines of the verdict that are always shown."""
 NAMES = {".csv": "Release (CSV)", ".xlsx": "Release (Excel)", ".parquet": "Release (Parquet)"}
@@ -106,7 +123,18 @@ def page(screen: Screen) -> None:
 
 
 def _run(screen: Screen, run: Run) -> None:
-    _verdict(run)
+    CellPanel.of(screen, {"run": run.id}).close()  # it lies beside all parts
+
+    @ui.refreshable
+    def verdict() -> None:
+        changed = screen.runs.outdated(run)
+        if changed:
+            _outdated(screen, run, changed)
+        _verdict(run, old=bool(changed))
+        _possibly(run)
+
+    verdict()
+    screen.on_page.append(verdict.refresh)
     with ui.element("div").classes("ts-cols wide"):
         _facts(run)
         _downloads(run)
@@ -130,13 +158,44 @@ def _run(screen: Screen, run: Run) -> None:
     ui.timer(0.01, lambda: draw("Table"), once=True)
 
 
-def _verdict(run: Run) -> None:
+def _outdated(screen: Screen, run: Run, changed: Sequence[str]) -> None:
+    """Say that a result is of another job than the one that is edited, what differs, and how to go on."""
+
+    def again() -> None:
+        try:
+            started = screen.runs.start()
+        except TablesafeError as error:
+            with problem.clear():
+                show_error(error)
+            return
+        screen.say(f"{started.id} has started.")
+        ui.navigate.to("/method")
+
+    def back() -> None:
+        screen.replace_draft(draft_of(run.job_text))
+        screen.say(f"The job is that of {run.id} again.")
+
+    with ui.element("section").classes("ts-verdict old").props('role=status aria-label="Outdated"'):
+        ui.html("↻ Outdated", tag="strong")
+        ui.label("This result is of another job than the one that you have now. Since then:")
+        with ui.element("ul").classes("m-0"):
+            for line in changed[:MOST_CHANGES]:
+                with ui.element("li"):
+                    ui.label(line)
+        if len(changed) > MOST_CHANGES:
+            ui.label(f"and {len(changed) - MOST_CHANGES:,} more.")
+        with ui.element("div").classes("ts-row pt-2"):
+            ui.button("Run again", icon="play_arrow", on_click=again).props("color=primary")
+            ui.button(f"Go back to the job of {run.id}", on_click=back).props("outline color=primary")
+        problem = ui.element("div")
+
+
+def _verdict(run: Run, *, old: bool) -> None:
     safe = run.safe
-    with (
-        ui.element("section")
-        .classes(f"ts-verdict {'safe' if safe else 'open'}")
-        .props('role=status aria-label="Verdict"')
-    ):
+    look = "old" if old else "safe" if safe else "open"
+    with ui.element("section").classes(f"ts-verdict {look}").props('role=status aria-label="Verdict"'):
+        if old:
+            ui.label(f"What was found of the job of {run.id}:")
         ui.html(f"{'✓' if safe else '!'} {run.facts['verdict']}", tag="strong")
         lines = str(run.facts.get("findings", "")).splitlines()
         ui.label("\n".join(lines[:SHOWN]))
@@ -149,6 +208,23 @@ def _verdict(run: Run) -> None:
             ui.label("The release was not written.").classes("font-medium")
         elif not safe:
             ui.label("The release was written because you insisted: do not publish it.").classes("font-medium")
+
+
+def _possibly(run: Run) -> None:
+    """Cells that are possibly open, never in a fold: somebody must decide."""
+    many, named = int(run.facts["possibly_open"]), run.facts["possibly"]
+    if not many:
+        return
+    accepted = "You accepted them in the audit, so they do not count as open. " if run.safe else ""
+    with ui.element("section").classes("ts-verdict possibly").props('role=status aria-label="Possibly open"'):
+        ui.html(f"? {many:,} possibly open", tag="strong")
+        ui.label(f"{accepted}To settle them: {run.facts['settled_by']}.")
+        with ui.element("ul").classes("m-0 text-sm"):
+            for line in named:
+                with ui.element("li"):
+                    ui.label(line)
+        if many > len(named):
+            ui.label(f"and {many - len(named):,} more: the table marks them with ?.").classes("text-sm")
 
 
 def _facts(run: Run) -> None:
@@ -206,13 +282,13 @@ def _rank(run: Run, name: str) -> int:
     """Where a file stands in the list: the release, the public report, job, certificate, internal report, the rest."""
     if not _is_internal(run, name):
         return int(name.endswith(".html"))
-    return {"job.toml": 2, "certificate.json.gz": 3, "report.html": 4}.get(Path(name).name, MORE)
+    return {"job.toml": 2, "decisions.csv": 2, "certificate.json.gz": 3, "report.html": 4}.get(Path(name).name, MORE)
 
 
 def _title(run: Run, name: str) -> str:
     file = Path(name)
-    if name == "job.toml":
-        return "Job file"
+    if name in {"job.toml", "decisions.csv"}:
+        return "Job file" if name == "job.toml" else "Decisions, for the job file"
     if _is_internal(run, name):
         return {"report.html": "Internal report", "certificate.json.gz": "Certificate"}.get(file.name, file.name)
     return "Public report" if file.suffix == ".html" else NAMES.get(file.suffix, file.name)

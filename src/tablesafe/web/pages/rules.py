@@ -9,6 +9,7 @@ from nicegui import ui
 from tablesafe.job.model import ProblemOptions
 from tablesafe.web.forms import form_of
 from tablesafe.web.pages.fields import fields, folded, rule_list
+from tablesafe.web.pages.panel import CellPanel, decision_list
 from tablesafe.web.pages.screen import Screen, heading, show_error
 from tablesafe.web.pages.tables import TableView
 from tablesafe.web.tasks import data as looking
@@ -43,12 +44,15 @@ def page(screen: Screen) -> None:
         ui.button("Look at the table", icon="table_view", on_click=lambda: _look(screen, live, holder)).props(
             "outline color=primary"
         )
+    with ui.element("section").classes("ts-card").props('aria-label="Decisions"'):
+        ui.html("Decisions on single cells", tag="h2")
+        decision_list(screen)
 
 
 async def _look(screen: Screen, live: _Live, holder: ui.element) -> None:
     """Show the table of the job; it follows the rules as they change."""
     if live.view is None and live.shown:
-        live.view = TableView(screen, holder)
+        live.view = TableView(screen, holder, lambda cells: CellPanel.of(screen, {"job": live.shown}).open(cells))
         await live.view.show({"job": {"of": {"job": live.shown}}}, truths=False)
 
 
@@ -64,7 +68,7 @@ class _Live:
             self.number = ui.label("–").classes("ts-big")
             self.of = ui.label().classes("ts-note").props("role=status aria-live=polite")
             self.error = ui.element("div")
-            self.rows = ui.element("div").classes("ts-scroll")
+            self.rows = ui.element("div").classes("ts-scroll").props("tabindex=0")
             self.waiting = ui.element("div")  # timers live outside what is cleared
         with ui.element("section").classes("ts-card").props('aria-label="Where the rules draw the line"'):
             ui.html("Where the rules draw the line", tag="h2")
@@ -97,7 +101,7 @@ class _Live:
         except TaskFailed as error:
             if not self.error.is_deleted:
                 with self.error.clear():
-                    show_error(error)
+                    show_error(error, self.screen)
                 self.screen.blame(self.shown, error)
         finally:
             self.busy = False

@@ -12,9 +12,11 @@ from nicegui import ui
 from tablesafe.attack.registry import ATTACKS
 from tablesafe.core.errors import InvalidInput, TablesafeError
 from tablesafe.job.decode import Fault
-from tablesafe.job.model import Source
+from tablesafe.job.questions import Answer
+from tablesafe.job.remedies import remedies
 from tablesafe.job.words import brief, key_of
 from tablesafe.web.forms import get, put
+from tablesafe.web.steps import holds_problem, note_job, step_of
 from tablesafe.web.worker import TaskFailed
 
 if TYPE_CHECKING:
@@ -24,19 +26,7 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 USER_ERRORS = {kind.__name__ for kind in InvalidInput.__subclasses__()}
 """Errors that something in the job caused."""
-STEP_OF = {
-    "title": "Data", "source": "Data", "response": "Data", "dimensions": "Dimensions", "tables": "Dimensions",
-    "rules": "Rules", "problem": "Rules",
-}  # fmt: skip
-"""On which page each part of a job is edited; all others on the page of the method."""
-
-
 CHANGED_ELSEWHERE = "The job was changed in another window."
-
-
-def step_of(fault: Fault) -> str:
-    """The page on which a fault can be mended."""
-    return STEP_OF.get(str(fault.path[0]) if fault.path else "source", "Method")
 
 
 class Screen:
@@ -60,6 +50,8 @@ class Screen:
         """Where the page that is shown now tells of errors that no field caused."""
         self.taking = asyncio.Lock()
         """Held while a file that was brought is looked at: they are taken one after the other, as they came."""
+        self.panel: object = None
+        """The panel beside the table of the page that is shown now."""
         self.shown_run = ""
         """The run that the page Result shows."""
         self.redraw: Callable[[], object] = lambda: None
@@ -98,11 +90,7 @@ class Screen:
     @property
     def holds_problem(self) -> bool:
         """Whether the source describes its cells and what is sensitive itself, as JJ files do."""
-        source = self.draft.get("source", {})
-        name, kind = source.get("file"), source.get("kind", "auto")
-        if not isinstance(name, str) or not isinstance(kind, str):
-            return False
-        return Source(file=name).holds == "problem" if kind == "auto" else kind == "problem"
+        return holds_problem(self.draft)
 
     @property
     def files(self) -> list[str]:
@@ -126,18 +114,33 @@ class Screen:
             self.draft.pop(str(path[0]))
         self.changed()
 
+    def decided(self) -> None:
+        """Decisions on cells have changed the job."""
+        if self.workspace.version - self.version <= 1:  # nobody else did in between
+            self.version = self.workspace.version
+        self.check()
+        self.refresh()
+
     def changed(self) -> None:
         """Check the job again and tell everybody who wants to know."""
         if not self.outdated:
             self.version += 1
         self.workspace.version += 1
         self.check()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Tell everybody who wants to know: the job, or what is known of its data, is another."""
         for listener in [*self.after_change, *self.on_page]:
             listener()
 
-    def replace_draft(self, draft: Mapping[str, Any]) -> None:
-        """Take another job."""
+    def replace_draft(self, draft: Mapping[str, Any], *, guessed: bool = False) -> None:
+        """Take another job. What is guessed must be looked at; what somebody made says everything."""
         self.workspace.draft = copy.deepcopy(dict(draft))
+        self.workspace.looked_at.clear()
+        self.workspace.guessed = guessed
+        if not guessed:
+            note_job(self.workspace)
         self.changed()
 
     def offers(self, name: str) -> list[str]:
@@ -238,14 +241,27 @@ class Screen:
         return await self.workspace.compute(task, *arguments)
 
 
-def show_error(error: TaskFailed | Exception) -> None:
-    """An error as the command line words it, with its hint."""
+def show_error(error: TaskFailed | Exception, screen: Screen | None = None) -> None:
+    """An error with its hint; on the page of a job with buttons that do what would help."""
     hint = error.hint if isinstance(error, TablesafeError) else ""
     message = error.message if isinstance(error, TablesafeError) else str(error)
     with ui.element("div").props("role=alert"):
         ui.label(message).classes("ts-fault")
         if hint:
             ui.label(f"Hint: {hint}").classes("ts-note whitespace-pre-line")
+        if screen is not None and isinstance(error, TaskFailed):
+            with ui.element("div").classes("ts-row py-1"):
+                for each in remedies(screen.draft, error.about, error.settings, screen.files):
+                    _remedy(screen, each)
+
+
+def _remedy(screen: Screen, answer: Answer) -> None:
+    def use() -> None:
+        screen.put(answer.path, answer.value)
+        screen.say(f"{answer.words}: done.")
+        button.disable()
+
+    button = ui.button(answer.words, on_click=use).props("outline dense color=primary")
 
 
 def named(element: ui.element, name: str) -> ui.element:

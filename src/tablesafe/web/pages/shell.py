@@ -7,9 +7,10 @@ from collections.abc import Callable
 from nicegui import ui
 
 from tablesafe.web.pages import compare, data, dimensions, method, result, rules
-from tablesafe.web.pages.screen import CHANGED_ELSEWHERE, Screen, step_of
+from tablesafe.web.pages.screen import CHANGED_ELSEWHERE, Screen
 from tablesafe.web.pages.tables import kind_css
 from tablesafe.web.sessions import Session
+from tablesafe.web.steps import note_look, state_of
 
 STEPS: dict[str, tuple[str, Callable[[Screen], None]]] = {
     "/": ("Data", data.page),
@@ -20,6 +21,11 @@ STEPS: dict[str, tuple[str, Callable[[Screen], None]]] = {
     "/compare": ("Compare", compare.page),
 }
 """The pages by their addresses, in the order in which people use them."""
+SIGNS = {
+    "done": ("✓", "done"), "fault": ("!", "has errors"), "ask": ("?", "has a question"),
+    "old": ("↻", "is of an earlier job"),
+}  # fmt: skip
+"""How a page is marked in the list, and what that says to those who cannot see it."""
 NEWS_S = 1.0
 """How often a page looks whether another window has changed its job."""
 
@@ -50,6 +56,8 @@ def _builder(screen: Screen, path: str, steps: ui.refreshable) -> Callable[[], N
 
     def build_step() -> None:
         came_from, screen.step = screen.step, name
+        if came_from and came_from != name:
+            note_look(screen.workspace, came_from)
         screen.start_page()
         ui.page_title(f"{name} – tablesafe")
         draw(screen)
@@ -131,30 +139,18 @@ def _steps(screen: Screen) -> ui.refreshable:  # type: ignore[type-arg]
     def steps(here: str | None = None) -> None:
         if here is not None:
             screen.here = here
-        wrong = {step_of(fault) for fault in screen.faults}
         with ui.element("ol"):
             for number, (path, (name, _)) in enumerate(STEPS.items(), start=1):
                 with ui.element("li"), ui.link(target=path) as link:
                     if path == screen.here:
                         link.props("aria-current=page")
-                    state = _state(screen, name, wrong)
-                    sign = {"done": "✓", "fault": "!"}.get(state, str(number))
+                    state = state_of(name, screen.workspace, screen.runs, screen.faults)
+                    sign, words = SIGNS.get(state, (str(number), ""))
                     ui.label(sign).classes(f"ts-number {state}").props("aria-hidden=true")
                     ui.label(name)
-                    if state == "fault":
-                        ui.label("has errors").classes("ts-hidden")
+                    if words:
+                        ui.label(words).classes("ts-hidden")
 
     with ui.element("nav").classes("ts-steps").props('aria-label="Steps"'):
         steps()
     return steps
-
-
-def _state(screen: Screen, name: str, wrong: set[str]) -> str:
-    """Whether a step is done, wrong, or neither."""
-    if name in {"Result", "Compare"}:
-        enough = 1 if name == "Result" else 2
-        finished = [run for run in screen.runs.runs.values() if run.facts]
-        return "done" if len(finished) >= enough else ""
-    if not screen.draft:
-        return ""
-    return "fault" if name in wrong else "done"

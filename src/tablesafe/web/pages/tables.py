@@ -11,7 +11,7 @@ from nicegui.element import Element
 from tablesafe.core.errors import TablesafeError
 from tablesafe.report.cells import KINDS
 from tablesafe.web.pages.screen import Screen, show_error
-from tablesafe.web.tasks import windows
+from tablesafe.web.tasks import cells, windows
 
 
 def table(heads: list[str], rows: list[list[str]], numbers: Any = (), *, tall: bool = False) -> None:
@@ -49,6 +49,8 @@ Ask = Callable[[Mapping[str, Any], list[int]], Awaitable[dict[str, Any] | None]]
 """What answers a view and a span with a window."""
 Derive = Callable[[Mapping[str, Any], int], Awaitable[str]]
 """What tells of a cell of a view what takes some time to find."""
+Pick = Callable[[list[int]], object]
+"""What happens when cells are chosen: with one, or with several, by their numbers."""
 
 
 def kind_css() -> str:
@@ -63,7 +65,7 @@ class Grid(Element, component="grid.js"):
 
     def __init__(
         self, view: Mapping[str, Any], ask: Ask, derive: Derive | None = None, *, label: str, group: str = "",
-        narrow: bool = False,
+        narrow: bool = False, wide: bool = False, pick: Pick | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.view: dict[str, Any] = dict(view)
@@ -71,11 +73,17 @@ class Grid(Element, component="grid.js"):
         """Grids that fold together with this one."""
         self._ask, self._derive, self._version = ask, derive, 0
         self._props.update(
-            {"label": label, "group": group, "version": 0, **({"width": 80, "side": 170} if narrow else {})}
-        )
+            {
+                "label": label, "group": group, "version": 0,
+                **({"width": 80, "side": 170} if narrow else {"width": 172, "side": 330} if wide else {}),
+            }
+        )  # fmt: skip
         self.on("window", self._wanted)
         self.on("fold", self._folded)
         self.on("derive", self._wondered)
+        self.on("sort", self._sorted)
+        if pick is not None:
+            self.on("pick", lambda event: pick([int(cell) for cell in event.args]))
 
     def show(self, **changes: Any) -> None:
         """Show the table otherwise: other dimensions, filters, values."""
@@ -85,6 +93,16 @@ class Grid(Element, component="grid.js"):
         self._version += 1
         self._props["version"] = self._version
         self.update()
+
+    def go(self, row: int, column: int) -> None:
+        """Move to a cell by its line down and across."""
+        self.run_method("go", row, column)
+
+    def _sorted(self, event: events.GenericEventArguments) -> None:
+        """Sort by a column; again, the other way round."""
+        key, asked = str(event.args), dict(self.view.get("list") or {})
+        asked["descending"] = asked.get("sort") == key and not asked.get("descending")
+        self.show(list={**asked, "sort": key})
 
     async def _wanted(self, event: events.GenericEventArguments) -> None:
         span = [int(number) for number in event.args]
@@ -111,6 +129,9 @@ class Grid(Element, component="grid.js"):
 # The table with what can be chosen about it: dimensions down and across, filters, folding, true values.
 
 
+KEYS = "arrow keys move, Enter opens a cell, + and - fold, Shift chooses several, Ctrl-C copies"
+
+
 def ask(screen: Screen) -> Any:
     """What answers the windows of a grid."""
 
@@ -130,7 +151,9 @@ def derive(screen: Screen) -> Any:
 
     async def answer(view: Mapping[str, Any], cell: int) -> str:
         try:
-            return str(await screen.compute(windows.derived, str(view["of"].get("run", "")), cell))
+            return str(
+                await screen.compute(windows.derived, str(view["of"].get("run", "")), cell, bool(view.get("truth")))
+            )
         except TablesafeError as error:
             screen.say(str(error).partition("\n")[0])
             return ""
@@ -138,11 +161,52 @@ def derive(screen: Screen) -> Any:
     return answer
 
 
+class CellList:
+    """All cells that a search finds, in a grid: by code or name, by status, sorted by any column."""
+
+    def __init__(self, screen: Screen, of: Mapping[str, str], kinds: Mapping[str, int], pick: Pick) -> None:
+        self.screen, self.of = screen, dict(of)
+        self.grid: Grid
+        first = "sensitive" if kinds.get("sensitive") else ""
+        view: dict[str, Any] = {"of": self.of, "list": {"text": "", "kind": first}}
+        words = {"": "every status", "withheld": "withheld", **{word: f"{word} ({n:,})" for word, n in kinds.items()}}
+        with ui.element("div").classes("ts-row pb-2"):
+            find = ui.input("Find by code or name", on_change=lambda e: self._ask(text=str(e.value or "")))
+            find.props("outlined dense clearable debounce=300").classes("min-w-64")
+            ui.select(
+                words,
+                value=view["list"]["kind"],
+                label="Status",
+                on_change=lambda e: self._ask(kind=str(e.value or "")),
+            ).props("outlined dense options-dense").classes("min-w-52")
+            ui.checkbox("Show true values", on_change=lambda e: self.grid.show(truth=bool(e.value)))
+            self.number = ui.label().classes("ts-note").props("role=status")
+            self.all = ui.button("Choose all that are found", on_click=self._choose).props("flat dense color=primary")
+        self.pick = pick
+        self.grid = Grid(view, self._answer, label=f"Cells: {KEYS}; a head sorts", wide=True, pick=pick)
+
+    def _ask(self, **changes: str) -> None:
+        self.grid.show(list={**self.grid.view["list"], **changes})
+
+    async def _answer(self, view: Mapping[str, Any], span: list[int]) -> dict[str, Any] | None:
+        try:
+            part: dict[str, Any] = await self.screen.compute(cells.found, view, span)
+        except TablesafeError as error:
+            self.screen.say(str(error).partition("\n")[0])
+            return None
+        if not self.number.is_deleted:
+            self.number.set_text("1 cell" if part["count"][0] == 1 else f"{part['count'][0]:,} cells")
+        return part
+
+    async def _choose(self) -> None:
+        self.pick(await self.screen.compute(cells.numbers, self.grid.view))
+
+
 class TableView:
     """A grid, or several that move together, under one set of choices."""
 
-    def __init__(self, screen: Screen, holder: ui.element) -> None:
-        self.screen, self.holder = screen, holder
+    def __init__(self, screen: Screen, holder: ui.element, pick: Pick | None = None) -> None:
+        self.screen, self.holder, self.pick = screen, holder, pick
         self.grids: list[Grid] = []
 
     async def show(self, views: Mapping[str, Mapping[str, Any]], *, truths: bool = True) -> None:
@@ -153,7 +217,7 @@ class TableView:
         except TablesafeError as error:
             if not self.holder.is_deleted:
                 with self.holder.clear():
-                    show_error(error)
+                    show_error(error, self.screen)
             return
         kinds = {kind[0]: kind for kind in about["kinds"]}
         for view in list(views.values())[1:]:
@@ -167,25 +231,54 @@ class TableView:
                 self._choices(about)
                 if truths:
                     ui.checkbox("Show true values", on_change=lambda e: self.change(truth=bool(e.value)))
+                self._only(list(kinds.values()))
                 ui.button("Unfold all", on_click=lambda: self.change(opened="all", turned={})).props(
                     "flat dense color=primary"
                 )
                 ui.button("Fold all", on_click=lambda: self.change(opened="none", turned={})).props(
                     "flat dense color=primary"
                 )
+                ui.button("Copy the view", icon="content_copy", on_click=self._copy).props("flat dense color=primary")
             _legend(list(kinds.values()))
             with ui.element("div").classes("flex gap-4 w-full"):
                 for name, view in views.items():
                     with ui.element("div").classes("flex-1 min-w-0"):
                         if len(views) > 1:
                             ui.html(name, tag="h3")
-                        label = f"Table of {name}: arrow keys move, Enter folds"
+                        label = f"Table of {name}: {KEYS}"
                         more = derive(self.screen) if "run" in view["of"] else None
                         self.grids.append(
-                            Grid(view, ask(self.screen), more, label=label, group="tables", narrow=len(views) > 1)
-                        )
+                            Grid(
+                                view, ask(self.screen), more, label=label, group="tables", narrow=len(views) > 1,
+                                pick=self.pick,
+                            )
+                        )  # fmt: skip
+            ui.label(f"Keys: {KEYS}.").classes("ts-note pt-1")
             for grid in self.grids:
                 grid.peers = [other for other in self.grids if other is not grid]
+
+    def _only(self, kinds: list[tuple[str, str, str, str, int | None]]) -> None:
+        """Show only the lines that hold a cell of some kind."""
+        words = {"": "all lines", "withheld": "lines with withheld cells"}
+        words |= {word: f"lines with cells that are {word}" for word, *_ in kinds if word != "published"}
+        ui.select(words, value="", label="Show", on_change=lambda e: self.change(only=str(e.value or ""))).props(
+            "outlined dense options-dense"
+        ).classes("min-w-52")
+
+    async def _copy(self) -> None:
+        """The whole of the first table as it is shown, for a spreadsheet."""
+        ui.clipboard.write(str(await self.screen.compute(windows.as_text, self.grids[0].view)))
+        self.screen.say("The view is copied, with tabs for a spreadsheet.")
+
+    async def go(self, cell: int) -> None:
+        """Show where a cell stands."""
+        grid = self.grids[0]
+        found = await self.screen.compute(windows.place, grid.view, cell)
+        if grid.is_deleted or found["at"] is None:
+            return
+        self.change(**found["view"])
+        self._filters(await self.screen.compute(windows.about, grid.view))
+        grid.go(*found["at"])
 
     def _choices(self, about: Mapping[str, Any]) -> None:
         names = about["dimensions"]

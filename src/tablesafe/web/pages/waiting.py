@@ -23,7 +23,7 @@ async def computed(screen: Screen, holder: ui.element, task: Any, *arguments: An
     except TablesafeError as error:
         if not holder.is_deleted:
             with holder.clear():
-                show_error(error)
+                show_error(error, screen)
         return None
     if holder.is_deleted:
         return None

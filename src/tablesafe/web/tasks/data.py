@@ -52,6 +52,7 @@ def tree(desk: Desk, draft: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _hierarchy(desk: Desk, job: Job, name: str) -> Hierarchy:
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, with_labels
+    from tablesafe.tabulate.axes import in_order
 
     dimension = job.dimensions[name]
 
@@ -62,9 +63,27 @@ def _hierarchy(desk: Desk, job: Job, name: str) -> Hierarchy:
         found = build_hierarchy(job, name, codes)
     else:
         nameless = [] if dimension.missing in {"error", "drop"} else [dimension.missing]
-        parts = [code for code in dict.fromkeys([*codes(), *nameless]) if code != dimension.total]
+        parts = [code for code in in_order(list(dict.fromkeys([*codes(), *nameless]))) if code != dimension.total]
         found = Hierarchy.flat(parts or [dimension.total], total=dimension.total if parts else None, name=name)
     return with_labels(job, {name: found})[name]
+
+
+def fits(desk: Desk, draft: Mapping[str, Any], file: str) -> list[str]:
+    """The dimensions of a draft that have no hierarchy yet, and whose codes are all leaves of the one in a file."""
+    from tablesafe.core.hierarchy import Hierarchy
+    from tablesafe.job.load import examine
+    from tablesafe.web.drafts import JOB_FILE
+
+    job, _ = examine(draft, desk.folder / JOB_FILE, {})
+    if job is None:
+        return []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = Hierarchy.from_hrc(desk.folder / file)
+    leaves = {*tree.leaves, *tree.aliases}
+    free = [name for name, dimension in job.dimensions.items() if dimension.hierarchy is None]
+    found = {name: set(_codes(desk, job, _file_of(job, name), job.dimensions[name].column or name)) for name in free}
+    return [name for name, codes in found.items() if codes and codes <= leaves]
 
 
 def _file_of(job: Job, name: str) -> str:

@@ -12,43 +12,6 @@ from tablesafe.web.desk import result_of
 MOST_LISTED = 500
 
 
-def sensitive_cells(desk: Desk, run: str, order: str = "value") -> dict[str, Any]:
-    """The sensitive cells of a run with what an attacker derives of each: open ones first, then as asked for."""
-    from tablesafe.report.cells import interval
-    from tablesafe.web.tasks.data import codes_of, why
-
-    result = result_of(desk, run)
-    problem, findings = result.problem, result.findings
-    table, levels = problem.table, problem.sensitivity
-    at = np.flatnonzero(levels.mask[findings.cells])
-    cells = findings.cells[at]
-    value = table.value[cells]
-    width = findings.upper[at] - findings.lower[at]
-    width = np.divide(width, np.abs(value), out=np.full(len(value), np.inf), where=value != 0)
-    by = np.argsort(-np.abs(value) if order == "value" else width, kind="stable")
-    by = by[np.argsort(findings.protected[at][by], kind="stable")][:MOST_LISTED]
-    decimals = table.decimals
-    rows = []
-    for i in by.tolist():
-        cell, place = int(cells[i]), int(at[i])
-        low, high = float(findings.lower[place]), float(findings.upper[place])
-        rows.append(
-            {
-                "cell": codes_of(problem, cell),
-                "value": f"{table.value[cell]:,.{decimals}f}",
-                "why": why(problem, cell),
-                "hide": interval(
-                    float(table.value[cell] - levels.lower[cell]),
-                    float(table.value[cell] + levels.upper[cell]),
-                    decimals,
-                ),
-                "derives": interval(low, high, decimals),
-                "protected": bool(findings.protected[place]),
-            }
-        )
-    return {"all": len(at), "rows": rows}
-
-
 def loss_of(desk: Desk, run: str) -> dict[str, Any]:
     """What users of a release miss: totals, by level, and the distribution of changes."""
     from tablesafe.loss import loss
@@ -56,8 +19,9 @@ def loss_of(desk: Desk, run: str) -> dict[str, Any]:
     result = result_of(desk, run)
     found = loss(result.problem, result.release)
     return {
-        "text": str(found),
-        "levels": _table(found.frame()),
+        "finest": str(found.finest),
+        "whole": str(found.whole),
+        "levels": _table(found.levels()),
         "changes": _table(found.distribution()) if found.changed else None,
     }
 
@@ -111,9 +75,12 @@ def measures(desk: Desk, runs: list[str]) -> list[dict[str, Any]]:
                 "open cells": _shown(len({opening.cell for opening in result.findings.open})),
                 "cells": _shown(found.cells),
                 "sensitive": _shown(len(result.problem.sensitive)),
+                "finest level: cells lost": f"{found.finest.percent_of_cells:.1f}%",
+                "finest level: value lost": f"{found.finest.percent_of_value:.1f}%",
+                "all levels: cells lost": f"{found.whole.percent_of_cells:.1f}%",
+                "all levels: value lost": f"{found.whole.percent_of_value:.1f}%",
                 "withheld": _shown(found.withheld),
                 "withheld, not sensitive": _shown(found.withheld_complementary),
-                "value withheld": _shown(float(found.withheld_value)),
                 "changed": _shown(found.changed),
                 "average change in percent": _shown(float(found.average_percent)),
                 "attacks": "" if scores is None else scores.headline,

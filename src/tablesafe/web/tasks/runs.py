@@ -79,6 +79,8 @@ def keeps(frame: FrameType | None) -> bool:
 # Tasks that take long: a whole run, attacks on a finished one, measuring several. Each has a process of its own.
 
 
+MOST_POSSIBLY = 20
+"""Cells that are possibly open that the verdict names; the table marks all."""
 MOST_DENSITIES = 200
 """Cells whose densities are kept, those in most danger: as many as the ranking has."""
 FINISHING = ("audit", "attack", "write")
@@ -141,6 +143,9 @@ def facts_of(desk: Desk, result: Result) -> dict[str, Any]:
     facts["public"] = [Path(name).as_posix() for name in (*output.release, *output.reports)]
     facts["internal"] = result.internal.relative_to(desk.folder).as_posix()
     facts["findings"] = result.findings.text(shown=5, verdict=result.verdict)
+    possibly = result.verdict.possibly
+    facts["possibly"] = [f"{each.cell}: possibly open to {each.attacker}" for each in possibly[:MOST_POSSIBLY]]
+    facts["settled_by"] = possibly[0].settled_by if possibly else ""
     facts["words"] = method_words(result.job.method)
     facts["table"], facts["problem"] = _identity(result.problem)
     return facts

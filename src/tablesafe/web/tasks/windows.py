@@ -16,13 +16,15 @@ import numpy as np
 
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.report.axis import Axis
-from tablesafe.report.cells import OfficeCells, derives
+from tablesafe.report.cells import KINDS, NUMBER, Kind, OfficeCells, derives
 from tablesafe.report.layout import Layout, Window
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import problem_of, result_of
 
 MOST_LINES = 400
 """Lines of one window, whatever a browser asks for."""
+MOST_COPIED = 200_000
+"""Cells that are copied at a time."""
 OPEN_AT_FIRST = 120
 """A hierarchy is unfolded level by level as long as no more lines than these show."""
 KEPT = 6
@@ -37,7 +39,7 @@ View = Mapping[str, Any]
 def window(desk: Desk, view: View, span: Sequence[int]) -> dict[str, Any]:
     """The headings and cells of a window (first and last line down, first and last across), and how many there are."""
     layout = layout_of(desk, view)
-    down, across = _shown(layout.rows, view, "row"), _shown(layout.columns, view, "column")
+    down, across = _shown(layout, view, "row"), _shown(layout, view, "column")
     first, left = (min(max(int(at), 0), max(len(lines) - 1, 0)) for at, lines in ((span[0], down), (span[2], across)))
     last, right = min(int(span[1]), first + MOST_LINES), min(int(span[3]), left + MOST_LINES)
     part = layout.window(down[first:last], across[left:right])
@@ -51,6 +53,7 @@ def window(desk: Desk, view: View, span: Sequence[int]) -> dict[str, Any]:
                 kind.css + (" ts-differs" if differs is not None and differs[part.cell[i, j]] else ""),
                 "" if text[i][j] == kind.sign else kind.sign,
                 *told.at(i, j),
+                int(part.cell[i, j]),
             )
             for j, kind in enumerate(part.kind[i])
         ]
@@ -61,6 +64,19 @@ def window(desk: Desk, view: View, span: Sequence[int]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def as_text(desk: Desk, view: View) -> str:
+    """The whole view as lines with tabs, for a spreadsheet; of a very large one the first lines."""
+    layout = layout_of(desk, view)
+    down, across = _shown(layout, view, "row"), _shown(layout, view, "column")
+    part = layout.window(down[: max(1, MOST_COPIED // max(len(across), 1))], across)
+    text = part.truth if view.get("truth") else part.text
+    corner = " / ".join(filter(None, (layout.rows.name, layout.columns.name)))
+    lines = [[corner, *(layout.columns.heading(line) for line in part.columns.tolist())]]
+    for i, line in enumerate(part.rows.tolist()):
+        lines.append([layout.rows.heading(line), *(cell.replace(",", "") for cell in text[i])])
+    return "\n".join("\t".join(line) for line in lines)
+
+
 @dataclass(frozen=True, slots=True)
 class _Told:
     """What is said of the cells of a window, with what was found on request."""
@@ -68,6 +84,7 @@ class _Told:
     part: Window
     may_be_asked: Mask
     found: Mapping[int, str]
+    truth: bool
 
     @classmethod
     def of(cls, desk: Desk, view: View, part: Window) -> Self:
@@ -76,22 +93,27 @@ class _Told:
         asked = np.zeros(part.cell.shape, dtype=np.bool_)
         if isinstance(shown, OfficeCells) and "run" in view["of"] and part.cell.size:
             asked = shown.may_be_asked(cells) & (part.cell >= 0)
-        return cls(part, asked, _found(desk, view["of"].get("run", "")))
+        return cls(part, asked, _found(desk, view["of"].get("run", "")), shows_truth(view))
 
     def at(self, i: int, j: int) -> tuple[str, int]:
         """What to say of a cell, and its number if more can be found out about it, else −1."""
-        words = self.part.hover(i, j)
+        words = self.part.hover(i, j, truth=self.truth)
         if not self.may_be_asked[i, j]:
             return words, -1
         cell = int(self.part.cell[i, j])
         return (f"{words}\n{self.found[cell]}", -1) if cell in self.found else (f"{words}\n{ASK}", cell)
 
 
-def derived(desk: Desk, run: str, cell: int) -> str:
+def shows_truth(view: View) -> bool:
+    """Whether true values are asked for; before there is a release, there is nothing else to show."""
+    return bool(view.get("truth")) or "run" not in view["of"]
+
+
+def derived(desk: Desk, run: str, cell: int, truth: bool = False) -> str:
     """What an attacker derives of a cell that is withheld to protect others, and all else that is said of it."""
     from tablesafe.report.derived import derive
 
-    layout, findings = _whole(desk, {"run": run}), result_of(desk, run).findings
+    layout, findings = whole_of(desk, {"run": run}), result_of(desk, run).findings
     shown, one = layout.view, np.array([cell], dtype=np.int64)
     if not isinstance(shown, OfficeCells) or not 0 <= cell < len(layout.table) or not shown.may_be_asked(one)[0]:
         return ""
@@ -99,7 +121,7 @@ def derived(desk: Desk, run: str, cell: int) -> str:
     if cell not in kept:
         ends = derive(findings, one, LONGEST_S)
         kept[cell] = TOO_LONG if ends is None else derives(float(ends[0][0]), float(ends[1][0]), shown.decimals)
-    return "\n".join((layout.describe(cell), *shown.facts(cell), kept[cell]))
+    return "\n".join((layout.describe(cell), *shown.facts(cell, truth=truth), kept[cell]))
 
 
 def _found(desk: Desk, run: str) -> dict[int, str]:
@@ -129,7 +151,7 @@ def layout_of(desk: Desk, view: View) -> Layout:
     key = json.dumps([view.get(name) for name in ("of", "rows", "columns", "filters")], sort_keys=True)
     kept: dict[str, Layout] = desk.loaded.setdefault("layouts", {})
     if key not in kept:
-        whole = _whole(desk, view["of"])
+        whole = whole_of(desk, view["of"])
         names = whole.table.dimensions
         rows, columns = (view.get(axis) if view.get(axis) in names else None for axis in ("rows", "columns"))
         if rows is not None and rows == columns:
@@ -148,7 +170,7 @@ def _laid(whole: Layout, rows: str | None, columns: str | None, held: Mapping[st
     return whole.at(rows=rows, columns=columns, filters=held)
 
 
-def _whole(desk: Desk, of: Mapping[str, str]) -> Layout:
+def whole_of(desk: Desk, of: Mapping[str, str]) -> Layout:
     """The table of a run or of a job, laid out as it comes."""
     kept: dict[str, Layout] = desk.loaded.setdefault("whole layouts", {})
     key = json.dumps(of, sort_keys=True)
@@ -189,8 +211,40 @@ def _opened(axis: Axis, view: View, name: str) -> Mask:
     return opened
 
 
-def _shown(axis: Axis, view: View, name: str) -> Integers:
+def _shown(layout: Layout, view: View, name: str) -> Integers:
+    """The lines that show: those that are unfolded, or, with `only`, those that hold a cell of some kind."""
+    axis = layout.rows if name == "row" else layout.columns
+    if view.get("only"):
+        kinds = [NUMBER[kind] for kind in kinds_of(str(view["only"]))]
+        return np.flatnonzero(layout.holding(kinds, across=name == "column")).astype(np.int64)
     return axis.visible(_opened(axis, view, name))
+
+
+def place(desk: Desk, view: View, cell: int) -> dict[str, Any]:
+    """How to show a cell: where the other dimensions are held, all unfolded, and its line down and across."""
+    layout = layout_of(desk, view)
+    table = layout.table
+    held = {
+        name: tree.codes[int(table.codes[cell, number])]
+        for number, (name, tree) in enumerate(table.dimensions.items())
+        if name in layout.filters
+    }
+    changed = {"filters": {**(view.get("filters") or {}), **held}, "opened": "all", "turned": {}, "only": ""}
+    found = layout_of(desk, {**view, **changed}).place(cell)
+    return {"view": changed, "at": found}
+
+
+SHOWN: dict[str, tuple[Kind, ...]] = {
+    "withheld": (
+        Kind.SENSITIVE, Kind.COMPLEMENTARY, Kind.GIVEN, Kind.WITHHELD, Kind.INTERVAL, Kind.POSSIBLY, Kind.OPEN,
+    ),
+}  # fmt: skip
+"""Filters that are more than a kind."""
+
+
+def kinds_of(name: str) -> tuple[Kind, ...]:
+    """The kinds that a filter lets through: one by its word, or all that are withheld."""
+    return SHOWN.get(name) or tuple(kind for kind in KINDS if kind.word == name)
 
 
 def _heads(axis: Axis, lines: Integers, view: View, name: str) -> list[dict[str, Any]]:

@@ -73,6 +73,15 @@ def worth(data: Data, group: int, total: float, along: float, squared: float) ->
     return float(found / len(data.size) + OUTSIDE * over)
 
 
+def deviations(data: Data, state: State) -> tuple[float, float, float]:
+    """1 − correlation, |1 − slope| and |ratio − 1|, each in the group where it is largest."""
+    total, along, squared = state.sums.T
+    ratio = np.maximum(1.0 + 2.0 * along + squared - total * total / data.size, 1e-12)
+    correlation = np.maximum(1.0 + along, 0.0) / np.sqrt(ratio)
+    apart, tilt, spread = (part.max(initial=0.0) for part in (1.0 - correlation, np.abs(along), np.abs(ratio - 1.0)))
+    return float(apart), float(tilt), float(spread)
+
+
 @compiled
 def refresh(data: Data, state: State) -> float:
     """Add all cells up anew, and return the measure: the naive evaluation."""

@@ -20,8 +20,7 @@ class Tabu:
 
     The measure is `distance·D + chi_square·X + correlation·(1 − corr²) + slope·|1 − slope| + variance·|ratio − 1|`, the
     last three as means over the groups of `over`, plus `function(true values, published values)` if there is one. `D`
-    and `X` are relative to what moving every sensitive cell by its smaller level alone would cost, so that weights of
-    about 1 suit any table.
+    and `X` are relative to those of the change that the search begins with, so that weights of about 1 suit any table.
 
     First any feasible change, then steps that improve it, then a search that turns sensitive cells round and does not
     turn them back for a while. Steps are whole vectors that keep every equation, so every table on the way adds up.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,14 @@ from tablesafe.loss.statistics import Group, groups_of
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.means import Means
-from tablesafe.methods.adjust.repair import NoChange, repaired
+from tablesafe.methods.adjust.repair import NoChange, Short, repaired
 from tablesafe.methods.adjust.statistics import Keep
 from tablesafe.methods.adjust.tabu import kernel
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.kernel import FAR, Data, State
 from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.solve.least_change import LeastChange
+from tablesafe.work.budget import patient
 
 WORK = 20_000
 """Cells that one sweep steps through; cycles beyond wait for the next."""
@@ -38,6 +38,8 @@ PARTS = 4
 RESTART = 12
 """Iterations without a better change before the search goes on elsewhere."""
 IDLE = 1e-6
+LITTLE = 1e-5
+"""By how much a statistic that is to be best may be worse than where the search begins."""
 TRIED = 24
 """Steps per sweep that a user's own measure is asked about."""
 
@@ -49,10 +51,12 @@ class TabuSearch:
     problem: Problem
     means: Means
     tabu: Tabu
+    first: Integers = field(repr=False)
+    """A feasible change to begin with."""
     deadline: float
     random: np.random.Generator
     keep: Keep | None = None
-    """Statistics whose limits hold on the way."""
+    """Statistics whose limits hold on the way; what is to be best stays as good as it is at the beginning."""
     stopped: bool = False
     """Whether the user has interrupted it."""
     best: tuple[float, Integers] = field(init=False, repr=False)
@@ -60,6 +64,7 @@ class TabuSearch:
     data: Data = field(init=False, repr=False)
     space: dict[str, NDArray[Any]] = field(init=False, repr=False)
     _program: LeastChange = field(init=False, repr=False)
+    _short: Short = field(init=False, repr=False)
 
     @property
     def instance(self) -> Instance:
@@ -74,14 +79,15 @@ class TabuSearch:
                 "The equations of this table leave no simple steps to search with.",
                 hint="use Adjust without tabu; keep=Keep(...) works on every table.",
             )
-        self.data = data_of(self.problem, i, self.tabu, cycles, self.keep)
+        self.data = data_of(self.problem, i, self.tabu, cycles, self.first)
+        self.data = self.data._replace(limit=_limits(self.keep, self.data, self.first))
         self.space = kernel.workspace(self.data, len(i.cells), JOINED)
-        self._program = LeastChange(i.rows, i.cost, i.cost, i.scale())
+        self._program, self._short = LeastChange(i.rows, i.cost, i.cost, i.scale()), Short(i)
 
     @property
     def left(self) -> float:
         """Seconds that are left."""
-        return self.deadline - monotonic()
+        return self.deadline - patient()
 
     def value(self, state: State) -> float:
         """The whole measure of a change."""
@@ -103,12 +109,11 @@ class TabuSearch:
             )
         return float(answer)
 
-    def run(self, starts: Sequence[Integers]) -> Integers:
-        """The best change found from some feasible ones."""
-        self.best = (np.inf, starts[0])
+    def run(self) -> Integers:
+        """The best change found."""
+        self.best = (np.inf, self.first)
         with until_interrupted(self):
-            for start in starts:
-                self._note(self._improved(start))
+            self._note(self._improved(self.first))
             self._turned()
             self._note(self._improved(self.best[1]))
         return self.best[1]
@@ -199,12 +204,17 @@ class TabuSearch:
     def _best_turn(
         self, moves: Integers, free: NDArray[np.intp], until: Integers, iteration: int, best: float
     ) -> tuple[float, Integers] | None:
-        """The best of a few ways to turn one target, or two; those turned lately only if that beats everything yet."""
+        """The first of a few ways to turn one target, or two, that beats everything yet, or the best of them.
+
+        Those turned lately only if that beats everything.
+        """
         found: list[tuple[float, int, Integers, NDArray[np.intp]]] = []
         for number, targets in enumerate(self._candidates(free, until, iteration)):
             flipped = self._flipped(moves, targets)
             if flipped is not None and ((until[targets] <= iteration).all() or flipped[0] < best - CLOSE):
                 found.append((flipped[0], number, flipped[1], targets))
+                if flipped[0] < best - CLOSE:
+                    break
         if not found:
             return None
         value, _, turned, targets = min(found, key=lambda entry: entry[:2])
@@ -223,14 +233,22 @@ class TabuSearch:
 
     def _flipped(self, moves: Integers, targets: NDArray[np.intp]) -> tuple[float, Integers] | None:
         """The change with some targets turned round, improved; None when the others cannot follow."""
-        if self.left <= 0:
-            return None
         way: Way = np.where(moves[self.instance.targets] > 0, 1, -1).astype(np.int8)
         way[targets] = -way[targets]
-        return self._along(way)
+        return self._along(way) or self._near(way, targets)
+
+    def _near(self, way: Way, chosen: NDArray[np.intp] | None = None) -> tuple[float, Integers] | None:
+        """The same where others must turn too; the chosen ones stay turned."""
+        try:
+            near = repaired(self.instance, way, self.random, deadline=self.deadline, short=self._short, chosen=chosen)
+        except (NoChange, OutOfTime):
+            return None
+        return self._along(near)
 
     def _along(self, way: Way) -> tuple[float, Integers] | None:
         """The least change in these directions, improved."""
+        if self.left <= 0:
+            return None
         try:
             change = self._program.solve(self.instance.box(way), seconds=max(self.left, 0.1))
         except OutOfTime:
@@ -245,15 +263,11 @@ class TabuSearch:
     def _fresh(self) -> tuple[float, Integers] | None:
         """Another place to go on from: random directions, repaired where they are not feasible."""
         way = np.where(self.random.random(len(self.instance.targets)) < 0.5, 1, -1).astype(np.int8)
-        way = self.instance.allowed(way)
-        try:
-            return self._along(way) or self._along(repaired(self.instance, way, self.random, deadline=self.deadline))
-        except NoChange:
-            return None
+        return self._near(self.instance.allowed(way))
 
 
-def data_of(problem: Problem, instance: Instance, tabu: Tabu, cycles: Cycles, keep: Keep | None = None) -> Data:
-    """Everything the kernel needs, as arrays numbered by the cells that may move."""
+def data_of(problem: Problem, instance: Instance, tabu: Tabu, cycles: Cycles, first: Integers) -> Data:
+    """Everything the kernel needs, as arrays numbered by the cells that may move; distances are those of `first`."""
     i, count = instance, len(instance.cells)
     above, below = np.zeros(count, np.int64), np.zeros(count, np.int64)
     above[i.targets], below[i.targets] = i.above.astype(np.int64), i.below.astype(np.int64)
@@ -261,13 +275,11 @@ def data_of(problem: Problem, instance: Instance, tabu: Tabu, cycles: Cycles, ke
     member_start, member, deviation, size, unit = _members(problem, instance, groups)
     value = np.abs(problem.table.integers[i.cells]).astype(np.float64)
     square = np.divide(1.0, value, out=np.zeros(count), where=value > 0)
-    least = np.minimum(i.above, i.below)
     return Data(
         cycles.start, cycles.cell, cycles.coefficient,
         np.minimum(i.up, FAR).astype(np.int64), np.minimum(i.down, FAR).astype(np.int64), above, below,
-        i.cost / _positive(float(i.cost[i.targets] @ least)),
-        square / _positive(float(square[i.targets] @ np.square(least))),
-        member_start, member, deviation, size, unit, _weights(tabu), _limits(keep),
+        i.cost / _positive(i.price(first)), square / _positive(float(square @ np.square(first.astype(np.float64)))),
+        member_start, member, deviation, size, unit, _weights(tabu), np.full(3, np.inf),
     )  # fmt: skip
 
 
@@ -300,10 +312,17 @@ def _weights(tabu: Tabu) -> Floats:
     return np.array([max(distance, IDLE), *others], dtype=np.float64)
 
 
-def _limits(keep: Keep | None) -> Floats:
-    """The most that 1 − correlation, |1 − slope| and |ratio − 1| may be."""
+def _limits(keep: Keep | None, data: Data, first: Integers) -> Floats:
+    """The most that 1 − correlation, |1 − slope| and |ratio − 1| may be: what is to be best stays as it is."""
     given = (None,) * 3 if keep is None else (keep.correlation, keep.slope, keep.variance)
-    return np.array([np.inf if limit is None or limit == "best" else limit for limit in given], dtype=np.float64)
+    reached = kernel.deviations(data, kernel.state_of(data, first))
+    return np.array(
+        [
+            np.inf if limit is None else now + LITTLE if limit == "best" else limit
+            for limit, now in zip(given, reached, strict=True)
+        ],
+        dtype=np.float64,
+    )
 
 
 def _varies(problem: Problem, group: Group) -> bool:

@@ -13,9 +13,10 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.loss.tables import quality_tables
+from tablesafe.loss.frames import quality_tables
 from tablesafe.methods.records.areas import Areas, Targets, alike, risky_level
 from tablesafe.methods.records.behind import Data, Edited, Microdata, Outcome, in_order, novel, origin_of, rank_within
+from tablesafe.methods.records.checks import Steps, require_columns, require_rates, require_seed, require_share
 from tablesafe.methods.records.impute.control import Controlled, Draw, Margins, controlled
 from tablesafe.methods.records.impute.measures import facts_of, strata_of, words_of
 from tablesafe.methods.records.impute.models import (
@@ -29,8 +30,16 @@ from tablesafe.methods.records.impute.models import (
     without_amount,
 )
 from tablesafe.methods.records.measures import told
-from tablesafe.methods.records.options import Steps, require_columns, require_rates, require_seed, require_share
-from tablesafe.methods.records.tables import Announced, at_total, estimated, listed_floor, published, tabulated, window
+from tablesafe.methods.records.tabulated import (
+    Announced,
+    at_total,
+    estimated,
+    listed_floor,
+    published,
+    tabulated,
+    window,
+)
+from tablesafe.work.run import Run
 
 NEW_CELLS = ("error", "avoid")
 
@@ -165,11 +174,11 @@ class BlankAndImpute:
         """The filled-in records of a problem, a table or a frame; other tables made of them agree with the release."""
         return self._edited(Microdata.of(data, "BlankAndImpute"))
 
-    def protect(self, problem: Problem) -> Release:
+    def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Publish the table of the filled-in records."""
-        return self.outcome(problem).release
+        return self.outcome(problem, run).release
 
-    def outcome(self, problem: Problem) -> Outcome:
+    def outcome(self, problem: Problem, run: Run | None = None) -> Outcome:
         """The release with the filled-in records and the measures of what changed."""
         microdata = Microdata.of(problem, "BlankAndImpute")
         edited = self._edited(microdata)

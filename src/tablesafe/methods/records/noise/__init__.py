@@ -14,15 +14,16 @@ from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.options import is_number
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.loss.tables import quality_tables
+from tablesafe.loss.frames import quality_tables
+from tablesafe.loss.records import distances
 from tablesafe.methods.records.behind import Data, Edited, Microdata, Outcome
-from tablesafe.methods.records.measures import distances
+from tablesafe.methods.records.checks import require_column, require_columns, require_seed
 from tablesafe.methods.records.noise.cells import adjust_cells
 from tablesafe.methods.records.noise.factors import SHAPES, Secret, Shape, draw_sizes
 from tablesafe.methods.records.noise.factors_of_respondents import Drawing, Noised, noise_records
 from tablesafe.methods.records.noise.reading import announced, insiders
-from tablesafe.methods.records.options import require_column, require_columns, require_seed
-from tablesafe.methods.records.tables import published, tabulated
+from tablesafe.methods.records.tabulated import published, tabulated
+from tablesafe.work.run import Run
 
 LEVELS = ("record", "cell")
 ANNOUNCE = ("nothing", "maximum", "range")
@@ -129,11 +130,11 @@ class Noise:
         """The changed records of a problem, a table or a frame. Further tables made of them agree with the release."""
         return self._noised(data).edited
 
-    def protect(self, problem: Problem) -> Release:
+    def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Publish the table of the changed records, or that of the changed cells."""
-        return self.outcome(problem).release
+        return self.outcome(problem, run).release
 
-    def outcome(self, problem: Problem) -> Outcome:
+    def outcome(self, problem: Problem, run: Run | None = None) -> Outcome:
         """The release with the changed records and the measures of what changed."""
         if self.level == "cell":
             release = self._cells(problem)

@@ -14,11 +14,10 @@ from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.loss.tables import quality_tables
+from tablesafe.loss.frames import quality_tables
 from tablesafe.methods.records.areas import Areas, Targets, alike, risky_level
 from tablesafe.methods.records.behind import Data, Edited, Microdata, Outcome, novel, origin_of
-from tablesafe.methods.records.measures import told
-from tablesafe.methods.records.options import (
+from tablesafe.methods.records.checks import (
     Steps,
     require_column,
     require_columns,
@@ -26,10 +25,20 @@ from tablesafe.methods.records.options import (
     require_rates,
     require_seed,
 )
+from tablesafe.methods.records.measures import told
 from tablesafe.methods.records.swap.measures import facts_of, strata_of, tell_short
 from tablesafe.methods.records.swap.pairing import Pairs, never_left
 from tablesafe.methods.records.swap.partners import Search, Units, changes_of, even_out
-from tablesafe.methods.records.tables import Announced, at_total, estimated, listed_floor, published, tabulated, window
+from tablesafe.methods.records.tabulated import (
+    Announced,
+    at_total,
+    estimated,
+    listed_floor,
+    published,
+    tabulated,
+    window,
+)
+from tablesafe.work.run import Run
 
 NEW_CELLS = ("error", "avoid")
 TRIES = 20
@@ -139,11 +148,11 @@ class Swap:
         """The swapped records of a problem, a table or a frame. Further tables made of them agree with the release."""
         return self._edited(Microdata.of(data, "Swap"))
 
-    def protect(self, problem: Problem) -> Release:
+    def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Publish the table of the swapped records."""
-        return self.outcome(problem).release
+        return self.outcome(problem, run).release
 
-    def outcome(self, problem: Problem) -> Outcome:
+    def outcome(self, problem: Problem, run: Run | None = None) -> Outcome:
         """The release with the swapped records and the measures of what changed."""
         microdata = Microdata.of(problem, "Swap")
         edited = self._edited(microdata)

@@ -16,7 +16,7 @@ from tablesafe.solve.exact.nullspace import NullSpace, null_space
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
+class FeasibleRegion:
     """`matrix @ x = rhs` with independent rows over cells that all can move, within prior bounds and exact ends."""
 
     matrix: sparse.csr_array = field(repr=False)
@@ -61,11 +61,11 @@ class Room:
         parts = np.split(order, np.cumsum(size)[:-1])
         return [parts[i] for i in np.argsort(size, kind="stable").tolist()] if len(self) else []
 
-    def part(self, cells: NDArray[np.intp]) -> Room:
+    def part(self, cells: NDArray[np.intp]) -> FeasibleRegion:
         """Whole components alone."""
         matrix = self.columns[:, cells]
         rows = np.unique(matrix.indices)
-        return Room(
+        return FeasibleRegion(
             sparse.csr_array(matrix.tocsr()[rows]), self.rhs[rows], self.prior_lower[cells], self.prior_upper[cells],
             self.lower[cells], self.upper[cells],
         )  # fmt: skip

@@ -1,0 +1,132 @@
+"""Witnesses for many cells at once: one linear program moves hundreds of them.
+
+A program for each side of each cell does not end soon where ten thousand cells are sensitive. But most of them can move
+together: each of a batch is given a direction, and the program takes all of them as far as they must get, or as far as
+their number allows. Its vertex is a table that agrees with the release; it serves the batch, and whoever else it moves
+far enough, and so does its opposite where there is room for it. What is left has been left behind several times, and is
+for a program of its own.
+
+Like every suggestion of a solver, what comes from here is checked in whole numbers before it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+from scipy import sparse
+
+from tablesafe.audit.exact import ExactMove, row_sums
+from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import OutOfTime, SolverFailure
+from tablesafe.solve.highs import Model
+from tablesafe.solve.program import Program, SolveStatus
+from tablesafe.work.budget import Budget
+
+MANY = 300
+"""Cells from which on this is sooner done than a search for each."""
+BATCH = 1_000
+"""Cells that a program moves."""
+FAR = 100.0
+"""How many times as far as the one that must move furthest any cell moves."""
+PAYS = 0.1
+"""Share of what is left that a round must serve, or the rest is for others: its vertices have no simple fractions."""
+READ, LARGEST, COMMON = 2.0**-24, 1_000, 10**11
+"""How finely a solver's values are read, the denominators that they may have, and what these may have in common."""
+MOST = 2.0**24
+"""Nothing is said to go further than that many whole units, so that numerators stay within 64 bits."""
+PRESOLVED = 3
+"""By which factor presolve makes such programs smaller, about."""
+SEED = 7
+
+
+def moves_together(
+    matrix: sparse.csr_array, down: Floats, up: Floats, fall: Floats, rise: Floats, budget: Budget
+) -> Iterator[ExactMove]:
+    """Moves that take cells down by `fall` and up by `rise`, where these are above 0, within `down` and `up`.
+
+    All in whole units. They end when they no longer serve many, or the budget is over.
+    """
+    random = np.random.default_rng(SEED)
+    low, high = fall > 0, rise > 0
+    low &= fall <= down
+    high &= rise <= up
+    far = min(FAR * max(float(fall.max(initial=0.0)), float(rise.max(initial=0.0))), MOST)
+    below, above = np.minimum(down, far), np.minimum(up, far)
+    while not budget.over:
+        before = int(low.sum()) + int(high.sum())
+        left = np.flatnonzero(low | high)
+        for batch in np.array_split(random.permutation(left), -(-len(left) // BATCH)) if len(left) else []:
+            batch = batch[(low | high)[batch]]
+            if not len(batch) or budget.over:
+                continue
+            way = np.where(
+                low[batch] & high[batch], random.choice([-1.0, 1.0], len(batch)), np.where(high[batch], 1.0, -1.0)
+            )
+            point = _furthest(matrix, below, above, batch, way, np.where(way > 0, rise[batch], fall[batch]), budget)
+            move = None if point is None else _exact(matrix, point, down, up)
+            if move is not None:
+                yield move
+                _serve(low, high, fall, rise, move, up, down)
+        served = before - int(low.sum()) - int(high.sum())
+        if served < PAYS * before:
+            return
+
+
+def _furthest(
+    matrix: sparse.csr_array,
+    below: Floats,
+    above: Floats,
+    batch: np.ndarray,
+    way: Floats,
+    level: Floats,
+    budget: Budget,
+) -> Floats | None:
+    """A vertex in which cells go as far as they must, as many as can; None where there was no time."""
+    lower, upper, cost = -below, above.copy(), np.zeros(len(below))
+    cost[batch] = -way / level
+    upper[batch[way > 0]] = level[way > 0]
+    lower[batch[way < 0]] = -level[way < 0]
+    model = Model(Program.equations(matrix, np.zeros(matrix.shape[0]), lower, upper, cost=cost), solver="simplex")
+    try:
+        answer = model.solve(budget)
+    except (OutOfTime, SolverFailure):
+        return None
+    finally:
+        budget.hot(matrix.shape[0] // PRESOLVED, max(int(model.info("simplex_iteration_count")), 0))
+    return answer.point if answer.status is SolveStatus.OPTIMAL else None
+
+
+def _exact(matrix: sparse.csr_array, point: Floats, down: Floats, up: Floats) -> ExactMove | None:
+    """The point in exact fractions: each of its values is one, and the equations tell whether they were read rightly.
+
+    A vertex in which thousands of cells move has several denominators; a common one is rarely small.
+    """
+    floor = np.floor(point + READ)
+    distinct, where = np.unique(np.rint((point - floor) / READ).astype(np.int64), return_inverse=True)
+    parts = [Fraction(int(each) * READ).limit_denominator(LARGEST) for each in distinct.tolist()]
+    common = lcm(*(part.denominator for part in parts))
+    if common > COMMON:
+        return None
+    tops = np.array([part.numerator * (common // part.denominator) for part in parts], dtype=np.int64)
+    numerators = floor.astype(np.int64) * common + tops[where]
+    fits = (numerators <= np.floor(np.minimum(up, MOST)) * common) & (
+        -numerators <= np.floor(np.minimum(down, MOST)) * common
+    )
+    if not fits.all() or row_sums(matrix, numerators).any():
+        return None
+    cells = np.flatnonzero(numerators)
+    return ExactMove(cells, numerators[cells], common)
+
+
+def _serve(low: Mask, high: Mask, fall: Floats, rise: Floats, move: ExactMove, up: Floats, down: Floats) -> None:
+    """Take off who is served by a move, and by its opposite where there is room for it."""
+    by = move.numerators / move.denominator
+    cells = move.cells
+    high[cells[by >= rise[cells]]] = False
+    low[cells[-by >= fall[cells]]] = False
+    if (-by <= up[cells]).all() and (by <= down[cells]).all():
+        high[cells[-by >= rise[cells]]] = False
+        low[cells[by >= fall[cells]]] = False

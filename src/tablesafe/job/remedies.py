@@ -1,0 +1,96 @@
+"""What can be done about an error by setting keys of a job: each a sentence for a button, and what it sets.
+
+Errors name the options that would help as data; an interface that edits a job can do what it advises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tablesafe.core.errors import About, Setting, Words
+from tablesafe.job.decode import options
+from tablesafe.job.questions import Answer
+from tablesafe.job.toml import KeyPath
+from tablesafe.methods import METHODS
+
+HIERARCHIES = (".hrc",)
+WORDS: dict[tuple[str, Any], str] = {
+    ("missing", "drop"): "Leave out the records without a code of {of}",
+    ("missing_totals", "compute"): "Add up the totals that are missing",
+    ("missing_totals", "none"): "No such sum is published anywhere",
+    ("negative", "never"): "No amount may be negative",
+    ("zeros", True): "Cells of value zero may be withheld or changed too",
+    ("relax_capacity", True): "Let capacities give way",
+    ("fixed", "none"): "Fix no totals",
+    ("algorithm", "auto"): "Let the method choose its algorithm",
+    ("margin", 0.01): "Protect a little further than the rules ask",
+}
+"""What a button says; of other options that they are set."""
+SOURCE = ("missing_totals", "frequency", "largest", "tolerance", "scheme")
+"""Options that are keys of the source."""
+
+
+def settings(words: Words) -> tuple[Setting, ...]:
+    """The options of a hint that say what to set them to."""
+    parts = () if isinstance(words, str) else words
+    return tuple(
+        each for each in parts if isinstance(each, Setting) and each.value is not ... and each.value is not None
+    )
+
+
+def as_field(setting: Setting) -> str:
+    """An option as a form calls it: by its name, and what to choose there."""
+    if setting.value is ... or setting.value is None:
+        return f"the option {setting.name!r}" + (f" of {setting.of!r}" if setting.of else "")
+    return f"{setting.name}: {setting.value}" + (f" for {setting.of!r}" if setting.of else "")
+
+
+def remedies(
+    draft: Mapping[str, Any], about: About, advised: Sequence[Setting], files: Sequence[str] = ()
+) -> tuple[Answer, ...]:
+    """What the job could say instead, given the options that an error names, what it is about, and files at hand."""
+    if about[:1] == ("dimension",) and about[2:] == ("missing",):
+        advised = [Setting("missing", "drop", str(about[1])), *advised]
+    found = [*_hierarchies(draft, about, files), *_advised(draft, about, advised)]
+    return tuple({(*each.path, each.value): each for each in found}.values())
+
+
+def _hierarchies(draft: Mapping[str, Any], about: About, files: Sequence[str]) -> Iterator[Answer]:
+    match about:
+        case ("dimension", str(name), *rest) if name in draft.get("dimensions", {}) and rest in ([], ["hierarchy"]):
+            given = draft["dimensions"][name].get("hierarchy")
+            for file in files:
+                if file.lower().endswith(HIERARCHIES) and file != given:
+                    yield Answer(f"Use the hierarchy file {file} for {name}", ("dimensions", name, "hierarchy"), file)
+
+
+def _advised(draft: Mapping[str, Any], about: About, advised: Sequence[Setting]) -> Iterator[Answer]:
+    for each in advised:
+        path = _path(draft, about, each)
+        if path is None:
+            continue
+        dimension = each.of or (str(path[1]) if path[0] == "dimensions" else "")
+        if each.name == "total":
+            words = f"{each.value!r} is the total of {dimension}"
+        else:
+            plain = WORDS.get((each.name, each.value if isinstance(each.value, (str, bool, int, float)) else None))
+            words = (plain or f"Set {each.name} to {each.value}").format(of=dimension)
+        yield Answer(words, path, each.value)
+
+
+def _path(draft: Mapping[str, Any], about: About, setting: Setting) -> KeyPath | None:
+    """The key of a job that an option is; None where none is meant for sure."""
+    name = setting.name
+    if name in {"missing", "total", "hierarchy"}:
+        which = setting.of or (str(about[1]) if about[:1] == ("dimension",) else "")
+        return ("dimensions", which, name) if which in draft.get("dimensions", {}) else None
+    if name == "negative":
+        return ("response", "negative")
+    method = METHODS.get(str(draft.get("method", {}).get("name", "suppress")))
+    own = set() if method is None else set(options(method))
+    if about[:1] in [("method",), ("option",)] and name in own:
+        return ("method", name)
+    if name in SOURCE or name == "zeros":
+        return ("source", name)
+    return None

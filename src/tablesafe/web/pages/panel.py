@@ -1,0 +1,283 @@
+"""The cell panel: all that is known of a cell, what if it were published, and decisions on it or on several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Self, get_args
+
+from nicegui import ui
+
+from tablesafe.core.errors import TablesafeError
+from tablesafe.io.decisions import MEANINGS, Choice, Decision
+from tablesafe.web.pages.screen import Screen, named, show_error
+from tablesafe.web.pages.tables import TableView, table
+from tablesafe.web.pages.waiting import computed
+from tablesafe.web.tasks import cells as asking
+from tablesafe.web.tasks import windows
+
+MOST_LISTED = 500
+"""Decisions that are listed."""
+WIDE, HIGH = 460, 74
+BLUE, ORANGE = "#0072B2", "#9A3E00"
+
+
+class CellPanel:
+    """The panel beside a table; there is one on a page."""
+
+    def __init__(self, screen: Screen, of: Mapping[str, str]) -> None:
+        self.screen, self.of_what = screen, dict(of)
+        self.table: TableView | None = None
+        self.box = ui.element("aside").classes("ts-job ts-cellpanel").props('aria-label="Cell" tabindex=-1')
+        self.box.set_visibility(False)
+        self.box.on("keydown.escape", self.close)
+
+    @classmethod
+    def of(cls, screen: Screen, of: Mapping[str, str]) -> Self:
+        """The panel of the page that is shown now, for what it shows now."""
+        kept = screen.panel
+        if isinstance(kept, cls) and not kept.box.is_deleted:
+            kept.of_what = dict(of)
+            return kept
+        screen.panel = made = cls(screen, of)
+        return made
+
+    def close(self) -> None:
+        """Put it away."""
+        self.box.set_visibility(False)
+
+    async def open(self, cells: list[int]) -> None:
+        """Show a cell, or how many are chosen; with none, put the panel away."""
+        if not cells:
+            self.close()
+            return
+        self.box.set_visibility(True)
+        with self.box.clear():
+            with ui.element("div").classes("ts-row justify-between w-full"):
+                title = ui.label("Cell").classes("font-medium text-lg").props("role=heading aria-level=2")
+                ui.button("Close", on_click=self.close).props("flat dense color=primary")
+            inside = ui.element("div").classes("w-full ts-scroll tall").props('tabindex=0 aria-label="About the cell"')
+        if len(cells) == 1:
+            known = await computed(self.screen, inside, asking.panel, self.of_what, cells[0])
+            if known:
+                title.set_text(known["name"])
+                with inside.clear():
+                    self._about(known, cells[0])
+        else:
+            title.set_text(f"{len(cells):,} cells are chosen")
+        if not inside.is_deleted:
+            with inside:
+                self._decide(cells)
+        self.screen.say(title.text)
+
+    # -- one cell ----------------------------------------------------------------------------------------------------
+
+    def _about(self, known: dict[str, Any], cell: int) -> None:
+        word, sign, css, meaning = known["kind"]
+        with ui.element("div").classes("ts-key"):
+            ui.html(sign, tag="span").classes(css)
+            ui.label(f"{word}: {meaning}")
+        facts = {
+            "published as": known["public"],
+            "contributors": "" if known["count"] is None else f"{known['count']:,}",
+            "sensitive by": known["why"],
+            "an attacker derives": known["derives"],
+        }
+        with ui.element("dl").classes("ts-facts small py-2"):
+            for name, text in facts.items():
+                if text:
+                    with ui.element("div"):
+                        ui.html(name, tag="dt")
+                        with ui.element("dd"):
+                            ui.label(text)
+        if known["bar"]:
+            ui.html(bar(known["bar"]), sanitize=False).classes("ts-plot")
+        self._secret(known, cell)
+        if "run" in self.of_what:
+            self._ask(known, cell)
+        self._neighbours(known)
+        if self.table is not None:
+            ui.button("Show it in the table", on_click=lambda: self._show(cell)).props("flat dense color=primary")
+
+    def _secret(self, known: dict[str, Any], cell: int) -> None:
+        """The true value and the largest contributors, only for those who ask."""
+        place = ui.element("div").classes("w-full py-1")
+
+        async def show() -> None:
+            rows = await self.screen.compute(asking.contributors, self.of_what, cell) if known["listed"] else []
+            if place.is_deleted:
+                return
+            with place.clear():
+                ui.label("Confidential").classes("ts-secret")
+                hide = f", to be hidden from {known['hide']}" if known["hide"] else ""
+                ui.label(f"True value {known['value']}{hide}.")
+                if rows:
+                    table(
+                        ["contributor", "amount", "share"], [[row["who"], row["amount"], row["share"]] for row in rows],
+                        numbers=(1, 2),
+                    )  # fmt: skip
+
+        with place:
+            ui.button("Show true value and largest contributors", icon="visibility", on_click=show).props(
+                "outline dense color=primary"
+            )
+
+    def _ask(self, known: dict[str, Any], cell: int) -> None:
+        """What an attacker derives, and what if it were otherwise: the audit is asked again."""
+        place = ui.element("div").classes("w-full py-1").props("role=status")
+        publish = bool(known["withheld"])
+
+        async def derive() -> None:
+            told = await computed(self.screen, place, windows.derived, self.of_what["run"], cell)
+            if told and not place.is_deleted:
+                with place.clear():
+                    ui.label(str(told).splitlines()[-1] + ".")
+
+        async def what_if() -> None:
+            found = await computed(self.screen, place, asking.what_if, self.of_what["run"], cell, publish)
+            if found is None or place.is_deleted:
+                return
+            with place.clear():
+                _answer(found, publish=publish)
+
+        with ui.element("div").classes("ts-row"):
+            if known["may_ask"]:
+                ui.button("What does an attacker derive?", on_click=derive).props("outline dense color=primary")
+            words = "What if it were published?" if publish else "What if it were withheld?"
+            ui.button(words, on_click=what_if).props("outline dense color=primary")
+
+    def _neighbours(self, known: dict[str, Any]) -> None:
+        if not known["many"]:
+            return
+        ui.html("Protected by" if known["how"] == "protectors" else "It protects", tag="h3").classes("pt-2")
+        with ui.element("ul").classes("ts-plain"):
+            for cell, name, sign in known["neighbours"]:
+                with ui.element("li"):
+                    ui.button(f"{sign} {name}".strip(), on_click=lambda cell=cell: self.open([cell])).props(
+                        "flat dense color=primary align=left"
+                    )
+        if known["many"] > len(known["neighbours"]):
+            ui.label(
+                f"and {known['many'] - len(known['neighbours']):,} more: all move in the tables that prove it."
+            ).classes("ts-note")
+
+    async def _show(self, cell: int) -> None:
+        if self.table is not None:
+            await self.table.go(cell)
+
+    # -- decisions ---------------------------------------------------------------------------------------------------
+
+    def _decide(self, cells: list[int]) -> None:
+        ui.html("Decide", tag="h3").classes("pt-3")
+        options = {what: f"{what}: {MEANINGS[what]}" for what in get_args(Choice)}
+        what = ui.select(options, value="sensitive", label="It is").props("outlined dense").classes("w-full")
+        why = ui.input("Reason").props("outlined dense").classes("w-full pt-2")
+        who = ui.input("Who decides", value=self.screen.workspace.who).props("outlined dense").classes("w-full pt-2")
+        problem = ui.element("div")
+
+        async def decide() -> None:
+            problem.clear()
+            try:
+                rows = await self.screen.compute(asking.codes_and_costs, self.of_what, cells)
+                decide_on(self.screen, rows, str(what.value), str(why.value or ""), str(who.value or ""))
+            except TablesafeError as error:
+                with problem:
+                    show_error(error)
+                return
+            with problem:
+                ui.label("Noted in the job: run it to see what follows.").classes("ts-note")
+
+        words = "Decide" if len(cells) == 1 else f"Decide on {len(cells):,} cells"
+        with ui.element("div").classes("ts-row pt-2"):
+            ui.button(words, on_click=decide).props("color=primary")
+
+
+def decide_on(screen: Screen, rows: list[dict[str, Any]], what: str, why: str, who: str) -> None:
+    """Write a decision on some cells into the job."""
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+    chosen: Any = what
+    screen.workspace.who = who
+    screen.workspace.decide([Decision(row["codes"], chosen, row["cost"], who, why, when) for row in rows])
+    screen.decided()
+    screen.say(f"{len(rows):,} decided: {what}.")
+
+
+def _answer(found: dict[str, Any], *, publish: bool) -> None:
+    """What the audit said of the change."""
+    done = "published" if publish else "withheld"
+    if found["safe"]:
+        ui.label(f"✓ {found['word']}: it could be {done}, and every sensitive cell would still be hidden.")
+        return
+    many = "1 cell" if found["many"] == 1 else f"{found['many']:,} cells"
+    ui.label(f"! {found['word']}: were it {done}, {many} would be open that are not now:")
+    with ui.element("ul").classes("m-0 text-sm"):
+        for _, name in found["opened"]:
+            with ui.element("li"):
+                ui.label(name)
+
+
+def bar(shares: list[float | None]) -> str:
+    """The required interval and the attacker's, one above the other; an arrow where there is no end."""
+    need_low, need_high, low, high, _ = shares
+    across = WIDE - 20
+
+    def line(one: float | None, other: float | None, y: int, colour: str) -> str:
+        begin, end = 10 + across * (one or 0.0), 10 + across * (1.0 if other is None else other)
+        ends = f'<text x="2" y="{y + 4}" fill="{colour}">◂</text>' if one is None else ""
+        ends += f'<text x="{WIDE - 10}" y="{y + 4}" fill="{colour}">▸</text>' if other is None else ""
+        right = max(end, begin + 2)
+        drawn = f'<line x1="{begin:.1f}" y1="{y}" x2="{right:.1f}" y2="{y}" stroke="{colour}" stroke-width="8"/>'
+        return drawn + ends
+
+    return (
+        f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" font-size="12" font-family="system-ui, sans-serif" '
+        f'aria-label="The interval that must be hidden, and the one that an attacker derives">'
+        f'<text x="10" y="12" fill="{ORANGE}">must be hidden</text>{line(need_low, need_high, 22, ORANGE)}'
+        f'<text x="10" y="48" fill="{BLUE}">an attacker derives</text>{line(low, high, 58, BLUE)}</svg>'
+    )
+
+
+def decision_list(screen: Screen) -> None:
+    """All decisions, with who and why; each can be taken back, and the last ones undone."""
+
+    def take_back(decision: Decision) -> None:
+        screen.workspace.forget_decision(decision)
+        screen.decided()
+
+    def undo() -> None:
+        screen.workspace.undo()
+        screen.decided()
+        screen.say("The last decision is undone.")
+
+    @ui.refreshable
+    def lines() -> None:
+        found = screen.workspace.decided
+        if not found:
+            ui.label("None yet. Click on a cell of a table, and decide: it is written into the job.").classes("ts-note")
+            return
+        with ui.element("div").classes("ts-row pb-2"):
+            many = "1 cell" if len(found) == 1 else f"{len(found):,} cells"
+            ui.label(f"{many}, in {screen.get(('problem', 'apriori'))} of the job.").classes("ts-note")
+            ui.button("Undo the last", icon="undo", on_click=undo).props("outline dense color=primary")
+        box = ui.element("div").classes("ts-scroll").props("tabindex=0 aria-label=Decisions")
+        with box, ui.element("table").classes("ts-list"):
+            with ui.element("thead"), ui.element("tr"):
+                for head in ("Cell", "Decision", "Why", "Who", "When", "Take back"):
+                    ui.html(head, tag="th").props("scope=col")
+            with ui.element("tbody"):
+                for each in found[:MOST_LISTED]:
+                    _line(each)
+        if len(found) > MOST_LISTED:
+            ui.label(f"The first {MOST_LISTED:,} are listed; the file has all.").classes("ts-note")
+
+    def _line(decision: Decision) -> None:
+        with ui.element("tr"):
+            for text in (decision.cell, decision.what, decision.why, decision.who, decision.when):
+                with ui.element("td"):
+                    ui.label(text)
+            with ui.element("td"):
+                button = ui.button("Take back", on_click=lambda: take_back(decision)).props("flat dense color=primary")
+                named(button, f"Take back: {decision.cell}")
+
+    lines()
+    screen.on_page.append(lines.refresh)

@@ -1,0 +1,229 @@
+"""The progress of a run: its stages with what each costs, how far it is, and the best answer as a small picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tablesafe.web.runs import Point, Run
+
+WIDE, HIGH, LEFT, RIGHT, TOP, LOW = 460, 170, 8, 84, 30, 24
+BLUE, ORANGE, SOFT = "#0072B2", "#D55E00", "#55606e"
+MOST_DOTS = 40
+"""Answers that get a mark each; of more, only the last."""
+ENDLESS = 1e300
+LABEL = 13.0
+"""How far apart the two numbers at the right must be to be read."""
+Places = list[tuple[float, float]]
+
+
+def curve(history: Sequence[Point], now: float | None = None, since: float = 0.0) -> str:
+    """An `<svg>` of incumbent (solid, ●) and bound (dashed, ▲) over time; empty when there is no answer yet.
+
+    A single answer is a mark and a line up to `now`, by default up to the last report. Both are in seconds of the run;
+    the picture begins at `since`, when the search did.
+    """
+    timed = [(max(p.seconds - since, 0.0), p.incumbent, p.bound) for p in history]
+    best = [(x, float(cost)) for x, cost, _ in timed if cost is not None and math.isfinite(cost)]
+    if not best:
+        return ""
+    bound = _rising([(x, float(proof)) for x, _, proof in timed if proof is not None and _proves(proof)])
+    end = max((now or 0.0) - since, *(x for x, _, _ in timed)) or 1.0
+    numbers = [y for _, y in (*best, *bound)]
+    low, high = _range(min(numbers), max(numbers))
+
+    def at(points: Places) -> Places:
+        across, down = WIDE - LEFT - RIGHT, HIGH - LOW - TOP - 8
+        return [(LEFT + across * x / end, TOP + down * ((high - y) / (high - low))) for x, y in points]
+
+    cost, proven = best[-1][1], bound[-1][1] if bound else None
+    first, final = _rise(history)
+    words = _words(cost, proven) if first is None or final is None else _risen(first, final, proven)
+    proof = "┅▲ proven bound" if bound else "no bound is proven"
+    lines = _line(at(bound), ORANGE, "6 4", "▲") + _line(at(best), BLUE, "", "●")
+    return (
+        f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="Progress after {end:.0f} seconds: {words}" '
+        f'font-size="12" font-family="system-ui, sans-serif">'
+        f'<line x1="{LEFT}" y1="{HIGH - LOW}" x2="{WIDE - RIGHT}" y2="{HIGH - LOW}" stroke="#8a94a0"/>'
+        f"{lines}{_labels(at(best), at(bound), cost, proven)}"
+        f'<text x="{LEFT}" y="12" fill="{BLUE}">━● best answer</text>'
+        f'<text x="{LEFT + 120}" y="12" fill="{ORANGE}">{proof}</text>'
+        f'<text x="{LEFT}" y="{HIGH - 8}" fill="{SOFT}">0 s</text>'
+        f'<text x="{WIDE - RIGHT}" y="{HIGH - 8}" text-anchor="end" fill="{SOFT}">{_seconds(end)} s</text>'
+        f"</svg><div>{words}</div>"
+    )
+
+
+def _proves(bound: float) -> bool:
+    """Whether a bound says anything: that nothing costs less than nothing is no proof, nor is a number without end."""
+    return 0 < bound < ENDLESS
+
+
+def _rising(points: Places) -> Places:
+    """What was proven once stays proven."""
+    most = -math.inf
+    return [(x, most := max(most, y)) for x, y in points]
+
+
+def _range(low: float, high: float) -> tuple[float, float]:
+    """From a little below the lowest to a little above the highest; around a single number, some room."""
+    space = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
+    return low - space, high + space
+
+
+def _line(places: Places, colour: str, dash: str, mark: str) -> str:
+    """Stairs that go on until now, with a mark wherever something better came."""
+    if not places:
+        return ""
+    path, last = [places[0]], places[0][1]
+    for x, y in places[1:]:
+        path += [(x, last), (x, y)]
+        last = y
+    path.append((float(WIDE - RIGHT), last))
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in path)
+    steps = [
+        place for place, before in zip(places, [None, *places], strict=False) if not before or place[1] != before[1]
+    ]
+    shown = steps if len(steps) <= MOST_DOTS else steps[-1:]
+    marks = "".join(
+        f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" font-size="11" fill="{colour}">{mark}</text>'
+        for x, y in shown
+    )
+    drawn = f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>'
+    return drawn + marks
+
+
+def _labels(best: Places, bound: Places, cost: float, proven: float | None) -> str:
+    """The two numbers at the end of their lines, never one upon the other."""
+    x, top = WIDE - RIGHT + 6, best[-1][1]
+    said = f'<text x="{x}" y="{top + 4:.1f}" fill="{BLUE}">{_shown(cost)}</text>'
+    if proven is None or not bound or _shown(proven) == _shown(cost):
+        return said
+    y = max(bound[-1][1], top + LABEL)
+    return said + f'<text x="{x}" y="{y + 4:.1f}" fill="{ORANGE}">{_shown(proven)}</text>'
+
+
+def _words(cost: float, proven: float | None) -> str:
+    if proven is None:
+        return f"best {_shown(cost)}"
+    if proven >= cost * (1 - 1e-9):
+        return f"best {_shown(cost)}, proven to be the least"
+    return f"best {_shown(cost)}, no less than {_shown(proven)}, gap {(cost - proven) / cost:.1%}"
+
+
+def _risen(first: float, final: float, proven: float | None) -> str:
+    """What an answer costs that hides from more attackers than the search did, so that nobody takes it for worse."""
+    least = ", proven to be the least" if proven is not None and proven >= first * (1 - RISE) else ""
+    return (
+        f"{_shown(first)} hide the cells from outsiders{least}; hiding them from respondents and in sums as well "
+        f"costs {_shown(final - first)} more: {_shown(final)}"
+    )
+
+
+def _shown(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
+
+
+def _seconds(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
+
+
+# -- stages: what is done, what goes on, and what each attacker costs -------------------------------------------------
+
+
+Mark = Literal["done", "now", "later"]
+STAGES = {"read": "Read", "tabulate": "Tabulate", "rules": "Rules", "protect": "Protect", "audit": "Audit",
+          "attack": "Attack", "write": "Write"}  # fmt: skip
+REACHED = {"start": 0.0, "read": 0.02, "tabulate": 0.05, "rules": 0.1, "protect": 0.12, "audit": 0.8, "attack": 0.92,
+           "write": 0.97}  # fmt: skip
+"""Which share of a run is behind it when a stage begins; the search takes most of the time that there is."""
+RISE = 1e-9
+"""How much dearer an answer must be than the best before it to be one that hides from more than the search did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A line of what a run does."""
+
+    mark: Mark
+    words: str
+
+
+def share_done(run: Run) -> float | None:
+    """How far a run is, from 0 to 1; None while nobody can tell."""
+    if run.state.ended:
+        return 1.0
+    if run.stage not in REACHED:
+        return None
+    begin = REACHED[run.stage]
+    after = next((share for share in REACHED.values() if share > begin), 1.0)
+    inside = run.done / run.total if run.done is not None and run.total else 0.0
+    if run.stage == "protect" and run.limit_s:
+        inside = min((run.seconds - run.search_began) / run.limit_s, 1.0)
+    return begin + inside * (after - begin)
+
+
+def time_left(run: Run) -> str:
+    """How long a run may still take, by its own limit; empty where it has none or the search has not begun."""
+    if run.state.ended or run.limit_s is None or run.stage not in {"protect", "audit"}:
+        return ""
+    left = run.limit_s - (run.seconds - run.search_began)
+    return f"at most {_seconds(left)} s left" if left > 0 else "the time limit is over: what is left is finished"
+
+
+def stages(run: Run) -> list[Stage]:
+    """What a run has done and does, in order; what hiding from each attacker costs as far as it is known."""
+    order = list(STAGES)
+    if not run.state.ended and run.stage not in order:
+        return []
+    at = len(order) if run.facts else order.index(run.stage) if run.stage in order else -1
+    lines = [Stage(_mark(at, 2), "Table and rules"), *_protecting(run, at)]
+    proof = "Audit and certificate" if at <= 4 or not run.facts else f"Audit and certificate: {run.facts['verdict']}"
+    return [*lines, Stage(_mark(at, 4), proof), Stage(_mark(at, 6), "Files")]
+
+
+def _mark(at: int, stage: int) -> Mark:
+    return "done" if at > stage else "now" if at == stage or (stage == 2 and 0 <= at < 2) else "later"
+
+
+def _protecting(run: Run, at: int) -> list[Stage]:
+    """Against whom cells are withheld, and what each adds: as the method says in the end, until then as far as seen."""
+    told = (run.facts.get("solution") or {}).get("attackers") or []
+    if told:
+        first, *others = told
+        lines = [Stage("done", f"Against {first['attacker']}: {_amount(first)}")]
+        return [*lines, *(Stage("done", f"Against {each['attacker']}: {_more(each)}") for each in others)]
+    first_cost, final = _rise(run.history)
+    if first_cost is None:
+        return [Stage(_mark(at, 3), "Protect")]
+    if final is None:
+        mark: Mark = "done" if at > 3 else "now"
+        return [Stage(mark, f"Against outsiders: {_shown(first_cost)}")]
+    more = f"Against respondents and sums: {_shown(final - first_cost)} more, {_shown(final)} in all"
+    return [Stage("done", f"Against outsiders: {_shown(first_cost)}"), Stage("done" if at > 3 else "now", more)]
+
+
+def _rise(history: Sequence[Point]) -> tuple[float | None, float | None]:
+    """The best answer of the search, and the last one where it costs more: it hides from more attackers."""
+    costs = [float(p.incumbent) for p in history if p.incumbent is not None and math.isfinite(p.incumbent)]
+    if not costs:
+        return None, None
+    best = min(costs)
+    return best, costs[-1] if costs[-1] > best * (1 + RISE) else None
+
+
+def _amount(price: dict[str, Any]) -> str:
+    return f"{_shown(price['cost'])} ({_cells(price['cells'])})"
+
+
+def _more(price: dict[str, Any]) -> str:
+    if not price["cells"] and not price["cost"]:
+        return "nothing more"
+    way = "more" if price["cells"] >= 0 else "fewer"
+    return f"{_shown(price['cost'])} more ({_cells(abs(price['cells']))} {way})"
+
+
+def _cells(number: int) -> str:
+    return "1 cell" if number == 1 else f"{number:,} cells"

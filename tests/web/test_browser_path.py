@@ -14,7 +14,6 @@ from browsing import UNNAMED, Visitor, firms
 
 from tablesafe.job import load_job
 
-
 DRAW_ANEW = """() => {
     const grid = getElement(Number(document.querySelector('.ts-grid-box').id.slice(1)));
     grid.fill(JSON.parse(JSON.stringify(grid.held)));

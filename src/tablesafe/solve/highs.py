@@ -280,6 +280,7 @@ class Model:
     def _watched_run(self, budget: Budget, report: Report | None) -> None:
         if self._watch is None:
             self.highs.run()
+            self._torn = overdue()
             return
         with interrupts() as caught:
             self._watch.begin(caught, budget, report, self._scale)

@@ -313,8 +313,9 @@ class Workspace:
         if len(self.files) >= MOST_FILES:
             raise InvalidFile(f"There are {MOST_FILES} files already.", hint="remove one first.")
         before, job = dict(self.draft["dimensions"][dimension]), self.job_text()
+        taken = {name.casefold(): name for name in self.files}  # some machines know no capitals
         file = plain_name(f"{dimension}.hrc")
-        file = other_name(file, self.files) if file in self.files else file
+        file = other_name(file.casefold(), taken) if file.casefold() in taken else file
         self.store(file, text)
         kept = {key: before[key] for key in ("column", "labels", "missing") if key in before}
         self.draft["dimensions"][dimension] = {**kept, "hierarchy": file, "kind": "hrc", "total": total}

@@ -80,8 +80,25 @@ def bring(screen: Screen) -> None:
             ui.label("Revenue of 258 US electric utilities by state, month and sector, with a finished job.").classes(
                 "ts-note pt-1"
             )
-            _jobs(screen)
+            _session(screen)
             _error_place(screen)
+
+
+def _session(screen: Screen) -> None:
+    """What can be done with all of it; drawn anew when there is a job, or none any more."""
+    shown = {"job": bool(screen.draft)}
+
+    @ui.refreshable
+    def inside() -> None:
+        _jobs(screen)
+
+    def follow() -> None:
+        if bool(screen.draft) != shown["job"]:
+            shown["job"] = bool(screen.draft)
+            inside.refresh()
+
+    inside()
+    screen.on_page.append(follow)
 
 
 def _jobs(screen: Screen) -> None:
@@ -249,8 +266,11 @@ async def _matched(screen: Screen, name: str) -> None:
     """Use a hierarchy for the one dimension whose codes it holds; the page Dimensions shows the tree."""
     found = await screen.compute(looking.fits, screen.draft, name)
     if len(found) == 1:
-        screen.put(("dimensions", found[0], "hierarchy"), name)
-        screen.say(f"{name} is here: it holds the codes of {found[0]}, and is used for it.")
+        dimension, lacking = next(iter(found.items()))
+        screen.put(("dimensions", dimension, "hierarchy"), name)
+        codes = "1 code" if lacking == 1 else f"{lacking:,} codes"
+        held = f"all but {codes} of {dimension}: see the page Dimensions" if lacking else f"the codes of {dimension}"
+        screen.say(f"{name} is here and used: it holds {held}.")
     elif found:
         screen.say(f"{name} is here: it fits {' and '.join(found)}; choose on the page Dimensions.")
 

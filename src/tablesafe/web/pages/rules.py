@@ -70,7 +70,7 @@ class _Live:
         with ui.element("section").classes("ts-card").props('aria-label="Sensitive cells"'):
             ui.html("Sensitive cells", tag="h2")
             self.number = ui.label("–").classes("ts-big")
-            self.of = ui.label().classes("ts-note").props("role=status aria-live=polite")
+            self.of = ui.label("Counting …").classes("ts-note").props("role=status aria-live=polite")
             self.error = ui.element("div")
             self.rows = ui.element("div").classes("ts-scroll").props("tabindex=0")
             self.waiting = ui.element("div")  # timers live outside what is cleared

@@ -73,22 +73,31 @@ def hierarchy_of(desk: Desk, job: Job, name: str) -> Hierarchy:
     return with_labels(job, {name: found})[name]
 
 
-def fits(desk: Desk, draft: Mapping[str, Any], file: str) -> list[str]:
-    """The dimensions of a draft that have no hierarchy yet, and whose codes are all leaves of the one in a file."""
+def fits(desk: Desk, draft: Mapping[str, Any], file: str) -> dict[str, int]:
+    """The dimensions of a draft without a hierarchy that the one in a file is for, with how many codes it lacks.
+
+    It is for those of which it holds all codes; where there is none, for the one of which it holds most, if that is
+    more than half: offices bring files in which a code is missing, or spelled otherwise.
+    """
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.job.load import examine
     from tablesafe.web.drafts import JOB_FILE
 
     job, _ = examine(draft, desk.folder / JOB_FILE, {})
     if job is None:
-        return []
+        return {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = Hierarchy.from_hrc(desk.folder / file)
     leaves = {*tree.leaves, *tree.aliases}
     free = [name for name, dimension in job.dimensions.items() if dimension.hierarchy is None]
     found = {name: set(_codes(desk, job, _file_of(job, name), job.dimensions[name].column or name)) for name in free}
-    return [name for name, codes in found.items() if codes and codes <= leaves]
+    lacking = {name: len(codes - leaves) for name, codes in found.items() if codes}
+    whole = {name: 0 for name, many in lacking.items() if not many}
+    if whole or not lacking:
+        return whole
+    best = min(lacking, key=lambda name: lacking[name] / len(found[name]))
+    return {best: lacking[best]} if 2 * lacking[best] < len(found[best]) else {}
 
 
 def _codes_of_data(desk: Desk, job: Job, name: str) -> list[str]:

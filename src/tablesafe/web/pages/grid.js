@@ -39,7 +39,7 @@ export default {
   },
   methods: {
     cell() { return Math.max(this.width || 96, this.wide || 0); },
-    aside() { return this.side || 250; },
+    aside() { return Math.min(this.side || 250, Math.max(110, Math.floor(this.pane.clientWidth * 0.42))); },
     tall() { return Math.min(this.rows * ROW, TALLEST); },
     // Where the view would be were the table drawn at its full height: browsers do not scroll further than some 10^7 px.
     top() {

@@ -99,12 +99,11 @@ def _form(screen: Screen, known: Mapping[str, list[tuple[str, str]]], problem: u
         ui.label("No dimension is a tree of codes.").classes("ts-note")
         return
     with ui.element("div").classes("ts-row py-2"):
-        name = ui.select(
-            list(known), value=first, label="Dimension",
-            on_change=lambda e: codes.set_options(codes_of(str(e.value)), value=[]),
-        ).props("outlined dense options-dense").classes("min-w-36")  # fmt: skip
+        name = ui.select(list(known), value=first, label="Dimension")
+        name.props("outlined dense options-dense").classes("min-w-36")
         codes = ui.select(codes_of(first), value=[], multiple=True, label="Codes to merge", with_input=True)
         codes.props("outlined dense options-dense use-chips").classes("min-w-64 grow")
+        name.on_value_change(lambda e: codes.set_options(codes_of(str(e.value)), value=[]))
         into = ui.input("Name of the new code").props("outlined dense").classes("min-w-44")
         ui.button("Merge", icon="merge", on_click=lambda: take()).props("color=primary")
     told = ui.element("div").classes("w-full")

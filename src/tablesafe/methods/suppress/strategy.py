@@ -28,6 +28,8 @@ CLOSE = 0.9
 A_MOMENT = 0.3
 """Share of the cost below which a bound is far from it: then a better pattern comes first, for as long as the bound
 took or for some seconds, since a poor one is what makes proofs slow."""
+AT_ONCE = 0.03
+"""Share of the time for a proof before a first pattern is made safe."""
 MANY = 400
 """Targets from which on a first pattern is made safe before it is improved."""
 QUICK = 1_500
@@ -108,13 +110,20 @@ def _secured(search: Search, secure: Secure) -> None:
 
 
 def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure) -> bool:
-    """A safe pattern at once, then branch and cut; whether all is done."""
-    boxes = None if len(search.instance.level) == 0 else search.build_of_boxes()
-    if boxes is not None:
-        exact.offer(search.instance.forced | boxes.used)
-        _secured(search, secure)
+    """A safe pattern at once, then branch and cut; whether all is done.
+
+    Boxes protect what the sensitive cells do not protect among themselves. What is proved at once needs no pattern to
+    fall back on.
+    """
     begin, stop = search.solver.work.spent, search.late if insist else search.until(search.left * PROVING)
     try:
+        cells = exact.begin(stop)
+        boxes = search.build_of_boxes(cells) if len(cells) and not search.late() else None
+        if boxes is not None:
+            exact.offer(search.instance.forced | boxes.used)
+            exact.cut(search.until(search.left * AT_ONCE))
+            if not search.closed():
+                _secured(search, secure)
         exact.cut(stop)
         if search.best is not None and search.group is None and search.bound < CLOSE * search.best_cost:
             spent = max(search.solver.work.spent - begin, A_MOMENT)

@@ -127,7 +127,9 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
         exact.cut(stop)
         if search.best is not None and search.group is None and search.bound < CLOSE * search.best_cost:
             spent = max(search.solver.work.spent - begin, A_MOMENT)
-            search.polish(search.build(exact.shares), patience=_patience(search), seconds=spent)
+            search.polish(search.build(exact.shares), patience=_patience(search), seconds=spent / 2)
+            if not search.closed():
+                combine(search, seconds=spent / 2)
         exact.advance(stop)
     except SolverFailure:
         if search.best is None:

@@ -318,12 +318,12 @@ class BranchAndCut:
                 break
             self._prove(tree.bound)
             self._node(tree, *tree.pop())
-        if not self._late():
-            self._prove(tree.bound if tree else min(tree.bound, self._best))
+        if not self._late() and self._incumbent.best is not None:
+            self._prove(min(tree.bound, self._best))
 
     def _pruned(self, bound: float) -> bool:
         """Whether no answer with such a bound is better than the best."""
-        return self._covering.up(bound) > self._best - self._covering.slack(self._best)
+        return self._covering.nothing_better(bound, self._best)
 
     def _node(self, tree: Tree, bound: float, low: Floats, high: Floats) -> None:
         """Cut the relaxation of a node until nothing more is found, and branch."""
@@ -349,10 +349,11 @@ class BranchAndCut:
                     tree.push(bound, low, high)
                     return
                 if not fractional and not seen.open:
-                    if self._offered(np.rint(x)):
+                    if not self._offered(np.rint(x)):
+                        continue
+                    if self._pruned(relaxed.proved):
                         return
-                    continue
-                if self._add(seen.cuts) or (rounds == 1 and self._strengthened(x)):
+                elif self._add(seen.cuts) or (rounds == 1 and self._strengthened(x)):
                     continue
             if self._nodes % PATTERN_EVERY == 1:
                 self._pattern(self._shares(x))

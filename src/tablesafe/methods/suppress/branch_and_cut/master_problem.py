@@ -202,6 +202,10 @@ class Covering:
         """A bound rounded up to what a sum of whole costs can be."""
         return float(np.ceil(bound / self.step) * self.step) + 0.0 if self.step and bound < np.inf else max(bound, 0.0)
 
+    def nothing_better(self, bound: float, best: float) -> bool:
+        """Whether no answer that a bound holds for is better than the best one known."""
+        return bound == np.inf or self.up(bound) > best - self.slack(best)
+
     def fix(self, best: float) -> int:
         """Fix the variables that reduced costs decide in every answer better than `best`; says how many."""
         if not np.isfinite(best) or not np.isfinite(self.proved):

@@ -1,6 +1,7 @@
 """Branching on the relaxation of all cuts: nodes are bounds of variables, the one with the least bound comes first.
 
-Cuts that are found at a node hold everywhere. Which variable is branched on is decided by strong branching: for some of
+Of several with the same bound it is the last one that was opened: with equal costs many are alike, and going down finds
+answers. Cuts that are found at a node hold everywhere. Which variable is branched on is decided by strong branching: for some of
 those nearest to one half both sides are solved, and every bound that comes out is proved.
 """
 
@@ -30,7 +31,7 @@ class Node:
     """Bounds of the variables, and a proved bound on every answer within them."""
 
     bound: float
-    number: int
+    age: int
     low: Small = field(compare=False, repr=False)
     high: Small = field(compare=False, repr=False)
 
@@ -56,7 +57,7 @@ class Tree:
     def push(self, bound: float, low: Floats, high: Floats) -> None:
         """Open a node."""
         self._made += 1
-        heapq.heappush(self._heap, Node(bound, self._made, low.astype(np.int8), high.astype(np.int8)))
+        heapq.heappush(self._heap, Node(self._covering.up(bound), -self._made, low.astype(np.int8), high.astype(np.int8)))
 
     def pop(self) -> tuple[float, Floats, Floats]:
         """The node with the least bound, with what was decided for all of them since it was opened."""
@@ -118,3 +119,26 @@ class Tree:
                 return None
             proved.append(relaxed.proved)
         return proved[0], proved[1]
+
+
+def least_answer(covering: Covering, first: Floats, stop: Callable[[], bool] = lambda: False) -> Floats:
+    """The 0/1 answer of least cost to all cuts, where `first` is one; the best so far when it is stopped."""
+    covering.relax()
+    tree, best = Tree(covering), first
+    cost = float(covering.cost @ first)
+    while tree and not stop() and not covering.nothing_better(tree.bound, cost):
+        _, low, high = tree.pop()
+        again = True
+        while again and not (low > high).any():
+            relaxed = covering.within(low, high)
+            if relaxed is None or covering.nothing_better(relaxed.proved, cost):
+                break
+            x = np.rint(relaxed.x)
+            if np.abs(relaxed.x - x).max(initial=0.0) < FRACTIONAL and float(covering.cost @ x) < cost:
+                best, cost = x, float(covering.cost @ x)
+                if covering.nothing_better(relaxed.proved, cost):
+                    break
+            covering.decide(relaxed, cost, low, high)
+            limit = cost
+            again = tree.branch(relaxed, low, high, lambda bound: covering.nothing_better(bound, limit), stop)
+    return best

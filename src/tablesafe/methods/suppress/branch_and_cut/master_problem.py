@@ -35,11 +35,13 @@ from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import ENDLESS, Budget
 
 NODES = 12
+SOLVER_NODES = 200
+"""Nodes of the integer solver: its answer will mostly be cut off, the next cuts help more than a finer one."""
 NODES_OF_SMALL = 10
 """Nodes of the branching of a part by itself, before it is left to the branching on the whole; and how many times as
 many, where it holds less than half of all that is undecided: what parts cost adds up, and branchings would multiply."""
 DENSE = 400_000
-"""Entries of a part beyond which it is left to the branching on the whole."""
+"""Entries of a part beyond which it is not branched on by itself."""
 WHOLE = 1e-6
 
 
@@ -83,6 +85,8 @@ class Choice:
 
     x: Floats | None
     bound: float
+    least: bool = True
+    """Whether the answer is proved to be the least for all cuts."""
     floors: tuple[Cut, ...] = ()
     """What parts of all better answers cost at least, where the relaxation does not say so."""
 
@@ -231,9 +235,18 @@ class Covering:
             low[free & (relaxed.bound.cheaper > room)] = 1.0
 
     def choose(
-        self, *, best: float = np.inf, nodes: int = NODES, stop: Callable[[], bool] = lambda: False
+        self,
+        *,
+        best: float = np.inf,
+        nodes: int = NODES,
+        seconds: float = 0.0,
+        stop: Callable[[], bool] = lambda: False,
     ) -> Choice:
-        """The answer of least cost below `best`, if every part shows it within so many nodes, and a bound on all."""
+        """An answer that costs less than `best`, of the least cost that is found, and a bound on all such answers.
+
+        It is the least, and the bound is that, where every part shows it within so many nodes. Elsewhere the answer is
+        the integer solver's, which has so many `seconds` for it, and is not believed to be more; none without them.
+        """
         matrix, least = self.rows()
         entries = self._entries
         free = self.low < self.high
@@ -256,7 +269,7 @@ class Covering:
         parts = [(rows, columns) for rows, columns in parts if len(columns)]
         values = [self.up(max(bound.over(rows, columns), 0.0)) for rows, columns in parts]
         total = float(self.cost[self.low == 1].sum()) + sum(values)
-        complete, floors, chosen = True, [], sum(len(columns) for _, columns in parts)
+        complete, proved, floors, chosen = True, True, [], sum(len(columns) for _, columns in parts)
         for at in sorted(range(len(parts)), key=lambda at: len(parts[at][1])):
             if total > best - slack:
                 return Choice(None, min(total, best))
@@ -266,7 +279,7 @@ class Covering:
                 x[columns] = np.rint(point)
                 continue
             branching.nodes = nodes if 2 * len(columns) > chosen else NODES_OF_SMALL * nodes
-            answer = self._least_of(rows, columns, values[at], best - (total - values[at]), branching)
+            answer = self._least_of(rows, columns, values[at], best - (total - values[at]), branching, seconds)
             if answer.bound > values[at]:
                 total += answer.bound - values[at]
                 floors.append(Cut(columns, self.cost[columns] / answer.bound, 1 - ALIKE, always=False))
@@ -274,28 +287,53 @@ class Covering:
                 complete = False
             else:
                 x[answer.ones] = 1.0
+                proved &= float(self.cost[answer.ones].sum()) <= answer.bound * (1 + ALIKE)
         if total > best - slack:
             return Choice(None, min(total, best))
-        return Choice(x if complete else None, total, tuple(floors))
+        return Choice(x if complete else None, total, proved, tuple(floors))
 
     def _least_of(
-        self, rows: Integers, columns: Integers, value: float, limit: float, branching: Branching
+        self, rows: Integers, columns: Integers, value: float, limit: float, branching: Branching, seconds: float
     ) -> Least:
         """The least cost of one part, and its answer; what was found before is not looked for again."""
         key = (rows.tobytes(), columns.tobytes())
         known = self._known.get(key)
-        if known is not None and (known.ones is not None or known.bound >= limit):
+        if known is not None:
             return known
-        if len(rows) * len(columns) > DENSE:
-            return Least(value, None)
         matrix, least = self.rows()
         some = sparse.csr_array(matrix[rows])
         left = least[rows] - some @ np.where(self.low == 1, 1.0, 0.0)
-        block = Block(some[:, columns].toarray(), left, self.cost[columns], columns, rows)
-        answer = branching.together(split(block, np.zeros(len(columns)), np.ones(len(columns))), limit)
-        if answer.bound > limit - branching.slack:
-            return answer
-        if answer.ones is None or float(self.cost[answer.ones].sum()) > answer.bound * (1 + ALIKE):
+        answer = Least(value, None)
+        if len(rows) * len(columns) <= DENSE:
+            block = Block(some[:, columns].toarray(), left, self.cost[columns], columns, rows)
+            answer = branching.together(split(block, np.zeros(len(columns)), np.ones(len(columns))), limit)
+            if answer.bound > limit - branching.slack:
+                return answer
+            if answer.ones is not None and float(self.cost[answer.ones].sum()) <= answer.bound * (1 + ALIKE):
+                self._known[key] = answer
+                return answer
+        if seconds <= 0 or branching.stop():
             return Least(answer.bound, None)
-        self._known[key] = answer
-        return answer
+        return Least(answer.bound, self._chosen(some[:, columns], left, columns, seconds))
+
+    def _chosen(self, matrix: sparse.csr_array, least: Floats, columns: Integers, seconds: float) -> Integers | None:
+        """The integer solver's answer to a part: its 1s."""
+        cost = self.cost[columns]
+        scale = float(cost.mean()) or 1.0
+        m, n = matrix.shape
+        program = Program(
+            cost, sparse.csr_array(matrix), least, np.full(m, np.inf), np.zeros(n), np.ones(n), np.ones(n, np.bool_)
+        )
+        model = Model(
+            program,
+            scale=Scale(price=1.0 / scale),
+            work=self._work,
+            mip_rel_gap=0.0,
+            mip_abs_gap=0.999 * self.step / scale if self.step else 1e-6,
+            mip_heuristic_effort=0.05,
+            mip_detect_symmetry=False,
+            mip_max_nodes=SOLVER_NODES,
+        )
+        model.run(Budget(seconds))
+        solution = model.solution()
+        return np.asarray(columns[np.rint(solution.point) == 1]) if solution.found else None

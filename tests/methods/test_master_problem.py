@@ -45,7 +45,7 @@ def test_the_least_cost_is_found_and_no_bound_lies_above_it(seed: int, whole: bo
     covering.add(cuts)
     covering.relax()
     assert covering.proved <= best + 1e-12
-    choice = covering.choose(nodes=nodes)
+    choice = covering.choose(nodes=nodes, nodes_of_largest=nodes)
     assert choice.bound <= best * (1 + 1e-12)
     assert all(c.coefficients @ x[c.variables] >= c.least for c in choice.floors for x in answers(cuts, 9))
     if nodes == 100:
@@ -86,7 +86,7 @@ def test_what_is_fixed_is_the_same_in_every_better_answer(seed: int, whole: bool
         covering.relax()
         covering.fix(best)
     assert all((x <= covering.high).all() and (x >= covering.low).all() for x in better)
-    choice = covering.choose(best=best)
+    choice = covering.choose(best=best, nodes_of_largest=100)
     assert (choice.x is None) == (not better)
     assert choice.bound == pytest.approx(min([float(cost @ x) for x in better], default=best))
 

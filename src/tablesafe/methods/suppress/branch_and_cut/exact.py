@@ -16,7 +16,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables, bridgeless, covers
-from tablesafe.methods.suppress.branch_and_cut.master_problem import NODES, Covering, Cut
+from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering, Cut
 from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned
 from tablesafe.methods.suppress.branch_and_cut.separation import Seen, Separation
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
@@ -37,9 +37,9 @@ ROUNDS_AT_NODES = 6
 PATTERN_EVERY = 10
 """Nodes after which a pattern is made of the relaxation again."""
 WHOLE = 1e-6
-MORE_NODES, MOST_NODES = 8, 800
-"""How many times as many nodes the parts have once there is a good answer, and the most: by then the rest of them is
-small."""
+FIRST_NODES, MORE_NODES, MOST_NODES = 96, 8, 800
+"""Nodes of the largest part by itself, once there is a good answer and little is undecided; how many times as many
+after the next one, and the most."""
 WIDE = 2_000
 """Undecided variables from which on the integer solver is asked for a choice: in the tree its branchings would multiply
 (h_10k), with fewer they are soon done (3d_10: 3 s instead of 11)."""
@@ -281,14 +281,16 @@ class BranchAndCut:
 
         What a choice leaves open is cut off and repaired, and the choice is made again.
         """
-        nodes = NODES
+        nodes = 0
         while not self._done() and self._tree is None and nodes <= MOST_NODES:
             x = self._relaxed()
             if self._done():
                 return
             wide = int((self._covering.low < self._covering.high).sum()) > WIDE
             seconds = self._incumbent.budget.seconds_left / 4 if wide else 0.0
-            choice = self._covering.choose(best=self._best, nodes=nodes, seconds=seconds, stop=self._late)
+            choice = self._covering.choose(
+                best=self._best, nodes_of_largest=nodes, seconds=seconds, stop=self._late
+            )
             self._prove(choice.bound)
             self._add(list(choice.floors))
             if self._done() or choice.x is None:
@@ -299,7 +301,7 @@ class BranchAndCut:
             if not seen.open:
                 if self._offered(choice.x):
                     self._prove(choice.bound)
-                    nodes *= MORE_NODES
+                    nodes = nodes * MORE_NODES or FIRST_NODES
                     continue
                 seen = self._look(choice.x)
                 if self._late():

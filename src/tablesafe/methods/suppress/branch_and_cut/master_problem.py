@@ -34,12 +34,10 @@ from tablesafe.solve.highs import DUAL, SIMPLEX, Model
 from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import ENDLESS, Budget
 
-NODES = 12
+NODES = 120
+"""Nodes of the branching of a part by itself: what parts cost adds up, where their branchings would multiply."""
 SOLVER_NODES = 200
 """Nodes of the integer solver: its answer will mostly be cut off, the next cuts help more than a finer one."""
-NODES_OF_SMALL = 10
-"""Nodes of the branching of a part by itself, before it is left to the branching on the whole; and how many times as
-many, where it holds less than half of all that is undecided: what parts cost adds up, and branchings would multiply."""
 DENSE = 400_000
 """Entries of a part beyond which it is not branched on by itself."""
 WHOLE = 1e-6
@@ -239,12 +237,14 @@ class Covering:
         *,
         best: float = np.inf,
         nodes: int = NODES,
+        nodes_of_largest: int = 0,
         seconds: float = 0.0,
         stop: Callable[[], bool] = lambda: False,
     ) -> Choice:
         """An answer that costs less than `best`, of the least cost that is found, and a bound on all such answers.
 
-        It is the least, and the bound is that, where every part shows it within so many nodes. Elsewhere the answer is
+        It is the least, and the bound is that, where every part shows it within so many nodes; a part that holds most
+        of what is undecided has a number of its own. Elsewhere the answer is
         the integer solver's, which has so many `seconds` for it, and is not believed to be more; none without them.
         """
         matrix, least = self.rows()
@@ -278,7 +278,8 @@ class Covering:
             if np.abs(point - np.rint(point)).max() < WHOLE:
                 x[columns] = np.rint(point)
                 continue
-            branching.nodes = nodes if 2 * len(columns) > chosen else NODES_OF_SMALL * nodes
+            mostly = 2 * len(columns) > chosen
+            branching.nodes = nodes_of_largest if mostly else nodes
             answer = self._least_of(rows, columns, values[at], best - (total - values[at]), branching, seconds)
             if answer.bound > values[at]:
                 total += answer.bound - values[at]

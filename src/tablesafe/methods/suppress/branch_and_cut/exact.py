@@ -288,9 +288,7 @@ class BranchAndCut:
                 return
             wide = int((self._covering.low < self._covering.high).sum()) > WIDE
             seconds = self._incumbent.budget.seconds_left / 4 if wide else 0.0
-            choice = self._covering.choose(
-                best=self._best, nodes_of_largest=nodes, seconds=seconds, stop=self._late
-            )
+            choice = self._covering.choose(best=self._best, nodes_of_largest=nodes, seconds=seconds, stop=self._late)
             self._prove(choice.bound)
             self._add(list(choice.floors))
             if self._done() or choice.x is None:

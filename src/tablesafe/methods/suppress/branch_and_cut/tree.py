@@ -1,8 +1,8 @@
 """Branching on the relaxation of all cuts: nodes are bounds of variables, the one with the least bound comes first.
 
 Of several with the same bound it is the last one that was opened: with equal costs many are alike, and going down finds
-answers. Cuts that are found at a node hold everywhere. Which variable is branched on is decided by strong branching: for some of
-those nearest to one half both sides are solved, and every bound that comes out is proved.
+answers. Cuts that are found at a node hold everywhere. Which variable is branched on is decided by strong branching:
+for some of those nearest to one half both sides are solved, and every bound that comes out is proved.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,8 @@ class Tree:
     def push(self, bound: float, low: Floats, high: Floats) -> None:
         """Open a node."""
         self._made += 1
-        heapq.heappush(self._heap, Node(self._covering.up(bound), -self._made, low.astype(np.int8), high.astype(np.int8)))
+        node = Node(self._covering.up(bound), -self._made, low.astype(np.int8), high.astype(np.int8))
+        heapq.heappush(self._heap, node)
 
     def pop(self) -> tuple[float, Floats, Floats]:
         """The node with the least bound, with what was decided for all of them since it was opened."""
@@ -139,6 +141,5 @@ def least_answer(covering: Covering, first: Floats, stop: Callable[[], bool] = l
                 if covering.nothing_better(relaxed.proved, cost):
                     break
             covering.decide(relaxed, cost, low, high)
-            limit = cost
-            again = tree.branch(relaxed, low, high, lambda bound: covering.nothing_better(bound, limit), stop)
+            again = tree.branch(relaxed, low, high, partial(covering.nothing_better, best=cost), stop)
     return best

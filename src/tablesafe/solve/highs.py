@@ -373,10 +373,18 @@ class Model:
         )  # fmt: skip
 
     def answer(self) -> tuple[Floats, Floats]:
-        """The point of the last run and the price of every row, finite but unchecked: for who proves them anyway."""
-        point, dual = self._said()
-        if not (np.isfinite(point).all() and np.isfinite(dual).all()):
-            raise SolverFailure("The solver gave an answer that is no number.")
+        """The point of the last run and the price of every row, finite but unchecked: for who proves them anyway.
+
+        What is no number is asked for once more, from nothing.
+        """
+        for last in (False, True):
+            point, dual = self._said()
+            if np.isfinite(point).all() and np.isfinite(dual).all():
+                break
+            if last:
+                raise SolverFailure("The solver gave an answer that is no number.")
+            self.highs.clearSolver()
+            self._watched_run(ENDLESS, None)
         return point, dual
 
     def _said(self) -> tuple[Floats, Floats]:

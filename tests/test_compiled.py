@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -65,12 +64,11 @@ def _wrapped(a: int, b: int) -> int:
 
 
 @pytest.fixture
-def unused(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def unused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops as if they had not been called before."""
     for loop in (_spend, _wrapped):
         monkeypatch.setattr(loop, "_steps", SOON)
         monkeypatch.setattr(loop, "_more", LATER)
-    yield
 
 
 def _is_compiled(loop: Any) -> bool:

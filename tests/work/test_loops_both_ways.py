@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from seeds import fresh
 
 import tablesafe as ts
+from seeds import fresh
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.work.compiled import Compiled
@@ -51,7 +51,9 @@ def records(seed: int) -> pl.DataFrame:
 
 
 def protected(seed: int, method: Any) -> tuple[Problem, Release, Any]:
-    regions = ts.Hierarchy.from_pairs([("Total", "N"), ("Total", "S"), *(("N", c) for c in "pq"), ("S", "r"), ("S", "s")])
+    regions = ts.Hierarchy.from_pairs(
+        [("Total", "N"), ("Total", "S"), *(("N", c) for c in "pq"), ("S", "r"), ("S", "s")]
+    )
     table = ts.tabulate(records(seed), dimensions={"a": regions, "b": None}, value="value", respondent="firm")
     problem = ts.Problem(table, rules=[ts.Threshold(n=3), ts.PPercent(p=10)])
     release = ts.protect(problem, method)
@@ -60,7 +62,12 @@ def protected(seed: int, method: Any) -> tuple[Problem, Release, Any]:
 
 @pytest.mark.parametrize(
     "method",
-    [ts.Suppress(algorithm="optimal"), ts.Suppress(algorithm="sequential"), ts.Suppress(algorithm="modular"), ts.Round(base=5)],
+    [
+        ts.Suppress(algorithm="optimal"),
+        ts.Suppress(algorithm="sequential"),
+        ts.Suppress(algorithm="modular"),
+        ts.Round(base=5),
+    ],
     ids=["optimal", "sequential", "modular", "round"],
 )
 @pytest.mark.parametrize("seed", fresh(1, "loops both ways"))

@@ -1,8 +1,8 @@
 """A sheet as it arrives: codes down the side and across the top, several rows of headings, merged cells, notes around.
 
 What is understood of it is shown before anything is done with it: where the numbers stand, which labels go with them,
-what was taken for a note, and what marks in place of numbers mean. Whatever is in doubt is an error that names the cell,
-and can be settled by saying where the numbers stand, how many rows are headings and how many columns are labels.
+what was taken for a note, and what marks in place of numbers mean. Whatever is in doubt is an error that names the
+cell, and can be settled by saying where the numbers stand, how many rows are headings and how many columns are labels.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def read_crosstab(
     """Read a sheet of a workbook with codes down its side and across its top, and say what was understood.
 
     `print` shows the preview, `frame` has one row per cell, for `Table.from_cells`. Without `area` ("A4:H30"),
-    `header_rows` and `label_columns` these are found out. Blank labels mean the same as before, or the total of a group;
-    a dash is zero, and marks such as ".." are cells that are not there. `sheet="*"` reads all sheets that hold numbers,
-    each a code of the dimension `sheet`.
+    `header_rows` and `label_columns` these are found out. Blank labels mean the same as before, or the total of a
+    group; a dash is zero, and marks such as ".." are cells that are not there. `sheet="*"` reads all sheets that hold
+    numbers, each a code of the dimension `sheet`.
     """
     layout = Crosstab(area=area, header_rows=header_rows, label_columns=label_columns)
     return understand(Path(path), sheet, layout)
@@ -218,9 +218,7 @@ class _Sheet:
         if row >= len(self.grid):
             return False
         given = self.number[row, columns][self.filled[row, columns]]
-        return len(given) > 0 and bool(
-            ((given >= YEARS[0]) & (given <= YEARS[1]) & (given == np.floor(given))).all()
-        )
+        return len(given) > 0 and bool(((given >= YEARS[0]) & (given <= YEARS[1]) & (given == np.floor(given))).all())
 
     def _headings(self, across: Index, start: int, labels: Index, columns: Index) -> Index:
         """Rows right above the numbers, as far as something stands in the columns of numbers."""
@@ -269,7 +267,9 @@ class _Sheet:
         names = []
         for number, row in enumerate(kept.tolist(), 1):
             beside = [int(c) for c in labels[self.filled[row, labels]] if (row, int(c)) not in named]
-            names.append(str(self.grid[row, beside[-1]]) if beside else "columns" if number == 1 else f"columns {number}")
+            names.append(
+                str(self.grid[row, beside[-1]]) if beside else "columns" if number == 1 else f"columns {number}"
+            )
         if len(columns) == 1:
             return filled[:, :0], [], [str(self.grid[row, columns[0]]) for row in some.tolist()]
         said = [str(next(text for text in self.grid[row, columns] if text is not None)) for row in constant]
@@ -295,7 +295,9 @@ class _Sheet:
                 elif inner[i] and not outer[i] and last is not None:
                     out[i, k] = last
                 else:
-                    raise self._error("a label is missing.", "fill it in, or say where the table is.", "area", cell(i, k))
+                    raise self._error(
+                        "a label is missing.", "fill it in, or say where the table is.", "area", cell(i, k)
+                    )
         return out
 
     def _require_different(self, frame: pl.DataFrame, names: Sequence[str], places: Sequence[str]) -> None:
@@ -331,7 +333,9 @@ class _Sheet:
             lines.append(f"  {int(inside.sum()):,} cells with a dash are 0.")
         gone = self.absent[np.ix_(body, columns)] | ~self.filled[np.ix_(body, columns)]
         if gone.any():
-            lines.append(f"  {int(gone.sum()):,} cells are empty or hold a mark such as '..', and are not in the table.")
+            lines.append(
+                f"  {int(gone.sum()):,} cells are empty or hold a mark such as '..', and are not in the table."
+            )
         used = np.zeros(self.grid.shape, np.bool_)
         used[np.ix_(np.concatenate([header, body]), np.concatenate([labels, columns]))] = True
         left = np.argwhere(self.filled & ~used)

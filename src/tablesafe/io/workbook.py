@@ -94,7 +94,15 @@ def _frame(path: Path, sheet: str, data: bytes) -> pl.DataFrame:
 
 def _ask_child(path: Path, sheet: str | None, *, raw: bool) -> tuple[dict[str, Any], bytes]:
     limit = read_limit() + ROOM
-    command = [sys.executable, "-I", str(CHILD), str(path.absolute()), sheet or "", str(limit), "raw" if raw else "rows"]
+    command = [
+        sys.executable,
+        "-I",
+        str(CHILD),
+        str(path.absolute()),
+        sheet or "",
+        str(limit),
+        "raw" if raw else "rows",
+    ]
     try:
         found = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:

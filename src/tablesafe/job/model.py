@@ -59,8 +59,8 @@ class Source:
     delimiter: str | None = _key("what separates the columns of a CSV file; found out when not given", example=";")
     sheet: str | None = _key("sheet of an Excel file, when it has several", example="Sheet1")
     layout: Literal["rows", "crosstab"] = _key(
-        "Excel: rows has the names of columns in its first row; crosstab has codes down the side and across the top, as "
-        "tables are printed ('tablesafe look' shows what is understood; its column of numbers is 'value')",
+        "Excel: rows has the names of columns in its first row; crosstab has codes down the side and across the top, "
+        "as tables are printed ('tablesafe look' shows what is understood; its column of numbers is 'value')",
         "rows",
     )
     area: str | None = _key("crosstab: the cells of the table with its headings and labels", example="A4:H30")
@@ -106,9 +106,11 @@ class Source:
             raise InvalidOption(f"'tolerance' must be 0 or more, got {self.tolerance}.", about=about(self, "tolerance"))
         for name in ("area", "header_rows", "label_columns"):
             if getattr(self, name) is not None and self.layout != "crosstab":
-                raise InvalidOption(f"{name!r} needs layout = \"crosstab\".", about=about(self, name))
+                raise InvalidOption(f'{name!r} needs layout = "crosstab".', about=about(self, name))
         if self.layout == "crosstab" and self.kind not in {"auto", "cells"}:
-            raise InvalidOption("A crosstab holds cells, no records.", hint='kind = "cells".', about=about(self, "kind"))
+            raise InvalidOption(
+                "A crosstab holds cells, no records.", hint='kind = "cells".', about=about(self, "kind")
+            )
         self.crosstab  # noqa: B018 - says what is wrong with it
 
     @property

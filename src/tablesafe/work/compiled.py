@@ -1,9 +1,10 @@
 """Loops that are compiled when it pays: by Numba, with a line that says what takes so long.
 
-Numba takes a quarter of a second to load and a loop a second or more to compile, once on a machine: what was compiled is
-kept beside the code. All loops of a small table take Python less than that. So a declaration loads nothing, and each loop
-has steps that Python runs (see `metered`): a few, and more where nothing is kept on the disk. What needs more is compiled.
-Both do the same, to the last bit. A loop may call others, which it finds by their names, as it would without this module.
+Numba takes a quarter of a second to load and a loop a second or more to compile, once on a machine: what was compiled
+is kept beside the code. All loops of a small table take Python less than that. So a declaration loads nothing, and each
+loop has steps that Python runs (see `metered`): a few, and more where nothing is kept on the disk. What needs more is
+compiled. Both do the same, to the last bit. A loop may call others, which it finds by their names, as it would without
+this module.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from tablesafe.work.metered import METER, GivenUp, OutOfSteps, metered
 Function = TypeVar("Function", bound=Callable[..., Any])
 LINE = "tablesafe compiles its inner loops, which takes some seconds, once on this machine.\n"
 SOON, LATER = 80_000, 300_000
-"""Steps that Python runs of each loop before a loop that is compiled already is loaded (about 60 ms of CPU), and before
-one that is not is compiled (about a quarter of a second; with the loops that it calls, a loop takes one to fifteen seconds to compile)."""
+"""Steps that Python runs of each loop before one that was compiled before is loaded (about 60 ms of CPU), and then
+before one that was not is compiled (about a quarter of a second; to compile a loop with those that it calls takes one
+to fifteen seconds)."""
 
 
 _at_once = False
@@ -30,7 +32,7 @@ _at_once = False
 
 def compile_at_once() -> None:
     """From now on every loop of this process is compiled when it is first called: for those who fill the cache."""
-    global _at_once  # noqa: PLW0603 - one process, one answer
+    global _at_once
     _at_once = True
 
 
@@ -107,7 +109,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _put_in(names: dict[str, Any], code: CodeType, kind: Callable[[Compiled], Any]) -> None:
-    """Put the loops that a function uses, as one kind of loop, in place of their declarations, also those of modules."""
+    """Put the loops that a function uses, as one kind of loop, in place of their declarations, also in modules."""
     used = set(_names(code))
     names.update(_loops(names, used, kind))
     for name in used:

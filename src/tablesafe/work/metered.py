@@ -1,12 +1,11 @@
 """A loop run by Python itself for as many steps as it is given: what small tables need takes less than a compiler.
 
-The loop is the same function, with a meter put into it: every turn of a loop and every call is a step. Beyond its steps,
-or where numbers of a machine and of Python part ways (an overflow, a division by zero), it is given up, and whatever it
-has changed is put back, so that it can be compiled and called as if nothing had been.
+The loop is the same function, with a meter put into it: every turn of a loop and every call is a step. Beyond its
+steps, or where numbers of a machine and of Python part ways (an overflow, a division by zero), it is given up, and
+whatever it has changed is put back, so that it can be compiled and called as if nothing had been.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -24,7 +23,7 @@ COPIED_IN_A_STEP = 64
 """Entries of arrays that are put aside in about the time of a step."""
 
 
-class GivenUp(Exception):  # noqa: N818 - not an error
+class GivenUp(Exception):
     """Python is not to run this: its source is not at hand, or only the compiled loop answers for its numbers."""
 
 
@@ -51,7 +50,9 @@ class Meter:
         if self.left < 0:
             raise OutOfSteps
 
-    def run(self, function: Callable[..., Any], arguments: Any, named: Mapping[str, Any], steps: int) -> tuple[Any, int]:
+    def run(
+        self, function: Callable[..., Any], arguments: Any, named: Mapping[str, Any], steps: int
+    ) -> tuple[Any, int]:
         """What the function returns, and how many steps are left; or nothing has happened, and it is given up."""
         kept = Kept.of((arguments, tuple(named.values())), steps * COPIED_IN_A_STEP)
         with self._lock:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from tablesafe.attack.registry import chosen
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import TOTAL
+from tablesafe.core.language import Code
 from tablesafe.core.options import about
 from tablesafe.core.sensitivity import Rule
 from tablesafe.core.statuses import Scheme
@@ -307,6 +308,10 @@ class Output:
         example="internal",
     )
     name_source: bool = _key("name the source file in the report for the public", False)
+    language: Code = field(
+        default="en",
+        metadata=_about("language of the page for the public: English, German, French or Spanish", "de", False),
+    )
     labels: bool = _key("write the labels of codes beside them", True)
     intervals: bool = _key("write the interval that the release announces for each changed value", False)
     pictures: bool = _key("draw pictures into the reports, where there is something to draw (extra plots)", True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tablesafe.work.compiled import LATER, SOON, Compiled, compiled
+from tablesafe.work.compiled import LATER, SOON, Compiled, compiled, compiling_at_once
 
 
 @compiled
@@ -67,6 +67,7 @@ def _wrapped(a: int, b: int) -> int:
 def unused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops as if they had not been called before."""
     for loop in (_spend, _wrapped):
+        monkeypatch.setattr(loop, "_loop", None)
         monkeypatch.setattr(loop, "_steps", SOON)
         monkeypatch.setattr(loop, "_more", LATER)
 
@@ -97,6 +98,14 @@ def test_numbers_beyond_the_machine_are_left_to_the_compiled_loop() -> None:
     assert not _is_compiled(_wrapped)
     assert _wrapped(2**40, 2**20) == 0, "of 2**80 a machine keeps the last 64 bits"
     assert _is_compiled(_wrapped)
+
+
+@pytest.mark.usefixtures("unused")
+def test_who_fills_the_cache_has_all_compiled_at_once() -> None:
+    with compiling_at_once():
+        assert _wrapped(7, 9) == 567
+    assert _is_compiled(_wrapped)
+    assert _wrapped._steps == 0, "Python would run it again"
 
 
 def test_what_was_compiled_before_is_found_on_the_disk() -> None:

@@ -1205,7 +1205,8 @@ SDMX_WORDS = re.compile(
 def _sdmx_ml_rows(content: _Content, data: bytes) -> Rows:
     """SDMX-ML: every element and attribute is known."""
     root = _parsed("it", data)
-    names, rows, version = list(_sdmx_names(content)), [], re.compile(r"[0-9]+(?:\.[0-9]+)*")
+    names, version = list(_sdmx_names(content)), re.compile(r"[0-9]+(?:\.[0-9]+)*")
+    rows: list[tuple[int, list[str], str]] = []
     declared = re.findall(r"""xmlns(?::\w+)?\s*=\s*["']([^"']*)["']""", _decode(data))
     known = all(uri.startswith(("http:", "urn:")) and SDMX_WORDS.fullmatch(uri) for uri in declared)
     _require(known, "its namespaces say more")

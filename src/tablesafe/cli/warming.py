@@ -16,7 +16,7 @@ import polars as pl
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.machine import cores
 from tablesafe.core.problem import Problem
-from tablesafe.work.compiled import compile_at_once
+from tablesafe.work.compiled import compiling_at_once
 from tablesafe.work.processes import Processes
 
 
@@ -30,8 +30,7 @@ def warm_up(tell: Callable[[str, int, int], None], workers: int | None = None) -
 
 
 def _do(name: str) -> None:
-    compile_at_once()
-    with warnings.catch_warnings():
+    with compiling_at_once(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         PIECES[name]()
 

@@ -208,7 +208,8 @@ class _Sheet:
             if self._are_years(start + top, columns) and not self._are_years(start + top + 1, columns):
                 start += 1
             header = self._headings(across, start, labels, columns)
-        body = across[start:][(holds & labelled | numbered)[start:]]
+        whole: Mask = np.asarray((holds & labelled) | numbered)
+        body = across[start:][whole[start:]]
         if not len(header) or not len(body):
             raise self._error("no row of headings stands above the numbers.", "say how many rows are.", "header_rows")
         return header, body
@@ -222,7 +223,7 @@ class _Sheet:
 
     def _headings(self, across: Index, start: int, labels: Index, columns: Index) -> Index:
         """Rows right above the numbers, as far as something stands in the columns of numbers."""
-        over = self.filled[np.ix_(across, columns)].any(axis=1)
+        over: Mask = np.asarray(self.filled[np.ix_(across, columns)].any(axis=1))
         first = start
         while first > 0 and (over[first - 1] or (first == start and self.filled[across[first - 1], labels].any())):
             first -= 1

@@ -10,6 +10,7 @@ import contextlib
 import json
 import sys
 from importlib import import_module
+from typing import Literal
 
 
 def main(path: str, sheet: str, limit: int, raw: bool) -> None:
@@ -25,8 +26,11 @@ def main(path: str, sheet: str, limit: int, raw: bool) -> None:
         workbook = fastexcel.read_excel(path)
         sheets = list(workbook.sheet_names)
         chosen = sheet or (sheets[0] if len(sheets) == 1 else "")
-        as_is = {"header_row": None, "skip_rows": 0, "dtypes": "string"} if raw else {}
-        loaded = workbook.load_sheet(chosen, **as_is) if chosen in sheets else None
+        loaded = None
+        if chosen in sheets:
+            header = None if raw else 0
+            text: Literal["string"] | None = "string" if raw else None
+            loaded = workbook.load_sheet(chosen, header_row=header, skip_rows=0 if raw else None, dtypes=text)
         batch = None if loaded is None else loaded.to_arrow()
         first = 0 if loaded is None else min((c.absolute_index for c in loaded.available_columns()), default=0)
     except BaseException as error:  # a panic of compiled code is no Exception

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -30,10 +31,15 @@ to fifteen seconds)."""
 _at_once = False
 
 
-def compile_at_once() -> None:
-    """From now on every loop of this process is compiled when it is first called: for those who fill the cache."""
+@contextmanager
+def compiling_at_once() -> Iterator[None]:
+    """Every loop that is called is compiled, and stays so: for those who fill the cache, or measure."""
     global _at_once
-    _at_once = True
+    before, _at_once = _at_once, True
+    try:
+        yield
+    finally:
+        _at_once = before
 
 
 class Compiled:
@@ -47,7 +53,9 @@ class Compiled:
         self.__name__, self.__doc__, self.__module__ = function.__name__, function.__doc__, function.__module__
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        while self._steps and not _at_once:
+        if _at_once:
+            self._steps = 0
+        while self._steps:
             try:
                 answer, self._steps = METER.run(self.metered(), arguments, named, self._steps)
             except OutOfSteps:

@@ -60,10 +60,15 @@ class Unions:
     failed: tuple[Union, ...]
     sums: int
     """Sums that were found to be constant and judged."""
-    searched: Text | str
-    """What was searched, in words."""
+    search: Text | str
+    """What was searched, and how far."""
     examined: bool = True
     """False when there is no rule that could judge a sum."""
+
+    @property
+    def searched(self) -> str:
+        """What was searched, in words."""
+        return str(self.search)
 
     @property
     def safe(self) -> bool:

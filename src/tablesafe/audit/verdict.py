@@ -237,7 +237,7 @@ def _sums(findings: Findings) -> Text:
         told.append(text("none fails a rule" if unions.sums else "none was found"))
     return text(
         "those of withheld cells that can be derived were searched for ({searched}): {told}.",
-        searched=unions.searched,
+        searched=unions.search,
         told=joined("; ", told),
     )
 

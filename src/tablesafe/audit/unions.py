@@ -19,6 +19,7 @@ from tablesafe.audit.merging import Groups, counts_add_up, merged
 from tablesafe.audit.sums import ConstantSums, SumSearch, constant_sums
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.language import Text, text
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.core.table import Table
@@ -59,10 +60,15 @@ class Unions:
     failed: tuple[Union, ...]
     sums: int
     """Sums that were found to be constant and judged."""
-    searched: str
-    """What was searched, in words."""
+    search: Text | str
+    """What was searched, and how far."""
     examined: bool = True
     """False when there is no rule that could judge a sum."""
+
+    @property
+    def searched(self) -> str:
+        """What was searched, in words."""
+        return str(self.search)
 
     @property
     def safe(self) -> bool:
@@ -119,13 +125,13 @@ class _Judged:
     possible: Sensitivity
 
 
-def _searched(found: ConstantSums, search: SumSearch) -> str:
-    text = (
-        f"{len(found):,} found: the remainder of every equation; combinations of up to {search.max_chain} equations "
-        f"with up to {search.max_terms} cells; all pairs, and all triples in components of up to "
-        f"{search.max_component:,} cells"
-    )
-    return text + ("; a limit was met, there may be more" if found.cut else "")
+def _searched(found: ConstantSums, search: SumSearch) -> Text:
+    return text(
+        "{found:,} found: the remainder of every equation; combinations of up to {chain} equations with up to {terms} "
+        "cells; all pairs, and all triples in components of up to {component:,} cells{more}",
+        found=len(found), chain=search.max_chain, terms=search.max_terms, component=search.max_component,
+        more=text("; a limit was met, there may be more") if found.cut else "",
+    )  # fmt: skip
 
 
 def _judgement(rules: Sequence[Rule | None], table: Table) -> Sensitivity:

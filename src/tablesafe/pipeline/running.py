@@ -158,7 +158,7 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
         subject = Subject(
             problem=problem, release=release, findings=findings, scores=scores, leaks=leaks, trace=trace,
             origin=_origin(job, clock.seconds, inputs), intervals=job.output.intervals,
-            pictures=job.output.pictures,
+            pictures=job.output.pictures, language=job.output.language,
         )  # fmt: skip
         files = _write(job, subject, tables, published=published)
     kept.finish()

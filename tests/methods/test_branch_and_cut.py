@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,13 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
+from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.exact import least_costly
+from tablesafe.methods.suppress.branch_and_cut.targets import View
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.responses import groups_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
+from tablesafe.solve.program import SolveStatus
 from tablesafe.work.budget import Budget
 
 TREE = Hierarchy.from_pairs([("T", "A"), ("T", "b"), ("A", "a1"), ("A", "a2")])
@@ -197,3 +200,23 @@ def test_small_instances_are_solved_without_a_table_and_with_deviations(seed: in
     again = least_costly(instance, Budget(), first=answer.pattern)
     assert again is not None
     assert again.cost == pytest.approx(best)
+
+
+def test_a_program_for_which_digits_do_not_suffice_is_asked_again_nearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To move nothing is an answer, so a solver that finds none had rooms too far away to tell numbers apart."""
+    ask, tried = Attacker._run, []
+
+    def short_sighted(self: Attacker, cell: int, sign: int, far: float, view: View) -> SolveStatus:
+        tried.append(far)
+        return SolveStatus.INFEASIBLE if far > 1e8 else ask(self, cell, sign, far, view)
+
+    monkeypatch.setattr(Attacker, "_run", short_sighted)
+    table = grid([[4_000.0] * 3] * 3)
+    level = np.full(len(table), 3_000.0)
+    sensitivity = replace(Sensitivity.none(len(table)), mask=level > 0, lower=level, upper=level)
+    problem = Problem(table, sensitivity=sensitivity, lower=-np.inf)
+    instance = Instance.of(problem, np.ones(len(table)), zeros=True)
+    attacker = Attacker(instance, Budget())
+    attacker.load(np.ones(len(instance)))
+    assert attacker.ask(0, 1, 3_000.0).reach >= 3_000.0
+    assert tried[0] > 1e8 >= tried[-1]

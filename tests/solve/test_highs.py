@@ -19,6 +19,7 @@ from tablesafe.solve import highs
 from tablesafe.solve.highs import DUAL, PRIMAL, SIMPLEX, Model, whole_point
 from tablesafe.solve.program import Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget
+from tablesafe.work.stopping import heed
 
 
 def drawn(seed: int) -> Program:
@@ -239,3 +240,16 @@ def test_a_whole_point_is_found_where_there_is_one(seed: int) -> None:
     assert ((found >= 0) & (found <= 9)).all()
     even = sparse.csr_array(2 * np.ones((1, 4), np.int64))
     assert whole_point(even, np.array([7]), np.full(4, 9.0), budget=Budget(60)) == (SolveStatus.INFEASIBLE, None)
+
+
+def test_a_program_without_a_budget_is_broken_off_when_its_seconds_after_a_stop_are_over() -> None:
+    columns = highs.Columns.of(sparse.csc_array(np.array([[1.0, -1.0]])))
+    program = np.array([1.0, 0.0]), np.ones(2), np.full(2, 5.0), columns
+    whole, must = Budget(), Budget()
+    must.hurry(whole, 0.0)
+    with heed(whole, must):
+        found = Model.small().minimise(*program)
+        assert found is not None
+        whole.stop()
+        with pytest.raises(KeyboardInterrupt):
+            Model.small().minimise(*program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import time
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 
 from serving import Served
 
-PATIENCE_MS = 600_000
+PATIENCE_MS = 1000 * int(os.environ.get("TABLESAFE_TEST_PATIENCE_S", "600"))
 """How long to wait for something to appear; on a busy machine a worker takes its time to start."""
 
 

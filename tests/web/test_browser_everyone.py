@@ -55,6 +55,8 @@ def test_axe_finds_nothing_and_nothing_is_cut_off(visitor: Visitor, tmp_path: Pa
             page.get_by_role("tab", name=tab, exact=True).click()
             page.wait_for_function("() => !document.querySelector('.q-spinner')")
             said += [f"{scheme}, {tab}: {line}" for line in findings(axe, visitor)]
+        _attacks(visitor, first=scheme == "light")
+        said += [f"{scheme}, Attacks: {line}" for line in findings(axe, visitor)]
         page.get_by_role("tab", name="Table", exact=True).click()
         page.locator(".ts-cell.k-sensitive:visible").first.click()
         page.get_by_role("complementary", name="Cell").get_by_role("button", name="Decide", exact=True).wait_for()
@@ -69,3 +71,13 @@ def test_axe_finds_nothing_and_nothing_is_cut_off(visitor: Visitor, tmp_path: Pa
             assert page.evaluate(CLIPPED) == [], (width, step)
             assert page.evaluate(SMALL) == [], (width, step)
     assert not visitor.complaints
+
+
+def _attacks(visitor: Visitor, *, first: bool) -> None:
+    """Scores, cells by risk and densities, as an attack leaves them."""
+    page = visitor.page
+    page.get_by_role("tab", name="Attacks").click()
+    if first:
+        page.get_by_role("button", name="Attack", exact=True).click()
+    page.get_by_role("region", name="Densities").locator("figure svg").first.wait_for()
+    page.wait_for_function("() => !document.querySelector('.q-spinner')")

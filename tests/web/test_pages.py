@@ -376,16 +376,18 @@ def test_the_time_that_is_left_is_that_of_the_limit() -> None:
 
 def test_a_hierarchy_is_matched_to_the_dimension_whose_codes_it_holds(desk: Desk) -> None:
     (desk.folder / "codes.hrc").write_text("A\n@A01\n@A02\nB\n@B05\n@B06\nC\n@C10\n@C11\n@C12\n")
-    (desk.folder / "gaps.hrc").write_text("A\n@A01\n@A02\nB\n@B05\n")
+    (desk.folder / "gaps.hrc").write_text("A\n@A01\n@A02\nB\n@B05\n@B06\nC\n@C10\n")
+    (desk.folder / "other.hrc").write_text("A\n@A01\n@A02\nD\n@D1\n@D2\n")
     draft = {
         "source": {"file": "firms.csv"},
         "dimensions": {"nace": {}, "region": {}},
         "rules": [{"rule": "threshold"}],
     }
-    assert fits(desk, draft, "codes.hrc") == ["nace"]
-    assert fits(desk, draft, "gaps.hrc") == []  # a hierarchy with gaps is nobody's
+    assert fits(desk, draft, "codes.hrc") == {"nace": 0}
+    assert fits(desk, draft, "gaps.hrc") == {"nace": 1}  # the page Dimensions asks where that code counts
+    assert fits(desk, draft, "other.hrc") == {}
     draft["dimensions"]["nace"] = {"hierarchy": "codes.hrc"}
-    assert fits(desk, draft, "codes.hrc") == []
+    assert fits(desk, draft, "codes.hrc") == {}
 
 
 def test_a_copied_view_is_the_view(finished: Desk) -> None:

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from tablesafe.work.budget import Budget
-from tablesafe.work.stopping import ask, asked, heed, heeding
+from tablesafe.work.stopping import ask, asked, heed, heeding, overdue
 
 
 def test_ctrl_c_stops_the_budget_and_then_interrupts() -> None:
@@ -59,3 +59,20 @@ def test_a_stop_that_comes_early_is_heard_later() -> None:
         assert budget.stopped
     with heed(Budget()) as budget:
         assert not budget.stopped
+
+
+def test_what_has_no_answer_is_broken_off_when_its_seconds_after_a_stop_are_over() -> None:
+    now = [0.0]
+    whole = Budget()
+    must = Budget(clock=lambda: now[0])
+    must.hurry(whole, 2.0)
+    assert not overdue()
+    with heed(whole, must):
+        now[0] = 5.0
+        assert not overdue()
+        assert not must.hurried
+        ask()
+        assert must.hurried
+        assert not overdue()
+        now[0] = 7.1
+        assert overdue()

@@ -31,7 +31,7 @@ from tablesafe.audit.system import System
 from tablesafe.audit.unions import Unions
 from tablesafe.audit.unions import unions as find_unions
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidRelease, Setting
+from tablesafe.core.errors import Interrupted, InvalidInput, InvalidOption, InvalidRelease, Setting
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status, require_problem_and_release
 from tablesafe.core.table import Table
@@ -231,7 +231,7 @@ class Audit:
             protected,
             exact,
             insiders=self._insiders(system, question.at[protected & question.sensitive], groups, budget, presume),
-            unions=self._unions(system),
+            unions=self._unions(system, budget),
             possibly=self.possibly,
             late=late,
         )
@@ -264,11 +264,14 @@ class Audit:
         self._settled.keep(system, keep[settled.cells], [keep[each] for each in settled.moved])
         return found
 
-    def _unions(self, system: System) -> Unions | None:
+    def _unions(self, system: System, budget: Budget) -> Unions | None:
         """The sums that can be derived; of a large cube those of shown cells."""
         if not self.unions:
             return None
-        return find_unions(self.problem, without_unseen(system) if system.is_large else system)
+        if budget.overdue:
+            raise Interrupted("The audit was interrupted; nothing was written.")
+        shown = without_unseen(system) if system.is_large else system
+        return find_unions(self.problem, shown, hurried=lambda: budget.hurried)
 
 
 def audit(

@@ -6,7 +6,7 @@ respondent in two cells is one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
@@ -83,11 +83,13 @@ def unions(
     lower: Floats | None = None,
     upper: Floats | None = None,
     search: SumSearch | None = None,
+    hurried: Callable[[], bool] = lambda: False,
 ) -> Unions:
     """Find the sums that a release gives away and that fail one of the problem's rules.
 
     `lower` and `upper` are what an attacker can derive for each unknown cell of the system, in units: cells with one
     possible value are no secret, so they are left out of the sums. Of unions within each other the smallest is told.
+    From which known cells a sum follows is told as long as nobody is in a hurry: a program is solved for each.
     """
     search = search or SumSearch()
     if not problem.rules:
@@ -101,7 +103,7 @@ def unions(
     rules = [for_sums(rule, problem.table, groups.cells) for rule in problem.rules]
     judged = _Judged(known, cautious, _judgement(rules, known), _judgement(rules, cautious))
     failed = _smallest(found.cells, np.flatnonzero(judged.possible.mask), judged.certain.mask)
-    told = [_told(system, found, judged, number) for number in failed]
+    told = [_told(system, found, judged, number, briefly=hurried()) for number in failed]
     told.sort(key=lambda union: (not union.certain, len(union.cells), union.cells))
     return Unions(tuple(told), len(found), _searched(found, search))
 
@@ -247,11 +249,12 @@ def _smallest(cells: sparse.csr_array, failed: NDArray[np.intp], certain: Mask) 
     return [int(i) for i in failed[~hidden]]
 
 
-def _told(system: System, found: ConstantSums, judged: _Judged, number: int) -> Union:
+def _told(system: System, found: ConstantSums, judged: _Judged, number: int, *, briefly: bool) -> Union:
     span = slice(found.cells.indptr[number], found.cells.indptr[number + 1])
     cells = tuple(sorted(system.cells[found.cells.indices[span]].tolist()))
     certain = bool(judged.certain.mask[number])
-    weights = {int(system.rows[row]): weight for row, weight in found.combination_of(number).items()}
+    combined = {} if briefly else found.combination_of(number)
+    weights = {int(system.rows[row]): weight for row, weight in combined.items()}
     return Union(
         cells,
         float(judged.known.value[number]),

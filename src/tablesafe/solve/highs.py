@@ -24,7 +24,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve.program import FEASIBILITY, NOTHING, Columns, Matrix, Program, Scale, Solution, SolveStatus
 from tablesafe.work.budget import ENDLESS, PATIENCE, Budget
-from tablesafe.work.stopping import asked, heeding
+from tablesafe.work.stopping import asked, heeding, overdue
 
 DUAL, PRIMAL = 1, 4
 """Strategies of the simplex method: after a change of bounds or rows, and after one of the objective."""
@@ -280,11 +280,12 @@ class Model:
     def _watched_run(self, budget: Budget, report: Report | None) -> None:
         if self._watch is None:
             self.highs.run()
+            self._torn = overdue()
             return
         with interrupts() as caught:
             self._watch.begin(caught, budget, report, self._scale)
             self.highs.run()
-            self._torn = bool(caught)
+            self._torn = bool(caught) or overdue()
         self.interrupted = self._torn or asked()
 
     def solve(

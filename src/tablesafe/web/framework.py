@@ -79,7 +79,7 @@ def _keep_storage_in_memory() -> None:
     core.app.storage._general = PseudoPersistentDict()
 
 
-OURS = '<script defer src="/assets/connection.js"></script>'
+OURS = "".join(f'<script defer src="/assets/{name}.js"></script>' for name in ("connection", "keys"))
 """What every page loads of ours beside the framework."""
 
 

@@ -7,21 +7,25 @@ from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from tablesafe.core.errors import InvalidFile, TablesafeError
 from tablesafe.web.answers import REPORT_POLICY
+from tablesafe.web.saved import save
 from tablesafe.web.sessions import SCOPE, Session
+from tablesafe.web.tasks.saving import SUFFIX
 from tablesafe.web.uploads import TooLarge, file_parts
 
 
 def add_routes(app: FastAPI) -> None:
-    """`POST /upload` (multipart, as browsers send it), `GET /files/{run}/{name}`, `GET /job.toml`."""
+    """`POST /upload` (multipart, as browsers send it), `GET /files/{run}/{name}`, `GET /job.toml`, `GET /session`."""
     app.add_api_route("/upload", upload, methods=["POST"], include_in_schema=False)
     app.add_api_route("/files/{run}/{name:path}", file, methods=["GET"], include_in_schema=False)
     app.mount("/assets", StaticFiles(directory=Path(__file__).parent / "static"))
     app.add_api_route("/job.toml", job_file, methods=["GET"], include_in_schema=False)
+    app.add_api_route("/session", saved_session, methods=["GET"], include_in_schema=False)
 
 
 def session_of(request: Request) -> Session:
@@ -70,3 +74,16 @@ async def job_file(request: Request) -> Response:
     text = session_of(request).workspace.job_text()
     headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote('job.toml')}"}
     return Response(text, media_type="application/toml", headers=headers)
+
+
+async def saved_session(request: Request) -> Response:
+    """The session as one file, to download: the job, its files and all decisions as they are now."""
+    try:
+        path = await save(session_of(request).workspace)
+    except TablesafeError as error:
+        return _error(400, error)
+    gone = BackgroundTask(path.unlink, missing_ok=True)
+    return FileResponse(
+        path, media_type="application/octet-stream", filename=f"session{SUFFIX}", content_disposition_type="attachment",
+        background=gone,
+    )  # fmt: skip

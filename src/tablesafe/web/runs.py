@@ -16,17 +16,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tablesafe.core.errors import InvalidFile, InvalidOption
+from tablesafe.core.errors import InvalidFile, InvalidOption, TablesafeError
 from tablesafe.core.machine import stand_in
 from tablesafe.io.decisions import FILE as DECISIONS
+from tablesafe.io.decisions import Decision
 from tablesafe.job.changes import changes
 from tablesafe.job.checks import input_files
 from tablesafe.job.dump import dump_job
 from tablesafe.methods.abilities import time_limit_of
 from tablesafe.web.background import Background, Queue, State
 from tablesafe.web.desk import kept_at
-from tablesafe.web.drafts import JOB_FILE, Draft
+from tablesafe.web.drafts import JOB_FILE, Draft, draft_of
 from tablesafe.web.logs import note_error
+from tablesafe.web.tasks.results import pattern_for
 from tablesafe.web.tasks.runs import attack_run, measure_runs, run_job
 from tablesafe.web.worker import Place, TaskFailed, Worker
 from tablesafe.web.workspace import Stamp, Workspace, stamp_of
@@ -35,6 +37,10 @@ __all__ = ["Background", "Point", "Queue", "Run", "Runs", "State"]
 
 MOST_RUNS = 20
 """Runs that a workspace keeps; to start another, remove one."""
+MOST_RECENT = 8
+"""Jobs that are offered to go back to."""
+REPAIR_S = 10.0
+"""Seconds for what follows from a few decisions."""
 MOST_POINTS = 2_000
 """Points of the curve of bound and incumbent that are kept; then every other one goes."""
 
@@ -58,6 +64,10 @@ class Run:
     job_text: str
     note: str = ""
     """What is special about it: the option that was varied, and its value."""
+    asked: str = ""
+    """The job that it answers, where what was run says more: from which pattern it began."""
+    decisions: tuple[tuple[Decision, ...], ...] = ()
+    """What had been decided when it was started."""
     limit_s: float | None = None
     """How long its method may take, where it has a limit."""
     read: dict[str, Stamp | None] = field(default_factory=dict)
@@ -132,7 +142,7 @@ class Run:
 
     def files(self) -> list[str]:
         """The files that can be downloaded, relative to the run's folder: the job, what was written."""
-        named = [JOB_FILE, DECISIONS, *self.facts.get("files", [])]
+        named = [JOB_FILE, DECISIONS, pattern_file(self.id), *self.facts.get("files", [])]
         return [name for name in named if (self.path / name).is_file()]
 
     def file(self, name: str) -> Path:
@@ -205,10 +215,11 @@ class Runs:
     """The last time that several runs were measured alike, or the one that goes on."""
     _started: int = 0
 
-    def start(self, draft: Draft | None = None, note: str = "") -> Run:
+    def start(self, draft: Draft | None = None, note: str = "", asked: str = "") -> Run:
         """Start a run of the workspace's job as it is now, or of another draft of it.
 
-        Later changes of the draft or the files do not touch it.
+        Later changes of the draft or the files do not touch it. `asked` is the job that it answers, where it is not
+        the one that is run.
         """
         if len(self.runs) >= MOST_RUNS:
             raise InvalidOption(f"{MOST_RUNS} runs are kept already.", hint="remove one first.")
@@ -223,10 +234,44 @@ class Runs:
         (path / JOB_FILE).write_text(text, encoding="utf-8", newline="\n")
         read = {file: stamp_of(self.workspace.files[file]) for _, file in input_files(job)}
         limit = time_limit_of(job.method)
-        run = Run(name, path, job.title or Path(job.source.file).name, text, note, limit_s=limit, read=read)
+        run = Run(
+            name, path, job.title or Path(job.source.file).name, text, note, asked=asked, limit_s=limit, read=read,
+            decisions=tuple(self.workspace.decisions),
+        )  # fmt: skip
         self.runs[name] = run
         run._task = asyncio.create_task(run._live(self.queue, self.who, self.workspace.place), name=name)
         return run
+
+    async def repair(self, run: Run) -> Run:
+        """Start a run that begins with the pattern of another, and changes only what the job asks otherwise now.
+
+        The pattern is a file of the job that is run (`keep`, with `clean_up`): from the shell the same comes out.
+        """
+        asked = self.workspace.job_text()
+        text = await self.workspace.compute(pattern_for, run.id, asked)
+        file = pattern_file(f"run-{self._started + 1}")
+        self.workspace.store(file, text)
+        try:
+            return self.start(repairing(self.workspace.draft, file), f"repaired from {run.id}", asked)
+        except TablesafeError:
+            self.workspace.remove(file)
+            raise
+
+    def recent(self) -> list[Run]:
+        """The runs of other jobs than the one that is edited, the newest first, one for each job."""
+        now = self.workspace.job_text() if self.workspace.draft else ""
+        jobs = {run.asked or run.job_text: run for run in self.runs.values()}
+        return [run for text, run in reversed(jobs.items()) if text != now][:MOST_RECENT]
+
+    def go_back(self, run: Run) -> Draft:
+        """The job that a run answered, with its files and decisions, whatever was removed since."""
+        for name in run.read:
+            if (name not in self.workspace.files or name == DECISIONS) and (run.path / name).exists():
+                self.workspace.bring_back(name, run.path / name)
+        if DECISIONS not in run.read:
+            self.workspace.remove(DECISIONS)
+        self.workspace.decisions[:] = run.decisions
+        return draft_of(run.asked or run.job_text)
 
     def outdated(self, run: Run) -> tuple[str, ...]:
         """What has changed since a run was started, a line each; empty while its result is that of the job.
@@ -234,12 +279,13 @@ class Runs:
         A result belongs to the job and to the files that it was made of: whoever edits these has no verdict yet.
         """
         files = self.workspace.files
-        gone = [f"{name} was removed" for name in run.read if name not in files]
+        own = pattern_file(run.id)
+        gone = [f"{name} was removed" for name in run.read if name not in files and name != own]
         there = [name for name in run.read if name in files]
         other = [f"{name} was replaced" for name in there if stamp_of(files[name]) != run.read[name]]
         if self.workspace.check():
             return (*gone, *other, "the job has errors now")
-        return (*gone, *other, *map(str, changes(run.job_text, self.workspace.job_text())))
+        return (*gone, *other, *map(str, changes(run.asked or run.job_text, self.workspace.job_text())))
 
     def get(self, name: str) -> Run:
         """The run of a name."""
@@ -277,6 +323,7 @@ class Runs:
         run = self.get(name)
         await _ended(run)
         del self.runs[name]
+        self.workspace.remove(pattern_file(name))
         shutil.rmtree(run.path, ignore_errors=True)
         kept_at(run.path).unlink(missing_ok=True)
 
@@ -285,6 +332,20 @@ class Runs:
         await asyncio.gather(*(_ended(run) for run in self.runs.values()))
         if self.measuring is not None:
             await self.measuring.close()
+
+
+def pattern_file(run: str) -> str:
+    """The name of the pattern that a run began with, where it did with one."""
+    return f"pattern-{run}.csv"
+
+
+def repairing(draft: Draft, pattern: str) -> Draft:
+    """The job that begins with a pattern, makes it safe, and publishes again what is not needed any more."""
+    method = draft.get("method") or {"name": "suppress"}
+    if method.get("name", "suppress") != "suppress":
+        raise InvalidOption("Only a release that withholds cells can be repaired.", hint="run the job again.")
+    limit = min(float(method.get("time_limit_s", REPAIR_S)), REPAIR_S)
+    return {**draft, "method": {**method, "keep": pattern, "clean_up": True, "time_limit_s": limit}}
 
 
 async def _ended(run: Run) -> None:

@@ -56,6 +56,22 @@ class Surveyed:
     negative: int
 
 
+@dataclass(frozen=True, slots=True)
+class Recoded:
+    """A hierarchy that was made coarser, or got further codes, and how to go back."""
+
+    dimension: str
+    words: str
+    """What was done."""
+    file: str
+    before: Draft
+    """What the job said of the dimension."""
+    job: str
+    """The whole job before it."""
+    merged: bool
+    """Whether the table has fewer codes since, not only other names for them."""
+
+
 @dataclass(slots=True)
 class Workspace:
     """What one user works on. The draft is plain data, as a job file holds it: `draft["source"]["file"]`, …"""
@@ -73,6 +89,8 @@ class Workspace:
     """The pages that somebody looked at, and what they showed."""
     decisions: list[tuple[Decision, ...]] = field(default_factory=list)
     """What was decided about single cells; those that were decided on together stand, and are undone, together."""
+    recoded: list[Recoded] = field(default_factory=list)
+    """Codes that were merged or mapped, the last at the end."""
     who: str = ""
     """Who decides: the name that was given last."""
     guessed: bool = False
@@ -125,6 +143,23 @@ class Workspace:
         self.files[name] = self.path / name
         return name
 
+    def store(self, name: str, text: str) -> None:
+        """Write a file of the job that the app itself makes; whoever has an earlier one open keeps that."""
+        (self.path / name).unlink(missing_ok=True)
+        with os.fdopen(open_private(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+            file.write(text.encode())
+        self.files[name] = self.path / name
+
+    def bring_back(self, name: str, kept: Path) -> None:
+        """Let the job read a file again that a run has kept."""
+        if kept.is_symlink():  # it lies in the allowed folder
+            self.use(name)
+            return
+        (self.path / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.path / name).unlink(missing_ok=True)
+        (self.path / name).hardlink_to(kept)
+        self.files[name] = self.path / name
+
     def use(self, name: str) -> str:
         """Let the job read a file of the allowed folder, under its path there."""
         target = self.folder.resolve(name)
@@ -172,6 +207,7 @@ class Workspace:
             self.remove(name)
         self.draft = {}
         self.decisions.clear()
+        self.recoded.clear()
         self.looked_at.clear()
         self.accepted.clear()
 
@@ -236,7 +272,7 @@ class Workspace:
     def decide(self, decisions: Sequence[Decision]) -> None:
         """Decide on cells; the decisions are a file of the job from now on."""
         given = self.draft.get("problem", {}).get("apriori")
-        if given not in {None, DECISIONS}:
+        if given not in {None, DECISIONS} or (given == DECISIONS and not self.decisions):  # made elsewhere
             raise InvalidJob(
                 f"The job has a-priori information in {given} already.",
                 hint="say it all there, or take that file out on the page Rules.",
@@ -268,6 +304,31 @@ class Workspace:
             problem.pop("apriori", None)
             if not problem:
                 self.draft.pop("problem", None)
+        self.version += 1
+
+    # -- hierarchies that were made here -----------------------------------------------------------------------------
+
+    def recode(self, dimension: str, text: str, total: str, words: str, *, merged: bool) -> None:
+        """Use another hierarchy for a dimension: it becomes a file of the job, and says all about its codes."""
+        if len(self.files) >= MOST_FILES:
+            raise InvalidFile(f"There are {MOST_FILES} files already.", hint="remove one first.")
+        before, job = dict(self.draft["dimensions"][dimension]), self.job_text()
+        taken = {name.casefold(): name for name in self.files}  # some machines know no capitals
+        file = plain_name(f"{dimension}.hrc")
+        file = other_name(file.casefold(), taken) if file.casefold() in taken else file
+        self.store(file, text)
+        kept = {key: before[key] for key in ("column", "labels", "missing") if key in before}
+        self.draft["dimensions"][dimension] = {**kept, "hierarchy": file, "kind": "hrc", "total": total}
+        self.recoded.append(Recoded(dimension, words, file, before, job, merged))
+        self.version += 1
+
+    def undo_recode(self) -> None:
+        """Go back to the hierarchy before the last one that was made here, unless somebody chose another since."""
+        last = self.recoded.pop()
+        now = self.draft.get("dimensions", {})
+        if now.get(last.dimension, {}).get("hierarchy") == last.file:
+            now[last.dimension] = dict(last.before)
+        self.remove(last.file)
         self.version += 1
 
     # -- looking at data, in a process of its own ------------------------------------------------------------------

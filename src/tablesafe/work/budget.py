@@ -46,7 +46,9 @@ GENEROUS = 4.0
 class Budget:
     """So much work, and no longer than so many seconds on the clock; without limits where none are given."""
 
-    __slots__ = ("_clock", "_cpu", "_cpu_end", "_end", "_given_up", "_hurry", "_most", "_parent", "_stopped", "spent")
+    __slots__ = (
+        "_behind", "_clock", "_cpu", "_cpu_end", "_end", "_given_up", "_hurry", "_most", "_parent", "_stopped", "spent",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ class Budget:
         self._most = max(work, 0.0) if work is not None else inf if seconds is None else max(seconds, 0.0)
         self._stopped = False
         self._hurry: tuple[Budget, float] | None = None
+        self._behind: Budget | None = None
         self._given_up: list[str] = []
         self.spent = 0.0
         """Seconds of work that were counted so far."""
@@ -110,6 +113,16 @@ class Budget:
     def stopped(self) -> bool:
         """Whether the user wants it to stop."""
         return self._stopped or (self._parent is not None and self._parent.stopped)
+
+    @property
+    def hurried(self) -> bool:
+        """Whether the user wants it to end, at once or within the seconds that it has for what must be done."""
+        return self.stopped or (self._behind is not None and self._behind.stopped)
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the user wanted it to end, and the seconds that it had after that are over: break it off."""
+        return self._behind is not None and self._behind.stopped and self.over
 
     @property
     def late(self) -> bool:
@@ -156,7 +169,7 @@ class Budget:
 
     def hurry(self, other: Budget, seconds: float) -> None:
         """End within some seconds once another is stopped: for what must be done all the same."""
-        self._hurry = other, seconds
+        self._hurry, self._behind = (other, seconds), other
 
     # -- what was given up -----------------------------------------------------------------------------------------
 

@@ -61,6 +61,11 @@ def asked() -> bool:
     return bool(_heeded) and _heeded[-1][1].stopped
 
 
+def overdue() -> bool:
+    """Whether the work under way is to be broken off, wherever it is: it was given some seconds after a stop."""
+    return bool(_heeded) and _heeded[-1][1].overdue
+
+
 def heeding() -> bool:
     """Whether somebody hears Ctrl-C."""
     return bool(_heeded) and threading.current_thread() is threading.main_thread()

@@ -45,6 +45,13 @@ def necessary(budget: Budget, seconds: float, cells: int) -> Budget:
     return limit
 
 
+def _ending_with(budget: Budget) -> Budget:
+    """What a better safe pattern may take: it is broken off when the user stops, for there is one to fall back on."""
+    limit = budget.child()
+    limit.hurry(budget, 0.0)
+    return limit
+
+
 @dataclass(eq=False)
 class Securing:
     """Makes patterns safe, and keeps the least costly one that is."""
@@ -77,11 +84,16 @@ class Securing:
         if self.best is not None and (self.budget.over or self._again(pattern)):
             return self.best
         self.given = pattern
-        budget = self.limit if self.best is None else self.budget
+        budget = self.limit if self.best is None else _ending_with(self.budget)
         with heed(self.budget, budget):
-            safe = self._safe(pattern, budget)
-            if safe is not None and last and not (safe == pattern).all() and self.cubes is None:
-                safe = self._thinned(safe)
+            try:
+                safe = self._safe(pattern, budget)
+                if safe is not None and last and not (safe == pattern).all() and self.cubes is None:
+                    safe = self._thinned(safe)
+            except (KeyboardInterrupt, Interrupted):
+                if not budget.overdue:
+                    raise
+                safe = None
         if safe is not None:
             self._keep(safe)
         if self.best is None:

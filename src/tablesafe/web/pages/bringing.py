@@ -13,7 +13,10 @@ from nicegui.element import Element
 
 from tablesafe.core.errors import TablesafeError
 from tablesafe.web.pages.screen import Screen, show_error
+from tablesafe.web.runs import Run
+from tablesafe.web.saved import open_saved
 from tablesafe.web.tasks import data as looking
+from tablesafe.web.tasks.saving import SUFFIX
 
 
 class Upload(Element, component="upload.js"):
@@ -65,7 +68,8 @@ def bring(screen: Screen) -> None:
             box.on("failed", lambda e: _failed(screen, coming, *e.args))
             box.on("rejected", lambda _: _rejected(screen))
             ui.label(
-                "CSV, Parquet, Excel, JJ, τ-ARGUS .asc and .tab; hierarchies; a job file (.toml) fills the app."
+                "CSV, Parquet, Excel, JJ, τ-ARGUS .asc and .tab; hierarchies; a job file (.toml) or a saved session "
+                "(.tablesafe) fills the app."
             ).classes("ts-note pt-1")
         with ui.element("div"):
             if screen.workspace.folder.root is not None:
@@ -76,13 +80,59 @@ def bring(screen: Screen) -> None:
             ui.label("Revenue of 258 US electric utilities by state, month and sector, with a finished job.").classes(
                 "ts-note pt-1"
             )
-            if screen.draft:
-                ui.html("Another job", tag="h2").classes("pt-2")
-                ui.button("New job", icon="restart_alt", on_click=lambda: _anew(screen)).props("outline color=primary")
-                ui.label("Files, decisions and the job go; finished runs stay. Download the job file before.").classes(
-                    "ts-note pt-1"
-                )
+            _session(screen)
             _error_place(screen)
+
+
+def _session(screen: Screen) -> None:
+    """What can be done with all of it; drawn anew when there is a job, or none any more."""
+    shown = {"job": bool(screen.draft)}
+
+    @ui.refreshable
+    def inside() -> None:
+        _jobs(screen)
+
+    def follow() -> None:
+        if bool(screen.draft) != shown["job"]:
+            shown["job"] = bool(screen.draft)
+            inside.refresh()
+
+    inside()
+    screen.on_page.append(follow)
+
+
+def _jobs(screen: Screen) -> None:
+    """Save what there is, begin anew, or go back to a job that was run."""
+    if screen.draft:
+        ui.html("This session", tag="h2").classes("pt-2")
+        with ui.element("div").classes("ts-row"):
+            ui.button("Save the session", icon="save", on_click=lambda: _save(screen)).props("outline color=primary")
+            ui.button("New job", icon="restart_alt", on_click=lambda: _anew(screen)).props("outline color=primary")
+        ui.label(
+            "One file with the data, the job and all decisions, as confidential as the data: upload it to go on. "
+            "A new job begins with nothing; finished runs stay."
+        ).classes("ts-note pt-1")
+    recent = screen.runs.recent()
+    if recent:
+        ui.html("Recent jobs", tag="h2").classes("pt-2")
+        with ui.element("ul").classes("ts-plain").props('aria-label="Recent jobs"'):
+            for run in recent:
+                with ui.element("li"):
+                    words = f"{run.title}, {run.id}" + (f": {run.facts['verdict']}" if run.facts else "")
+                    ui.button(words, on_click=lambda run=run: _back(screen, run)).props(
+                        "flat dense color=primary align=left"
+                    )
+
+
+def _back(screen: Screen, run: Run) -> None:
+    screen.replace_draft(screen.runs.go_back(run))
+    screen.say(f"The job is that of {run.id} again.")
+    ui.navigate.reload()
+
+
+def _save(screen: Screen) -> None:
+    ui.download.from_url("/session")
+    screen.say("The session is being saved: keep the file as you keep the data.")
 
 
 def _anew(screen: Screen) -> None:
@@ -185,7 +235,10 @@ def _wait(screen: Screen, name: str) -> None:
 async def _take(screen: Screen, name: str) -> None:
     error: TablesafeError | None = None
     try:
-        if name.lower().endswith(".toml"):
+        if name.lower().endswith(SUFFIX):
+            screen.replace_draft(await open_saved(screen.workspace, name))
+            screen.say(f"The session {name} is open: run the job for its result.")
+        elif name.lower().endswith(".toml"):
             screen.replace_draft(screen.workspace.take_job(name))
             screen.say(f"The job file {name} fills the app.")
         elif screen.get(("source", "file")) is None and not name.lower().endswith((".hrc", ".rda", ".hst", ".grc")):
@@ -213,8 +266,11 @@ async def _matched(screen: Screen, name: str) -> None:
     """Use a hierarchy for the one dimension whose codes it holds; the page Dimensions shows the tree."""
     found = await screen.compute(looking.fits, screen.draft, name)
     if len(found) == 1:
-        screen.put(("dimensions", found[0], "hierarchy"), name)
-        screen.say(f"{name} is here: it holds the codes of {found[0]}, and is used for it.")
+        dimension, lacking = next(iter(found.items()))
+        screen.put(("dimensions", dimension, "hierarchy"), name)
+        codes = "1 code" if lacking == 1 else f"{lacking:,} codes"
+        held = f"all but {codes} of {dimension}: see the page Dimensions" if lacking else f"the codes of {dimension}"
+        screen.say(f"{name} is here and used: it holds {held}.")
     elif found:
         screen.say(f"{name} is here: it fits {' and '.join(found)}; choose on the page Dimensions.")
 

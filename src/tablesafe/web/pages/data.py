@@ -310,7 +310,7 @@ def _column(screen: Screen, column: dict[str, Any]) -> None:
             "Negative": f"{column['negative']:,}" if column["kind"] != "text" else "",
         }
         for head, text in told.items():
-            cell = ui.element("td").classes("num" if head in COUNTED else "tight")
+            cell = ui.element("td").classes("num" if head in COUNTED else "tight").classes("" if text else "blank")
             cell.props["data-head"] = head
             with cell:
                 ui.label(text)

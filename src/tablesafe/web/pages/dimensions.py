@@ -12,6 +12,7 @@ from tablesafe.web.forms import form_of
 from tablesafe.web.pages.fields import field
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
 from tablesafe.web.tasks import data as looking
+from tablesafe.web.tasks import designs
 from tablesafe.web.worker import TaskFailed
 
 KINDS = {
@@ -35,6 +36,8 @@ KEYS: dict[str, tuple[str, ...]] = {
 """Which keys matter for which way of writing a hierarchy."""
 SHAPING = ("hierarchy", "columns", "lengths", "filler", "equations", "indent")
 ALWAYS = ("total", "labels", "missing", "column")
+ALONE = ""
+"""In the place of a code: none, it stands by itself."""
 WAIT_S = 0.25
 MOST_LENGTH = 8
 NONE_YET = "There are no dimensions yet: on the page Data, say which columns are dimensions."
@@ -210,6 +213,8 @@ class _Tree:
             ).classes("ts-note py-1").props("role=status")
             for note in found["notes"]:
                 ui.label(note).classes("ts-note")
+            if found["strange"]:
+                _Mapping(self.screen, self.name, found)
             for equation in found["equations"]:
                 ui.label(equation).classes("font-mono text-sm")
             with ui.element("div").classes("ts-scroll").props("tabindex=0"):
@@ -224,6 +229,43 @@ class _Tree:
             self.tree.set_filter(text)
             if text:
                 self.tree.expand()
+
+
+class _Mapping:
+    """Codes of the data that the hierarchy does not have: each can count in another code, or stand by itself."""
+
+    def __init__(self, screen: Screen, name: str, found: dict[str, Any]) -> None:
+        self.screen, self.name = screen, name
+        self.chosen: dict[str, ui.select] = {}
+        many = "1 code" if found["many"] == 1 else f"{found['many']:,} codes"
+        options = {ALONE: "a code of its own, below the total", **{code: code for code in found["offered"]}}
+        with named(ui.element("section").classes("ts-card ts-ask"), f"Codes that {name} does not have"):
+            ui.label(f"? {many} of the data {'is' if found['many'] == 1 else 'are'} not in this hierarchy.").classes(
+                "font-medium"
+            )
+            for code, near in found["strange"]:
+                select = ui.select(options, value=near or ALONE, label=f"{code} counts in", with_input=True)
+                self.chosen[code] = select.props("outlined dense options-dense").classes("w-full pt-1")
+            if found["many"] > len(found["strange"]):
+                ui.label(f"and {found['many'] - len(found['strange']):,} more, after these.").classes("ts-note")
+            ui.button("Count them so", on_click=self._use).props("color=primary dense").classes("mt-2")
+            self.problem = ui.element("div")
+
+    async def _use(self) -> None:
+        where = {code: str(select.value or ALONE) for code, select in self.chosen.items()}
+        draft = self.screen.draft
+        part = {"source": draft.get("source"), "dimensions": {self.name: draft["dimensions"][self.name]}}
+        try:
+            found = await self.screen.compute(designs.mapped, part, self.name, where)
+            self.screen.workspace.recode(self.name, found["text"], found["total"], found["words"], merged=False)
+        except TablesafeError as error:
+            if not self.problem.is_deleted:
+                with self.problem.clear():
+                    show_error(error)
+            return
+        self.screen.decided()
+        self.screen.say(f"{found['words']}.")
+        ui.navigate.reload()  # the fields show another file
 
 
 def _linked(screen: Screen) -> None:

@@ -6,7 +6,7 @@ export default {
   template: `<div class="ts-grid-box">
     <div ref="pane" class="ts-grid" tabindex="0" role="grid" :aria-label="label" :aria-rowcount="rows + 1"
          :aria-colcount="columns + 1" @scroll.passive="scrolled" @keydown="pressed" @mousemove="pointed" @mouseleave="left"
-         @click="clicked" @copy="copied"></div>
+         @pointerdown="press" @click="clicked" @copy="copied"></div>
     <div ref="bubble" class="ts-bubble" role="tooltip" hidden></div>
     <div ref="told" class="ts-told" aria-live="polite"></div>
   </div>`,
@@ -26,18 +26,20 @@ export default {
     this.watcher.observe(this.pane);
     this.onGroup = (e) => this.follow(e.detail);
     window.addEventListener("ts-grid-scroll", this.onGroup);
+    for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, this.release);
     this.look(true);
   },
   beforeUnmount() {
     this.watcher.disconnect();
     window.removeEventListener("ts-grid-scroll", this.onGroup);
+    for (const end of ["pointerup", "pointercancel"]) window.removeEventListener(end, this.release);
   },
   watch: {
     version() { this.look(true); },
   },
   methods: {
     cell() { return Math.max(this.width || 96, this.wide || 0); },
-    aside() { return this.side || 250; },
+    aside() { return Math.min(this.side || 250, Math.max(110, Math.floor(this.pane.clientWidth * 0.42))); },
     tall() { return Math.min(this.rows * ROW, TALLEST); },
     // Where the view would be were the table drawn at its full height: browsers do not scroll further than some 10^7 px.
     top() {
@@ -79,8 +81,20 @@ export default {
       this.pane.scrollTop = d.top;
       this.pane.scrollLeft = d.left;
     },
+    // Nothing is drawn anew under a button that is being pressed: the browser would lose the click.
+    press() { this.pressing = true; },
+    release() {
+      if (!this.pressing) return;
+      setTimeout(() => {
+        this.pressing = false;
+        const part = this.late;
+        this.late = null;
+        if (part) this.fill(part);
+      });
+    },
     // Python answers a window with its part of the table: {first, left, heads, rows: [{head, depth, fold, key, cells}]}
     fill(part) {
+      if (this.pressing) { this.late = part; return; }
       const [rows, columns] = part.count, other = rows !== this.rows || columns !== this.columns;
       let longest = 0;
       for (const row of part.rows) for (const cell of row.cells) longest = Math.max(longest, cell[0].length);

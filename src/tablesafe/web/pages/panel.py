@@ -10,7 +10,7 @@ from nicegui import ui
 
 from tablesafe.core.errors import TablesafeError
 from tablesafe.io.decisions import MEANINGS, Choice, Decision
-from tablesafe.web.pages.screen import Screen, named, show_error
+from tablesafe.web.pages.screen import Screen, named, repair_button, show_error
 from tablesafe.web.pages.tables import TableView, table
 from tablesafe.web.pages.waiting import computed
 from tablesafe.web.tasks import cells as asking
@@ -186,6 +186,9 @@ class CellPanel:
                 return
             with problem:
                 ui.label("Noted in the job: run it to see what follows.").classes("ts-note")
+                run = self.screen.runs.runs.get(self.of_what.get("run", ""))
+                if run is not None and run.facts.get("method") == "suppress":
+                    repair_button(self.screen, run, ui.element("div"))
 
         words = "Decide" if len(cells) == 1 else f"Decide on {len(cells):,} cells"
         with ui.element("div").classes("ts-row pt-2"):

@@ -9,13 +9,12 @@ from urllib.parse import quote
 from nicegui import ui
 
 from tablesafe.core.errors import TablesafeError
-from tablesafe.web.drafts import draft_of
 from tablesafe.web.pages.attacking import attacks
 from tablesafe.web.pages.panel import CellPanel, decision_list
-from tablesafe.web.pages.screen import Screen, heading, show_error
+from tablesafe.web.pages.screen import Screen, heading, repair_button, show_error
 from tablesafe.web.pages.tables import CellList, TableView, table
 from tablesafe.web.pages.waiting import computed
-from tablesafe.web.runs import Run
+from tablesafe.web.runs import Run, pattern_file
 from tablesafe.web.tasks import results as outcomes
 from tablesafe.web.tasks import windows
 
@@ -97,6 +96,7 @@ MOST_CHANGES = 6
 """Changes of the job that are listed."""
 SHOWN = 2
 """Lines of the verdict that are always shown."""
+BESIDE = {"job.toml": "Job file", "decisions.csv": "Decisions, for the job file"}
 NAMES = {".csv": "Release (CSV)", ".xlsx": "Release (Excel)", ".parquet": "Release (Parquet)"}
 
 
@@ -172,7 +172,7 @@ def _outdated(screen: Screen, run: Run, changed: Sequence[str]) -> None:
         ui.navigate.to("/method")
 
     def back() -> None:
-        screen.replace_draft(draft_of(run.job_text))
+        screen.replace_draft(screen.runs.go_back(run))
         screen.say(f"The job is that of {run.id} again.")
 
     with ui.element("section").classes("ts-verdict old").props('role=status aria-label="Outdated"'):
@@ -184,10 +184,13 @@ def _outdated(screen: Screen, run: Run, changed: Sequence[str]) -> None:
                     ui.label(line)
         if len(changed) > MOST_CHANGES:
             ui.label(f"and {len(changed) - MOST_CHANGES:,} more.")
-        with ui.element("div").classes("ts-row pt-2"):
-            ui.button("Run again", icon="play_arrow", on_click=again).props("color=primary")
-            ui.button(f"Go back to the job of {run.id}", on_click=back).props("outline color=primary")
+        row = ui.element("div").classes("ts-row pt-2")
         problem = ui.element("div")
+        with row:
+            ui.button("Run again", icon="play_arrow", on_click=again).props("color=primary")
+            if run.facts["method"] == "suppress":
+                repair_button(screen, run, problem)
+            ui.button(f"Go back to the job of {run.id}", on_click=back).props("outline color=primary")
 
 
 def _verdict(run: Run, *, old: bool) -> None:
@@ -282,13 +285,15 @@ def _rank(run: Run, name: str) -> int:
     """Where a file stands in the list: the release, the public report, job, certificate, internal report, the rest."""
     if not _is_internal(run, name):
         return int(name.endswith(".html"))
+    if name == pattern_file(run.id):
+        return 2
     return {"job.toml": 2, "decisions.csv": 2, "certificate.json.gz": 3, "report.html": 4}.get(Path(name).name, MORE)
 
 
 def _title(run: Run, name: str) -> str:
     file = Path(name)
-    if name in {"job.toml", "decisions.csv"}:
-        return "Job file" if name == "job.toml" else "Decisions, for the job file"
+    if name in BESIDE or name == pattern_file(run.id):
+        return BESIDE.get(name, "Pattern that it began with, for the job file")
     if _is_internal(run, name):
         return {"report.html": "Internal report", "certificate.json.gz": "Certificate"}.get(file.name, file.name)
     return "Public report" if file.suffix == ".html" else NAMES.get(file.suffix, file.name)

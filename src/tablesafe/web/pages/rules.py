@@ -9,6 +9,7 @@ from nicegui import ui
 from tablesafe.job.model import ProblemOptions
 from tablesafe.web.forms import form_of
 from tablesafe.web.pages.fields import fields, folded, rule_list
+from tablesafe.web.pages.merging import merging
 from tablesafe.web.pages.panel import CellPanel, decision_list
 from tablesafe.web.pages.screen import Screen, heading, show_error
 from tablesafe.web.pages.tables import TableView
@@ -16,6 +17,8 @@ from tablesafe.web.tasks import data as looking
 from tablesafe.web.worker import TaskFailed
 
 WAIT_S = 0.15
+LOOK = {"cell": "tight", "value": "num", "contributors": "num", "why": "tight"}
+"""How the columns of the sensitive cells look; what is not named here may take two lines."""
 
 
 def page(screen: Screen) -> None:
@@ -44,6 +47,7 @@ def page(screen: Screen) -> None:
         ui.button("Look at the table", icon="table_view", on_click=lambda: _look(screen, live, holder)).props(
             "outline color=primary"
         )
+    merging(screen)
     with ui.element("section").classes("ts-card").props('aria-label="Decisions"'):
         ui.html("Decisions on single cells", tag="h2")
         decision_list(screen)
@@ -60,13 +64,13 @@ class _Live:
     """The sensitive cells of the rules as they stand; of several changes only the last is computed."""
 
     def __init__(self, screen: Screen) -> None:
-        self.screen, self.shown, self.before = screen, "", -1
+        self.screen, self.shown, self.before, self.cells = screen, "", -1, -1
         self.view: TableView | None = None
         self.busy = self.again = False
         with ui.element("section").classes("ts-card").props('aria-label="Sensitive cells"'):
             ui.html("Sensitive cells", tag="h2")
             self.number = ui.label("–").classes("ts-big")
-            self.of = ui.label().classes("ts-note").props("role=status aria-live=polite")
+            self.of = ui.label("Counting …").classes("ts-note").props("role=status aria-live=polite")
             self.error = ui.element("div")
             self.rows = ui.element("div").classes("ts-scroll").props("tabindex=0")
             self.waiting = ui.element("div")  # timers live outside what is cleared
@@ -92,9 +96,12 @@ class _Live:
             text = self._text()
             if text is not None and text != self.shown:
                 self.shown = text
-                self._show(await self.screen.compute(looking.sensitive, text))
+                found = await self.screen.compute(looking.sensitive, text)
+                self._show(found)
                 if self.view is not None:
-                    self.view.change(of={"job": text})
+                    same = found["cells"] == self.cells
+                    self.view.change(of={"job": text}, **({} if same else {"turned": {}, "filters": {}}))
+                self.cells = found["cells"]
                 svg = await self.screen.compute(looking.regions, text)
                 if not self.plot.is_deleted:
                     self.plot.set_content(svg or "These rules do not weigh contributors.")
@@ -149,7 +156,7 @@ def _cells(rows: list[dict[str, Any]], number: int) -> None:
             for row in rows:
                 with ui.element("tr"):
                     for key in heads:
-                        with ui.element("td").classes("num" if key in {"value", "contributors"} else "tight"):
+                        with ui.element("td").classes(LOOK.get(key, "")):
                             ui.label(str(row[key]))
     if number > len(rows):
         ui.label(f"The {len(rows)} largest of {number:,}.").classes("ts-note pt-1")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from tablesafe.attack.registry import ATTACKS
-from tablesafe.core.errors import InvalidInput, TablesafeError
+from tablesafe.core.errors import InvalidInput, InvalidProblem, TablesafeError
 from tablesafe.job.decode import Fault
 from tablesafe.job.questions import Answer
 from tablesafe.job.remedies import remedies
@@ -20,12 +20,14 @@ from tablesafe.web.steps import holds_problem, note_job, step_of
 from tablesafe.web.worker import TaskFailed
 
 if TYPE_CHECKING:
-    from tablesafe.web.runs import Runs
+    from tablesafe.web.runs import Run, Runs
     from tablesafe.web.workspace import Workspace
 
 Path = tuple[str | int, ...]
 USER_ERRORS = {kind.__name__ for kind in InvalidInput.__subclasses__()}
 """Errors that something in the job caused."""
+UNPROTECTABLE = InvalidProblem.__name__
+"""The error of a table that cannot be protected as it is: a coarser one perhaps can."""
 CHANGED_ELSEWHERE = "The job was changed in another window."
 
 
@@ -138,6 +140,7 @@ class Screen:
         """Take another job. What is guessed must be looked at; what somebody made says everything."""
         self.workspace.draft = copy.deepcopy(dict(draft))
         self.workspace.looked_at.clear()
+        self.workspace.recoded.clear()
         self.workspace.guessed = guessed
         if not guessed:
             note_job(self.workspace)
@@ -253,6 +256,10 @@ def show_error(error: TaskFailed | Exception, screen: Screen | None = None) -> N
             with ui.element("div").classes("ts-row py-1"):
                 for each in remedies(screen.draft, error.about, error.settings, screen.files):
                     _remedy(screen, each)
+            if error.kind == UNPROTECTABLE:
+                from tablesafe.web.pages.merging import offer
+
+                offer(screen)
 
 
 def _remedy(screen: Screen, answer: Answer) -> None:
@@ -262,6 +269,26 @@ def _remedy(screen: Screen, answer: Answer) -> None:
         button.disable()
 
     button = ui.button(answer.words, on_click=use).props("outline dense color=primary")
+
+
+def repair_button(screen: Screen, run: Run, place: ui.element) -> None:
+    """A button that starts a run from the pattern of another, to change only what follows from the job as it is now."""
+
+    async def repair() -> None:
+        place.clear()
+        button.disable()
+        try:
+            started = await screen.runs.repair(run)
+        except TablesafeError as error:
+            button.enable()
+            if not place.is_deleted:
+                with place:
+                    show_error(error)
+            return
+        screen.say(f"{started.id} has started: it repairs the release of {run.id}.")
+        ui.navigate.to("/method")
+
+    button = ui.button("Repair only what changed", icon="healing", on_click=repair).props("outline color=primary")
 
 
 def named(element: ui.element, name: str) -> ui.element:

@@ -26,6 +26,18 @@ SIGNS = {
     "old": ("↻", "is of an earlier job"),
 }  # fmt: skip
 """How a page is marked in the list, and what that says to those who cannot see it."""
+SHORTCUTS = {
+    "?": "show or hide this list",
+    "Tab, Shift Tab": "go to the next field, button or table, or to the one before",
+    "Arrow keys, Page Up, Page Down": "move in a table",
+    "Home, End": "go to the first or last column; with Ctrl to the first or last cell",
+    "Enter, Space": "open the cell: all that is known of it, and decisions on it",
+    "Shift and arrow keys": "choose several cells, to decide on all of them",
+    "Ctrl C": "copy the cells that are chosen, with tabs for a spreadsheet",
+    "+, -": "unfold or fold the line",
+    "Escape": "put away the panel at the side",
+}
+"""What keys do."""
 NEWS_S = 1.0
 """How often a page looks whether another window has changed its job."""
 
@@ -83,12 +95,12 @@ def _header(screen: Screen) -> ui.refreshable:  # type: ignore[type-arg]
         ui.link("tablesafe", "/").classes("ts-brand")
         title = ui.label().classes("ts-title")
         screen.status_line()
+        keys = ui.button("Keys", icon="keyboard").props(
+            "flat dense color=white aria-expanded=false aria-keyshortcuts=?"
+        )
         button = ui.button("Job file", icon="description").props("flat dense color=white aria-expanded=false")
-    panel_box = ui.element("aside").classes("ts-job").props('aria-label="Job file"')
-    button.on_click(lambda: _turn(panel_box, button))
-    for each in (button, panel_box):
-        each.on("keydown.escape", lambda: _turn(panel_box, button) if panel_box.visible else None)
-    panel_box.set_visibility(False)
+    _keys(_aside("Keys", keys.classes("ts-keys")), keys)
+    panel_box = _aside("Job file", button)
 
     @ui.refreshable
     def panel() -> None:
@@ -110,6 +122,30 @@ def _header(screen: Screen) -> ui.refreshable:  # type: ignore[type-arg]
     with panel_box:
         panel()
     return panel
+
+
+def _aside(name: str, button: ui.button) -> ui.element:
+    """A panel at the side that a button shows and puts away, as Escape does."""
+    box = ui.element("aside").classes("ts-job").props(f'aria-label="{name}"')
+    button.on_click(lambda: _turn(box, button))
+    for each in (button, box):
+        each.on("keydown.escape", lambda: _turn(box, button) if box.visible else None)
+    box.set_visibility(False)
+    return box
+
+
+def _keys(box: ui.element, button: ui.button) -> None:
+    """What can be done by keyboard."""
+    with box:
+        with ui.element("div").classes("ts-row justify-between w-full"):
+            ui.label("Keys").props("role=heading aria-level=2").classes("font-medium text-lg")
+            ui.button("Close", on_click=lambda: _turn(box, button)).props("flat dense color=primary")
+        with ui.element("dl").classes("ts-shortcuts"):
+            for keys, meaning in SHORTCUTS.items():
+                with ui.element("dt"):
+                    ui.label(keys)
+                with ui.element("dd"):
+                    ui.label(meaning)
 
 
 def _escaped(text: str) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import job_of, problem_of
+from tablesafe.web.tasks.designs import strangers
 
 if TYPE_CHECKING:
     from tablesafe.core.hierarchy import Hierarchy
@@ -23,6 +24,8 @@ MOST_NODES = 1_500
 MOST_PARTS = 60
 """Parts of one code that are shown; of more, how many they are."""
 MOST_LISTED = 100
+MOST_STRANGE = 30
+"""Codes that a hierarchy does not have that are offered for mapping at a time."""
 
 
 def tree(desk: Desk, draft: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -35,9 +38,10 @@ def tree(desk: Desk, draft: Mapping[str, Any], name: str) -> dict[str, Any]:
         return {"nodes": [], "codes": 0, "notes": []}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = _hierarchy(desk, job, name)
+        found = hierarchy_of(desk, job, name)
     return {
         **_nodes(found),
+        **strangers(found, _codes_of_data(desk, job, name), MOST_STRANGE),
         "codes": len(found.codes),
         "leaves": len(found.leaves),
         "levels": int(found.depth.max(initial=0)) + 1,
@@ -49,7 +53,8 @@ def tree(desk: Desk, draft: Mapping[str, Any], name: str) -> dict[str, Any]:
     }
 
 
-def _hierarchy(desk: Desk, job: Job, name: str) -> Hierarchy:
+def hierarchy_of(desk: Desk, job: Job, name: str) -> Hierarchy:
+    """The hierarchy of a dimension of a job, without the whole table."""
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, with_labels
     from tablesafe.tabulate.axes import in_order
@@ -68,22 +73,41 @@ def _hierarchy(desk: Desk, job: Job, name: str) -> Hierarchy:
     return with_labels(job, {name: found})[name]
 
 
-def fits(desk: Desk, draft: Mapping[str, Any], file: str) -> list[str]:
-    """The dimensions of a draft that have no hierarchy yet, and whose codes are all leaves of the one in a file."""
+def fits(desk: Desk, draft: Mapping[str, Any], file: str) -> dict[str, int]:
+    """The dimensions of a draft without a hierarchy that the one in a file is for, with how many codes it lacks.
+
+    It is for those of which it holds all codes; where there is none, for the one of which it holds most, if that is
+    more than half: offices bring files in which a code is missing, or spelled otherwise.
+    """
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.job.load import examine
     from tablesafe.web.drafts import JOB_FILE
 
     job, _ = examine(draft, desk.folder / JOB_FILE, {})
     if job is None:
-        return []
+        return {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = Hierarchy.from_hrc(desk.folder / file)
     leaves = {*tree.leaves, *tree.aliases}
     free = [name for name, dimension in job.dimensions.items() if dimension.hierarchy is None]
     found = {name: set(_codes(desk, job, _file_of(job, name), job.dimensions[name].column or name)) for name in free}
-    return [name for name, codes in found.items() if codes and codes <= leaves]
+    lacking = {name: len(codes - leaves) for name, codes in found.items() if codes}
+    whole = {name: 0 for name, many in lacking.items() if not many}
+    if whole or not lacking:
+        return whole
+    best = min(lacking, key=lambda name: lacking[name] / len(found[name]))
+    return {best: lacking[best]} if 2 * lacking[best] < len(found[best]) else {}
+
+
+def _codes_of_data(desk: Desk, job: Job, name: str) -> list[str]:
+    """The codes of a dimension in the data; none where these cannot be read, which the page Data tells."""
+    from tablesafe.core.errors import TablesafeError
+
+    try:
+        return _codes(desk, job, _file_of(job, name), job.dimensions[name].column or name)
+    except TablesafeError:
+        return []
 
 
 def _file_of(job: Job, name: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from tablesafe.web.child import Desk
-from tablesafe.web.desk import result_of
+from tablesafe.web.desk import problem_of, result_of
 
 MOST_LISTED = 500
 
@@ -110,3 +111,16 @@ def frontier_plot(desk: Desk, rows: list[dict[str, Any]], by_loss: str, by_risk:
         "loss": found.loss.tolist(),
         "risk": [number if np.isfinite(number) else None for number in found.risk.tolist()],
     }
+
+
+def pattern_for(desk: Desk, run: str, job: str) -> str:
+    """The pattern of a run as a file for the job as it is now; without cells that this wants published. Internal."""
+    from tablesafe.core.errors import InvalidOption
+
+    problem, release = problem_of(desk, job), result_of(desk, run).release
+    table = problem.table
+    if list(table.dimensions.items()) != list(release.table.dimensions.items()) or len(table) != len(release.table):
+        raise InvalidOption("The table has other cells than that of this run.", hint="run the job again.")
+    withheld = (release.suppressed & ~problem.frozen)[: table.seen]
+    codes = {name: column.gather(np.arange(table.seen)) for name, column in table.code_columns().items()}
+    return str(pl.DataFrame({**codes, "suppressed": withheld}).write_csv())

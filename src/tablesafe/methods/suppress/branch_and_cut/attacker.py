@@ -31,6 +31,8 @@ WORTH_A_SWEEP = 0.1
 """Share of the cells still waiting that a sweep must settle to be worth a further one."""
 FAR = 1e4
 """Room beyond this many times the level asked for is first left out: it seldom helps, and costs digits."""
+NEARER, NEAREST = 100.0, 100.0
+"""By how much nearer rooms are cut off when a program is not solved, and at how many times the level at the nearest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,17 +156,25 @@ class Attacker:
         With `tight` rooms are cut off near the level: a small share of an endless room must not look like much.
         """
         far = float(2.0 ** np.ceil(np.log2(level))) if tight else far_of(level)
-        self.bring(int(self.part[cell]), 1.0 if self._unit else far)
+        far = 1.0 if self._unit else far
+        status = self._run(cell, sign, far, view)
+        while status is not SolveStatus.OPTIMAL and not self._unit and far > NEAREST * level:
+            far /= NEARER  # to move nothing is an answer, so there is one: the digits did not suffice
+            status = self._run(cell, sign, far, view)
+        if status is not SolveStatus.OPTIMAL:
+            raise SolverFailure(f"A linear program of the suppression problem was not solved ({status}).")
+        return Move(*self._answered())
+
+    def _run(self, cell: int, sign: int, far: float, view: View) -> SolveStatus:
+        """Ask how far a cell can move, with rooms beyond `far` cut off."""
+        self.bring(int(self.part[cell]), far)
         self._look_from(view)
         at = int(self.place[cell])
         if at != self._asked:
             self._model.set_cost(self._asked, 0.0)
         self._model.set_cost(at, -float(sign))
         self._asked, self._question = at, (cell, sign)
-        status = self._model.run()
-        if status is not SolveStatus.OPTIMAL:
-            raise SolverFailure(f"A linear program of the suppression problem was not solved ({status}).")
-        return Move(*self._answered())
+        return self._model.run()
 
     def _answered(self) -> tuple[float, Integers, Floats]:
         """How far the cell goes, and how much all of the part move; the model minimises, so prices change sign."""

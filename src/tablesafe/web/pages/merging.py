@@ -1,0 +1,196 @@
+"""A coarser table: merge codes from proposals or by choosing them, and see what stays sensitive and what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nicegui import ui
+
+from tablesafe.core.errors import TablesafeError
+from tablesafe.web.pages.screen import Screen, show_error
+from tablesafe.web.pages.waiting import computed
+from tablesafe.web.tasks import designs
+
+LEAD = (
+    "Codes that are too fine make most cells sensitive. Merge some, and the number above and the table follow at once; "
+    "the job reads the new hierarchy from a file of its own."
+)
+NONE = "No merge would make fewer cells sensitive."
+
+
+def merging(screen: Screen) -> None:
+    """The section of a page."""
+    with ui.element("section").classes("ts-card").props('aria-label="A coarser table"'):
+        ui.html("A coarser table", tag="h2")
+        ui.label(LEAD).classes("ts-note")
+        if screen.holds_problem:
+            ui.label("This file has no codes that could be merged.").classes("ts-note")
+            return
+        _done(screen)
+        offer(screen)
+        _choosing(screen)
+
+
+def offer(screen: Screen) -> None:
+    """A button that looks for merges that would help, and offers each as a button."""
+
+    async def propose() -> None:
+        text = _text(screen, place)
+        found = None if text is None else await computed(screen, place, designs.proposals, text)
+        if found is None or place.is_deleted:
+            return
+        with place.clear():
+            if not found:
+                ui.label(NONE).classes("ts-note").props("role=status")
+                return
+            with ui.element("ul").classes("ts-plain").props('aria-label="Proposals"'):
+                for each in found:
+                    _proposal(screen, place, each)
+        screen.say(f"{len(found):,} proposals.")
+
+    with ui.element("div").classes("ts-row py-1"):
+        ui.button("Propose codes to merge", icon="auto_fix_high", on_click=propose).props("outline color=primary")
+    place = ui.element("div").classes("w-full")
+
+
+def _proposal(screen: Screen, place: ui.element, each: Mapping[str, Any]) -> None:
+    async def take() -> None:
+        if await merge(screen, each["step"], place):
+            place.clear()
+
+    fewer = "1 sensitive cell" if each["removed"] == 1 else f"{each['removed']:,} sensitive cells"
+    with ui.element("li").classes("ts-row py-0.5"):
+        ui.button(each["words"], on_click=take).props("outline dense color=primary")
+        ui.label(f"{fewer} fewer, {each['loss']:.1%} of the table is lost").classes("ts-note")
+
+
+def _choosing(screen: Screen) -> None:
+    """Choose a dimension and some of its codes that stand side by side."""
+    with ui.element("details").classes("pt-2") as fold:
+        with ui.element("summary"):
+            ui.label("Choose the codes yourself").classes("inline")
+        inside = ui.element("div").classes("w-full")
+
+    async def draw() -> None:
+        text = _text(screen, inside)
+        known = None if text is None else await computed(screen, inside, designs.codes, text)
+        if known is None or inside.is_deleted:
+            return
+        with inside.clear():
+            _form(screen, known, inside)
+
+    opened = {"yes": False}
+
+    async def first() -> None:
+        opened["yes"] = not opened["yes"]
+        if opened["yes"]:
+            await draw()
+
+    fold.on("toggle", first, args=[])
+
+
+def _form(screen: Screen, known: Mapping[str, list[tuple[str, str]]], problem: ui.element) -> None:
+    def codes_of(name: str) -> dict[str, str]:
+        return dict(known[name])
+
+    first = next(iter(known), None)
+    if first is None:
+        ui.label("No dimension is a tree of codes.").classes("ts-note")
+        return
+    with ui.element("div").classes("ts-row py-2"):
+        name = ui.select(list(known), value=first, label="Dimension")
+        name.props("outlined dense options-dense").classes("min-w-36")
+        codes = ui.select(codes_of(first), value=[], multiple=True, label="Codes to merge", with_input=True)
+        codes.props("outlined dense options-dense use-chips").classes("min-w-64 grow")
+        name.on_value_change(lambda e: codes.set_options(codes_of(str(e.value)), value=[]))
+        into = ui.input("Name of the new code").props("outlined dense").classes("min-w-44")
+        ui.button("Merge", icon="merge", on_click=lambda: take()).props("color=primary")
+    told = ui.element("div").classes("w-full")
+
+    async def take() -> None:
+        chosen = [str(code) for code in codes.value or ()]
+        step = {"kind": "join", "dimension": str(name.value), "codes": chosen, "into": str(into.value or "").strip()}
+        if await merge(screen, step, told):
+            problem.clear()
+            with problem:
+                ui.label("Done. Open this again to merge more.").classes("ts-note")
+
+
+async def merge(screen: Screen, step: Mapping[str, Any], place: ui.element) -> bool:
+    """Take a step: the job reads another hierarchy from now on. Whether it could be taken."""
+    try:
+        found = await screen.compute(designs.coarser, screen.workspace.job_text(), dict(step))
+        screen.workspace.recode(str(step["dimension"]), found["text"], found["total"], found["words"], merged=True)
+    except TablesafeError as error:
+        if not place.is_deleted:
+            with place.clear():
+                show_error(error)
+        return False
+    screen.decided()
+    screen.say(f"{found['words']}: done.")
+    return True
+
+
+def _text(screen: Screen, place: ui.element) -> str | None:
+    """The job, if it can be read; else a word on what is missing."""
+    if screen.draft and not screen.faults:
+        place.clear()
+        return screen.workspace.job_text()
+    with place.clear():
+        ui.label("There is something wrong with the job: see the fields marked ✕.").classes("ts-fault")
+    return None
+
+
+def _done(screen: Screen) -> None:
+    """What was merged so far, what it gained and cost, and a way back."""
+    shown = {"job": ""}
+
+    def undo() -> None:
+        last = screen.workspace.recoded[-1]
+        screen.workspace.undo_recode()
+        screen.decided()
+        screen.say(f"{last.words}: undone.")
+
+    @ui.refreshable
+    def lines() -> None:
+        done = screen.workspace.recoded
+        if not done:
+            return
+        with ui.element("ul").classes("m-0").props('aria-label="Merged"'):
+            for each in done:
+                with ui.element("li"):
+                    ui.label(f"{each.words} ({each.file})")
+        told = ui.label("…").classes("font-medium").props("role=status aria-label=Compared")
+        ui.button("Undo the last", icon="undo", on_click=undo).props("outline dense color=primary")
+        ui.timer(0.01, lambda: measure(told), once=True)
+
+    async def measure(told: ui.label) -> None:
+        before = next((each.job for each in screen.workspace.recoded if each.merged), None)
+        words = ""
+        if before is not None and not screen.faults:
+            try:
+                found = await screen.compute(designs.compared, before, screen.workspace.job_text())
+                words = compared_words(found)
+            except TablesafeError:
+                words = ""  # the number above tells what is wrong
+        if not told.is_deleted:
+            told.set_text(words)
+
+    def follow() -> None:
+        text = screen.workspace.job_text() if screen.draft else ""
+        if text != shown["job"]:
+            shown["job"] = text
+            lines.refresh()
+
+    lines()
+    screen.on_page.append(follow)
+
+
+def compared_words(found: Mapping[str, Any]) -> str:
+    """What merging gained and what it lost."""
+    (sensitive, left), (cells, kept) = found["sensitive"], found["cells"]
+    return (
+        f"{sensitive:,} sensitive cells became {left:,}; {cells:,} cells became {kept:,}: "
+        f"{found['loss']:.1%} of the table is lost."
+    )

@@ -1,0 +1,148 @@
+"""Tasks: a coarser design of the table of a job. They run in the worker process of a session; confidential.
+
+What is proposed, taken and measured is that of `tablesafe.methods.redesign`; here it becomes plain data, and the text
+of the hierarchy file that the job reads from then on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tablesafe.web.child import Desk
+from tablesafe.web.desk import problem_of
+
+if TYPE_CHECKING:
+    from tablesafe.core.hierarchy import Hierarchy
+    from tablesafe.methods.redesign import Step
+    from tablesafe.methods.redesign.measure import Scale
+
+RANGE = re.compile(r"[<>≤≥]\s*\d.*|\d[\d .,]*\s*(([-–—]|to|bis|à)\s*\d.*|\+.*|and (more|over).*)")
+"""A code such as 50-249, 250+, ≥ 65 or 0–4 years."""
+MOST_PROPOSED = 8
+MOST_NAMED = 4
+"""Codes that a button names."""
+
+
+def proposals(desk: Desk, job: str) -> list[dict[str, Any]]:
+    """The steps to a coarser table that remove most sensitive cells for what they lose, each taken alone."""
+    from tablesafe.methods.redesign import redesign
+
+    problem = problem_of(desk, job)
+    ranges = [name for name, tree in problem.table.dimensions.items() if are_ranges(tree)]
+    found = redesign(problem, steps=1, dimensions=False, margins=False, ordered=ranges)
+    return [
+        {
+            "step": {"kind": each.step.kind, "dimension": each.step.dimension, "codes": list(each.step.codes)},
+            "words": words(each.step), "removed": round(each.risk), "loss": each.loss,
+        }
+        for each in found.first[:MOST_PROPOSED]
+    ]  # fmt: skip
+
+
+def are_ranges(tree: Hierarchy) -> bool:
+    """Whether codes are ranges of numbers, as ages and sizes are: of these only neighbours are merged."""
+    numbers = [RANGE.fullmatch(code) is not None for code in tree.leaves]
+    return tree.is_tree and len(numbers) > 2 and sum(numbers) >= len(numbers) - 1  # one may be "unknown"
+
+
+def coarser(desk: Desk, job: str, step: Mapping[str, Any]) -> dict[str, Any]:
+    """What a step makes of the hierarchy of its dimension, as the text of a file that the job can read."""
+    from tablesafe.core.errors import InvalidOption
+    from tablesafe.methods.redesign import Step
+    from tablesafe.methods.redesign.steps import joined_name
+
+    trees = problem_of(desk, job).table.dimensions
+    name, codes = str(step["dimension"]), tuple(str(code) for code in step["codes"])
+    if name not in trees:
+        raise InvalidOption(f"There is no dimension {name!r} in the table.")
+    into = str(step.get("into") or "") or joined_name(codes, trees[name].codes)
+    taken = Step(kind=step["kind"], dimension=name, codes=codes, into=into if step["kind"] == "join" else "")
+    tree = taken.recode(trees[name]).hierarchy
+    return {"text": tree.hrc_text(), "total": tree.roots[0], "words": words(taken)}
+
+
+def words(step: Step) -> str:
+    """What a step does, as a button says it."""
+    named = [*step.codes[:MOST_NAMED], *(["…"] if len(step.codes) > MOST_NAMED else [])]
+    match step.kind:
+        case "join":
+            rest = named[1] if len(named) == 2 else f"{', '.join(named[1:-1])} and {named[-1]}"
+            return f"Merge {step.dimension} {named[0]} with {rest}"
+        case "drop parts":
+            return f"Drop the parts of {', '.join(named)} of {step.dimension}"
+        case _:
+            return f"Drop the finest level of {step.dimension}"
+
+
+def codes(desk: Desk, job: str) -> dict[str, list[tuple[str, str]]]:
+    """The codes of each dimension that is a tree, below its total, with their headings indented by level."""
+    from tablesafe.core.linking import RESPONSE
+    from tablesafe.report.axis import Axis
+
+    trees = problem_of(desk, job).table.dimensions
+    axes = {name: Axis.of(name, tree) for name, tree in trees.items() if tree.is_tree and name != RESPONSE}
+    return {
+        name: [
+            (str(axis.codes[i]), "  " * (int(axis.depth[i]) - 1) + axis.heading(i))
+            for i in range(len(axis))
+            if axis.depth[i] > 0
+        ]
+        for name, axis in axes.items()
+    }
+
+
+def compared(desk: Desk, before: str, now: str) -> dict[str, Any]:
+    """The table of a job as it is now beside that of the job before its codes were merged."""
+    kept: dict[str, Scale] = desk.loaded.setdefault("scales", {})
+    if before not in kept:
+        from tablesafe.methods.redesign.measure import Scale
+
+        kept.clear()
+        kept[before] = Scale.of(problem_of(desk, before), risk="cells", weight="records")
+    scale = kept[before]
+    design = scale.measure(problem_of(desk, now))
+    return {
+        "sensitive": (scale.start.sensitive, design.sensitive), "cells": (scale.start.cells, design.cells),
+        "loss": scale.loss(design),
+    }  # fmt: skip
+
+
+# -- codes that a hierarchy does not have ------------------------------------------------------------------------------
+
+
+def strangers(tree: Hierarchy, found: Sequence[str], most: int) -> dict[str, Any]:
+    """Codes of the data that a hierarchy does not have, each with the one that it may be meant to be."""
+    from difflib import get_close_matches
+
+    known = {*tree.codes, *tree.aliases}
+    strange = [code for code in found if code not in known]
+    if not strange or not tree.is_tree:
+        return {"strange": [], "many": len(strange), "offered": []}
+    plain = {_plain(code): code for code in tree.leaves}
+    first = strange[:most]
+    near = [plain.get(_plain(code)) or next(iter(get_close_matches(code, tree.leaves, 1)), "") for code in first]
+    return {"strange": list(zip(first, near, strict=True)), "many": len(strange), "offered": list(tree.leaves)}
+
+
+def _plain(code: str) -> str:
+    """A code without what people write differently: case, blanks, points, and zeros in front."""
+    return "".join(letter for letter in code.casefold() if letter.isalnum()).lstrip("0")
+
+
+def mapped(desk: Desk, draft: Mapping[str, Any], name: str, where: Mapping[str, str]) -> dict[str, Any]:
+    """The hierarchy of a dimension with further codes: each counts in another one, or stands by itself ("")."""
+    from tablesafe.job.load import examine
+    from tablesafe.web.drafts import JOB_FILE
+    from tablesafe.web.tasks.data import hierarchy_of
+
+    job, _ = examine(draft, desk.folder / JOB_FILE, {})
+    assert job is not None
+    tree = hierarchy_of(desk, job, name)
+    tree = replace(tree, aliases={**tree.aliases, **{code: to for code, to in where.items() if to}})
+    above = sum(1 for code in tree.aliases.values() if code == tree.roots[0])
+    alone = [f"{'@' * above}{code}\n" for code, to in where.items() if not to]
+    many = f"{len(where):,} codes" if len(where) > 1 else next(iter(where))
+    return {"text": tree.hrc_text() + "".join(alone), "total": tree.roots[0], "words": f"{name}: {many} mapped"}

@@ -9,7 +9,7 @@ import polars as pl
 
 import tablesafe as ts
 from reproduce.cases import cox_kelly, loaded
-from reproduce.layout import head, table, three, whole
+from reproduce.layout import head, places, table, three, whole
 from reproduce.thirteen import KEPT, SECONDS
 from tablesafe.loss.statistics import Relation
 
@@ -50,7 +50,12 @@ def page() -> str:
             [row for column, release in releases.items() for row in _rows(problem, column, release)],
         ),
     ]
-    return "\n".join([*lines, *_best(problem), *_capacities(problem), *_thirteen(), *_tables(problem, releases)]) + "\n"
+    return (
+        "\n".join(
+            [*lines, *_best(problem), *_capacities(problem), *_thirteen(), *_tables(problem, releases), *places(NAME)]
+        )
+        + "\n"
+    )
 
 
 def _relation(problem: ts.Problem, values: Any) -> Relation:

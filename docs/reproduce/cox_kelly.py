@@ -190,12 +190,12 @@ def _thirteen() -> list[str]:
         f"{seconds.max():.0f} (`python docs/reproduce/thirteen.py` runs them again). Correlation, slope, ratio of "
         "variances:",
         *table(["kept", "printed", "ours", "sum of changes, ours", "CPU seconds"], rows),
-        "Linear programs that keep the variance once had a correlation of 0.956 here, with a sum of changes of 91,555. "
-        "The programs were not to blame: their answer had 0.993 and 52,262 before it was made whole. Rounding went "
-        "back to the least change, which does not keep the variance, and the small steps that were to mend this took any "
-        "change for it. Now whole numbers are looked for near the answer, and a change counts in those steps too. "
-        "Programs keep most directions of the least change, so their best correlation stays below that of a "
-        "tabu search, which turns them.",
+        "Linear programs that keep the variance once had a correlation of 0.956 here, with a sum of changes of "
+        "91,555. The programs were not to blame: their answer had 0.993 and 52,262 before it was made whole. "
+        "Rounding went back to the least change, which does not keep the variance, and the small steps that were "
+        "to mend this took any change for it. Now whole numbers are looked for near the answer, and a change "
+        "counts in those steps too. Programs keep most directions of the least change, so their best correlation "
+        "stays below that of a tabu search, which turns them.",
     ]  # fmt: skip
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tablesafe.work.compiled import LATER, SOON, Compiled, compiled, compiling_at_once
+from tablesafe.work.compiled import LATER, LINE, SOON, Compiled, _tell_when_compiling, compiled, compiling_at_once
 
 
 @compiled
@@ -117,3 +119,30 @@ def test_what_was_compiled_before_is_found_on_the_disk() -> None:
 
 def _unkept(x: float) -> float:
     return x
+
+
+class Screen(io.StringIO):
+    """Standard error of somebody who watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("screen", "times"), [(Screen(), 1), (io.StringIO(), 0)])
+def test_who_watches_is_told_once_that_something_is_compiled_and_nobody_else_is(
+    screen: io.StringIO, times: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))  # nothing is compiled yet
+    monkeypatch.setattr(sys, "stderr", screen)
+    _tell_when_compiling.cache_clear()
+
+    @compiled
+    def first(x: float) -> float:
+        return x + 1
+
+    @compiled
+    def second(x: float) -> float:
+        return x + 2
+
+    assert (first(1.0), second(1.0)) == (2.0, 3.0)
+    assert screen.getvalue() == times * LINE

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FEW = 4_000
 """Targets up to which programs find cheaper patterns in time."""
+PER_TARGET_S = 5e-3
+"""Seconds for each target that this takes, with an audit of what programs find."""
 PASSES = 3
 MEMBERS = 6
 """Cells of a sum of which each is tried as the one that moves."""
@@ -41,10 +43,11 @@ class Cube:
     served: Integers = field(repr=False)
 
 
-def hypercubes_of(problem: Problem, targets: int) -> Hypercubes | None:
-    """The hypercubes of a problem with many targets; None where it has few, or is no product of trees."""
+def hypercubes_of(problem: Problem, targets: int, seconds: float = np.inf) -> Hypercubes | None:
+    """The hypercubes of a problem with too many targets for the time; None where it has few, or is no product of trees.
+    """
     table = problem.table
-    if targets <= FEW or table.names is not None or not table.dimensions:
+    if targets <= min(FEW, seconds / PER_TARGET_S) or table.names is not None or not table.dimensions:
         return None
     return Hypercubes.of(list(table.dimensions.values()), table.codes)
 

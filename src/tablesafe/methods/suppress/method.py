@@ -261,7 +261,9 @@ class Suppression:
 
     def _cubes(self, problem: Problem, instance: Instance) -> Hypercubes | None:
         """The hypercubes of a table with too many targets for a program each; None where there are few, or none."""
-        return hypercubes_of(problem, len(instance.level)) if self.options.algorithm in {"auto", "modular"} else None
+        if self.options.algorithm not in {"auto", "modular"}:
+            return None
+        return hypercubes_of(problem, len(instance.level), self.seconds)
 
     def _by_cubes(self, problem: Problem, search: Search, cubes: Hypercubes, securing: Securing) -> Mask:
         """A safe pattern at once by hypercubes, and cheaper ones while there is time; an interrupt keeps the best.

@@ -231,7 +231,7 @@ class Audit:
             protected,
             exact,
             insiders=self._insiders(system, question.at[protected & question.sensitive], groups, budget, presume),
-            unions=self._unions(system),
+            unions=self._unions(system, budget),
             possibly=self.possibly,
             late=late,
         )
@@ -264,11 +264,11 @@ class Audit:
         self._settled.keep(system, keep[settled.cells], [keep[each] for each in settled.moved])
         return found
 
-    def _unions(self, system: System) -> Unions | None:
+    def _unions(self, system: System, budget: Budget) -> Unions | None:
         """The sums that can be derived; of a large cube those of shown cells."""
         if not self.unions:
             return None
-        return find_unions(self.problem, without_unseen(system) if system.is_large else system)
+        return find_unions(self.problem, without_unseen(system) if system.is_large else system, budget=budget)
 
 
 def audit(

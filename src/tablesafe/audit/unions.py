@@ -24,6 +24,7 @@ from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.rules.columns import amounts, column, marked
 from tablesafe.rules.combined import AllOf, AnyOf, Levels, Manual, RequestRule, Waiver
+from tablesafe.work.budget import ENDLESS, Budget
 
 MOST_TERMS = 12
 """Terms of an equation spelled out before the rest is only counted."""
@@ -63,11 +64,13 @@ class Unions:
     """What was searched, in words."""
     examined: bool = True
     """False when there is no rule that could judge a sum."""
+    late: bool = False
+    """Whether the time was over before all were searched for."""
 
     @property
     def safe(self) -> bool:
-        """Whether no sum fails for certain."""
-        return not any(union.certain for union in self.failed)
+        """Whether all were searched for, and none fails for certain."""
+        return not self.late and not any(union.certain for union in self.failed)
 
 
 def unions(
@@ -77,27 +80,29 @@ def unions(
     lower: Floats | None = None,
     upper: Floats | None = None,
     search: SumSearch | None = None,
+    budget: Budget = ENDLESS,
 ) -> Unions:
     """Find the sums that a release gives away and that fail one of the problem's rules.
 
     `lower` and `upper` are what an attacker can derive for each unknown cell of the system, in units: cells with one
     possible value are no secret, so they are left out of the sums. Of unions within each other the smallest is told.
+    When the budget is over, those are told that were found until then.
     """
     search = search or SumSearch()
     if not problem.rules:
         words = "No sums were judged: the problem has protection levels only, no rules and no contributors."
         return Unions((), 0, words, examined=False)
-    found = _of_shown(system, constant_sums(system, lower=lower, upper=upper, search=search))
+    found = _of_shown(system, constant_sums(system, lower=lower, upper=upper, search=search, budget=budget))
     if not len(found):
-        return Unions((), 0, _searched(found, search))
+        return Unions((), 0, _searched(found, search), late=found.late)
     groups = _groups(system, found)
     known, cautious = (merged(problem.table, groups, cautious=how) for how in (False, True))
     rules = [for_sums(rule, problem.table, groups.cells) for rule in problem.rules]
     judged = _Judged(known, cautious, _judgement(rules, known), _judgement(rules, cautious))
     failed = _smallest(found.cells, np.flatnonzero(judged.possible.mask), judged.certain.mask)
-    told = [_told(system, found, judged, number) for number in failed]
+    told = [_told(system, found, judged, number, budget) for number in failed]
     told.sort(key=lambda union: (not union.certain, len(union.cells), union.cells))
-    return Unions(tuple(told), len(found), _searched(found, search))
+    return Unions(tuple(told), len(found), _searched(found, search), late=found.late)
 
 
 def _of_shown(system: System, found: ConstantSums) -> ConstantSums:
@@ -125,7 +130,8 @@ def _searched(found: ConstantSums, search: SumSearch) -> str:
         f"with up to {search.max_terms} cells; all pairs, and all triples in components of up to "
         f"{search.max_component:,} cells"
     )
-    return text + ("; a limit was met, there may be more" if found.cut else "")
+    text += "; a limit was met, there may be more" if found.cut else ""
+    return text + ("; the time was over before the end" if found.late else "")
 
 
 def _judgement(rules: Sequence[Rule | None], table: Table) -> Sensitivity:
@@ -241,11 +247,11 @@ def _smallest(cells: sparse.csr_array, failed: NDArray[np.intp], certain: Mask) 
     return [int(i) for i in failed[~hidden]]
 
 
-def _told(system: System, found: ConstantSums, judged: _Judged, number: int) -> Union:
+def _told(system: System, found: ConstantSums, judged: _Judged, number: int, budget: Budget) -> Union:
     span = slice(found.cells.indptr[number], found.cells.indptr[number + 1])
     cells = tuple(sorted(system.cells[found.cells.indices[span]].tolist()))
     certain = bool(judged.certain.mask[number])
-    weights = {int(system.rows[row]): weight for row, weight in found.combination_of(number).items()}
+    weights = {int(system.rows[row]): weight for row, weight in found.combination_of(number, budget).items()}
     return Union(
         cells,
         float(judged.known.value[number]),

@@ -219,6 +219,8 @@ def _sums(findings: Findings) -> str:
         told.append("some fail a rule")
     if any(not union.certain for union in unions.failed):
         told.append(_if_large(findings, "sums"))
+    if unions.late:
+        told.append("not proved: the time was over before all were searched for")
     if not told:
         told.append("none fails a rule" if unions.sums else "none was found")
     return f"those of withheld cells that can be derived were searched for ({unions.searched}): {'; '.join(told)}."

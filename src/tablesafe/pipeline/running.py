@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from tablesafe.methods.intervals.leaks import Leaks
     from tablesafe.methods.suppress.stability import Stability
 
-LEAST_AUDIT_S = 30.0
-"""Seconds that the audit may take in any case: it rarely needs one, and a release that it cannot judge is lost."""
+LEAST_S = 2.0
+"""Seconds that the audit may take in any case, and all of a job beside twice its limit: a release that the audit cannot
+judge is lost."""
 PROTECTING = 0.7
 """Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate."""
 NO_ATTACKS = "Attacks on the release were left out."
@@ -131,7 +132,8 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
             method = ready(job.method, _Files(job, problem))
         inputs.require_unchanged()
     limit = time_limit_of(method)
-    whole = Budget(limit)
+    whole, least = Budget(limit), _least(problem)
+    at_most = Budget(None if limit is None else 2 * limit + least)
     with _executing(job) as executor, heed(whole) if limit is not None else nullcontext():
         with clock.stage("protect"):
             how, protecting = _how(job, problem, _both(listen, trace.listen), executor, kept), method
@@ -145,7 +147,7 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
             _tell_end(release, trace, _both(listen, trace.listen))
         with clock.stage("audit"):
             listen(Event("audit", "Attacking the release"))
-            how = replace(how, budget=_for_audit(job, problem, whole, limit))
+            how = replace(how, budget=_for_audit(job, whole, limit, least, at_most.left))
             findings = audit(
                 problem, release, cells=job.audit.cells, exact=job.audit.exact, certify=job.audit.certificate, run=how
             )
@@ -279,19 +281,27 @@ def _how(job: Job, problem: Problem, listen: Listener, executor: Executor | None
     return Run(executor=executor, progress=progress, examined=examined, attackers=attackers, memo=memo)
 
 
-def _for_audit(job: Job, problem: Problem, whole: Budget, limit: float | None) -> Budget:
+def _least(problem: Problem) -> float:
+    """What the audit may take in any case, and all of a job beside twice its limit."""
+    from tablesafe.methods.suppress.securing import PER_CELL_S, SMALL
+
+    return LEAST_S + PER_CELL_S * max(0, len(problem.table) - SMALL)
+
+
+def _for_audit(job: Job, whole: Budget, limit: float | None, least: float, left: float) -> Budget:
     """The time for the audit: what the job says, or what is left of the whole, but enough to look at everybody.
 
-    When the user stops, or time is short, intervals are not made exact; what decides is looked at all the same.
+    When the user stops, or time is short, intervals are not made exact; what decides is looked at all the same, within
+    what is `left` at most.
     """
     if job.audit.time_limit_s is not None or limit is None:
         return Budget(job.audit.time_limit_s)
+    from tablesafe.methods.suppress.securing import PATIENCE
+
     if whole.stopped:
         whole.give_up(NO_ATTACKS)
-    from tablesafe.methods.suppress.securing import PATIENCE, PER_CELL_S, SMALL
-
-    enough = limit / 2 + LEAST_AUDIT_S + PER_CELL_S * max(0, len(problem.table) - SMALL)
-    return Budget(max(0.0 if whole.stopped else whole.left, enough), patience=PATIENCE)
+        return Budget(least, patience=PATIENCE)
+    return Budget(max(whole.left, min(limit / 2 + least, left)), patience=PATIENCE)
 
 
 def _attacked(job: Job, findings: Findings, listen: Listener) -> Scores | None:

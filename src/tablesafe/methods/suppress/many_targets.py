@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
@@ -35,9 +36,14 @@ GAINS = 0.99
 """Share of its cost below which a pattern made anew must be, for another to be worth while."""
 
 
-def first_pattern(instance: Instance, cubes: Hypercubes, cleaned: Budget | None = None) -> tuple[Mask, Integers]:
-    """What hypercubes withhold, and the targets that none of them protects; cleaned up as far as a budget reaches."""
-    held = CubePattern(instance, cubes)
+def first_pattern(
+    instance: Instance, cubes: Hypercubes, cleaned: Budget | None = None, *, guard: Guard | None = None
+) -> tuple[Mask, Integers]:
+    """What hypercubes withhold, and the targets that none of them protects; cleaned up as far as a budget reaches.
+
+    With a guard it convinces every respondent, as far as hypercubes can.
+    """
+    held = CubePattern(instance, cubes, guard)
     held.protect_all(lambda: False)
     if cleaned is not None:
         held.clean_up(lambda: cleaned.over, lambda cost: None)

@@ -50,6 +50,8 @@ IMPROVING = "The search for a better pattern ended with the time limit."
 AUDITED_S, SECURING = 6e-3, 1.5
 """Seconds that are kept for making a better pattern safe: for each of many sensitive cells, and how many times what it
 took for the first one."""
+SHORT = 3.0
+"""How many times what that takes a limit must be, or there is a pattern first that takes nearly nothing."""
 CLEANING = 0.1
 """Share of the search for second thoughts about a first pattern of hypercubes."""
 LARGE = 12_000
@@ -268,15 +270,20 @@ class Suppression:
     def _by_cubes(self, problem: Problem, search: Search, cubes: Hypercubes, securing: Securing) -> Mask:
         """A safe pattern at once by hypercubes, and cheaper ones while there is time; an interrupt keeps the best.
 
-        The first is made safe from everybody before it is improved: what that takes, it will take again.
+        The first is made safe from everybody before it is improved: what that takes, it will take again. Where that
+        may take longer than there is time, there is one before it that convinces every respondent as it is.
         """
         instance = search.instance
-        pattern, left = first_pattern(instance, cubes, search.budget.child(CLEANING * search.budget.seconds_left))
+        guard = Guard.of(problem) if self.run.attackers.insiders else None
+        if guard is not None and self.seconds < SHORT * AUDITED_S * len(problem.sensitive):
+            pattern, left = first_pattern(instance, cubes, self._cleaning(search), guard=guard)
+            securing.secure(self._with_programs(search, pattern, left) if left.size else pattern)
+        pattern, left = first_pattern(instance, cubes, self._cleaning(search))
         if left.size:
             pattern = self._with_programs(search, pattern, left)
         search.keep(pattern, instance.pattern_cost(pattern))
         begin = process_time()
-        securing.secure(pattern)
+        securing.secure(pattern, first=True)
         again = max(SECURING * (process_time() - begin), AUDITED_S * len(problem.sensitive))
         budget = search.budget.child(max(securing.budget.seconds_left - again, 0.0))
         try:
@@ -286,7 +293,14 @@ class Suppression:
                 "Interrupted: the best pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2
             )
         assert search.best is not None
+        if search.best_cost >= instance.pattern_cost(pattern):
+            securing.budget.give_up(QUICKEST)
+        elif budget.over:
+            securing.budget.give_up(IMPROVING)
         return search.best
+
+    def _cleaning(self, search: Search) -> Budget:
+        return search.budget.child(CLEANING * search.budget.seconds_left)
 
     def _with_programs(self, search: Search, pattern: Mask, left: Integers) -> Mask:
         """The pattern with what protects the targets that no hypercube does."""

@@ -30,8 +30,8 @@ AFTER_STOP_S = 1.5
 """Seconds for a safe pattern when the user stops before there is one."""
 SMALL, PER_CELL_S = 10_000, 5e-3
 """Cells up to which a first safe pattern is there within twice the limit, and what each further one may take."""
-LEAST_S = 20.0
-"""Seconds that a first safe pattern may take in any case: it rarely takes one, and an unsafe one is worth nothing."""
+LEAST_S = 1.5
+"""Seconds that a first safe pattern may take in any case, beside twice the limit."""
 PATIENCE = 3.0
 """How many times as long it may take on a busy machine."""
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
@@ -72,18 +72,25 @@ class Securing:
         respondents = self.attackers.insiders and Lists.of(self.problem.table) is not None
         return ("respondents",) * respondents + ("sums",) * (self.attackers.unions and bool(self.problem.rules))
 
-    def secure(self, pattern: Mask, *, last: bool = False) -> Mask:
-        """The best safe pattern, once this one is made safe too, if there is time for that; the `last` is thinned."""
-        if self.best is not None and (self.budget.over or self._again(pattern)):
-            return self.best
+    def secure(self, pattern: Mask, *, first: bool = False, last: bool = False) -> Mask:
+        """The best safe pattern, once this one is made safe too, if there is time for that; the `last` is thinned.
+
+        A `first` one may take what a first one may, though there is a costly one to fall back on.
+        """
+        first |= self.best is None
+        if not first and (self.budget.over or self._again(pattern)):
+            return self._kept()
         self.given = pattern
-        budget = self.limit if self.best is None else self.budget
+        budget = self.limit if first else self.budget
         with heed(self.budget, budget):
             safe = self._safe(pattern, budget)
             if safe is not None and last and not (safe == pattern).all() and self.cubes is None:
                 safe = self._thinned(safe)
         if safe is not None:
             self._keep(safe)
+        return self._kept()
+
+    def _kept(self) -> Mask:
         if self.best is None:
             raise Interrupted("Stopped before a safe pattern was found; nothing was written.")
         return self.best

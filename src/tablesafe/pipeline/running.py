@@ -40,7 +40,7 @@ from tablesafe.pipeline.result import Result
 from tablesafe.report.progress import Event, Listener, Trace, ignore, progress_bar
 from tablesafe.report.summary import Origin
 from tablesafe.report.writing import Subject
-from tablesafe.work.budget import Budget
+from tablesafe.work.budget import Budget, necessary
 from tablesafe.work.executor import executor_called
 from tablesafe.work.run import Attackers, Run
 from tablesafe.work.stopping import heed
@@ -133,7 +133,7 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
         inputs.require_unchanged()
     limit = time_limit_of(method)
     whole, least = Budget(limit), _least(problem)
-    at_most = Budget(None if limit is None else 2 * limit + least)
+    at_most = Budget() if limit is None else necessary(2 * limit + least)
     with _executing(job) as executor, heed(whole) if limit is not None else nullcontext():
         with clock.stage("protect"):
             how, protecting = _how(job, problem, _both(listen, trace.listen), executor, kept), method
@@ -296,12 +296,10 @@ def _for_audit(job: Job, whole: Budget, limit: float | None, least: float, left:
     """
     if job.audit.time_limit_s is not None or limit is None:
         return Budget(job.audit.time_limit_s)
-    from tablesafe.methods.suppress.securing import PATIENCE
-
     if whole.stopped:
         whole.give_up(NO_ATTACKS)
-        return Budget(least, patience=PATIENCE)
-    return Budget(max(whole.left, min(limit / 2 + least, left)), patience=PATIENCE)
+        return necessary(least)
+    return necessary(max(whole.left, min(limit / 2 + least, left)))
 
 
 def _attacked(job: Job, findings: Findings, listen: Listener) -> Scores | None:

@@ -24,8 +24,8 @@ from tablesafe.solve.hypercubes import Hypercubes
 if TYPE_CHECKING:
     from tablesafe.audit.unions import Union
 
-FEW = 4_000
-"""Targets up to which programs find cheaper patterns in time."""
+FEWEST, FEW = 600, 4_000
+"""Targets up to which programs find cheaper patterns in any time, and given time."""
 PER_TARGET_S = 5e-3
 """Seconds for each target that this takes, with an audit of what programs find."""
 PASSES = 3
@@ -46,7 +46,7 @@ class Cube:
 def hypercubes_of(problem: Problem, targets: int, seconds: float = np.inf) -> Hypercubes | None:
     """The hypercubes of a problem with too many targets for the time; None where they are few, or it has no trees."""
     table = problem.table
-    if targets <= min(FEW, seconds / PER_TARGET_S) or table.names is not None or not table.dimensions:
+    if targets <= min(FEW, max(FEWEST, seconds / PER_TARGET_S)) or table.names is not None or not table.dimensions:
         return None
     return Hypercubes.of(list(table.dimensions.values()), table.codes)
 
@@ -54,8 +54,8 @@ def hypercubes_of(problem: Problem, targets: int, seconds: float = np.inf) -> Hy
 class CubePattern:
     """Which cube protects whom, and what is withheld for it.
 
-    With a guard, hypercubes come first that convince every respondent, so that nobody has to be asked afterwards: that
-    costs more, and is soon done.
+    With a guard, hypercubes are looked for first that convince every respondent, so that nobody has to be asked
+    afterwards: that costs more, and is soon done.
     """
 
     def __init__(self, instance: Instance, cubes: Hypercubes, guard: Guard | None = None) -> None:
@@ -126,7 +126,7 @@ class CubePattern:
 
     def _cheapest(self, cell: int, most: float) -> Cube | None:
         """The cheapest hypercube with room for the whole level of a cell, or several for a part of it each."""
-        guarded = self._cheapest_guarded(cell, most)
+        guarded = None if self._guarded is None else self._cheapest_guarded(self._guarded, cell, most)
         if guarded is not None:
             return guarded
         found = self._cubes.cheapest(cell, self.need[cell], self.price, self.room, most=most)
@@ -139,18 +139,16 @@ class CubePattern:
         every = spread(self._cubes, cell, self.need[cell], self.price, self.room)
         return None if every is None else Cube(every, np.array([cell]))
 
-    def _cheapest_guarded(self, cell: int, most: float) -> Cube | None:
+    def _cheapest_guarded(self, room: Floats, cell: int, most: float) -> Cube | None:
         """The cheapest hypercube that nobody can rule out; others rely on it where the cell is known to nobody."""
-        if self._guarded is None:
-            return None
-        own, need = float(self._guarded[cell]), self.need[cell]
-        self._guarded[cell] = self.room[cell]  # whoever knows the cell, it is from the others that it must be hidden
-        found = self._cubes.cheapest(cell, need, self.price, self._guarded, most=most)
-        self._guarded[cell] = own
+        own = float(room[cell])
+        room[cell] = self.room[cell]  # whoever knows the cell, it is from the others that it must be hidden
+        found = self._cubes.cheapest(cell, self.need[cell], self.price, room, most=most)
+        room[cell] = own
         if found is None:
             return None
         cells = found[0]
-        far = float(self._guarded[cells].min())
+        far = float(room[cells].min())
         return Cube(
             cells, cells[(cells == cell) | (self._asked[cells] & (self.need[cells] <= far) & (self._by[cells] < 0))]
         )

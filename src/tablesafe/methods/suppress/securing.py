@@ -23,6 +23,7 @@ from tablesafe.methods.suppress.responses import closed
 from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
+from tablesafe.work.budget import necessary as necessary_work
 from tablesafe.work.run import Attackers
 from tablesafe.work.stopping import heed
 
@@ -32,15 +33,13 @@ SMALL, PER_CELL_S = 10_000, 5e-3
 """Cells up to which a first safe pattern is there within twice the limit, and what each further one may take."""
 LEAST_S = 1.5
 """Seconds that a first safe pattern may take in any case, beside twice the limit."""
-PATIENCE = 3.0
-"""How many times as long it may take on a busy machine."""
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
 NOT_THINNED = "Repair added cells that may not all be needed: there was no time to look at them again."
 
 
 def necessary(budget: Budget, seconds: float, cells: int) -> Budget:
     """What a first safe pattern may take, where the limit is too short for one, or the user stops before there is."""
-    limit = Budget(1.9 * seconds + LEAST_S + PER_CELL_S * max(0, cells - SMALL), patience=PATIENCE)
+    limit = necessary_work(1.9 * seconds + LEAST_S + PER_CELL_S * max(0, cells - SMALL))
     limit.hurry(budget, AFTER_STOP_S)
     return limit
 

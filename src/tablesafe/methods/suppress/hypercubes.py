@@ -133,6 +133,7 @@ class CubePattern:
         if found is not None:
             cells = found[0]
             serves = self._asked[cells] & (self.need[cells] <= self.room[cells].min()) & (self._by[cells] < 0)
+            serves &= self._guarded is None or cells == cell  # others may have one that convinces everybody
             return Cube(cells, cells[serves])
         if most < np.inf:
             return None

@@ -21,7 +21,7 @@ from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.signing import read_private_key
 from tablesafe.core.equations import Mask
-from tablesafe.core.errors import InvalidFile, InvalidOption, concerning, speaking
+from tablesafe.core.errors import InvalidFile, InvalidOption, OutOfTime, concerning, speaking
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.statuses import Scheme
@@ -152,7 +152,8 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
                 problem, release, cells=job.audit.cells, exact=job.audit.exact, certify=job.audit.certificate, run=how
             )
     with clock.stage("attack"):
-        scores = None if whole.stopped else _attacked(job, findings, listen)
+        some = Budget() if limit is None else necessary(max(at_most.left, least))
+        scores = None if whole.stopped else _attacked(job, findings, listen, some)
         leaks = _leaks(findings)
     published = (findings.safe and (leaks is None or not leaks.leaking)) or job.output.force
     with clock.stage("write"):
@@ -302,8 +303,8 @@ def _for_audit(job: Job, whole: Budget, limit: float | None, least: float, left:
     return necessary(max(whole.left, min(limit / 2 + least, left)))
 
 
-def _attacked(job: Job, findings: Findings, listen: Listener) -> Scores | None:
-    """What an intruder would guess; None when the job wants no attack or there is nothing to guess.
+def _attacked(job: Job, findings: Findings, listen: Listener, budget: Budget) -> Scores | None:
+    """What an intruder would guess; None when the job wants no attack, or there is nothing to guess, or no time.
 
     What is published is a guess only where it is not the truth.
     """
@@ -318,8 +319,12 @@ def _attacked(job: Job, findings: Findings, listen: Listener) -> Scores | None:
     changed = bool((release.status == Status.CHANGED).any())
     every = choose(job.attack.attacks, seed=job.attack.seed)
     chosen = [each for each in every if changed or not getattr(each, "needs_changes", False)]
-    view = View.of(problem, release, findings.system)
-    return Scores.of(estimate_by(each, problem, view, job.attack.time_limit_s) for each in chosen)
+    try:
+        view = View.of(problem, release, findings.system, budget)
+    except OutOfTime:
+        return None
+    limit = job.attack.time_limit_s
+    return Scores.of(estimate_by(each, problem, view, min(limit, budget.left)) for each in chosen)
 
 
 # -- files ---------------------------------------------------------------------------------------------------------

@@ -50,6 +50,9 @@ IMPROVING = "The search for a better pattern ended with the time limit."
 AUDITED_S, SECURING = 6e-3, 1.5
 """Seconds that are kept for making a better pattern safe: for each of many sensitive cells, and how many times what it
 took for the first one."""
+SOON_S, SOON = 0.5, 0.5
+"""Seconds, and share of the limit, in which a cheaper pattern must be seen to be safe where there is one to fall back
+on: the audit that decides will take as long again."""
 SHORT = 3.0
 """How many times what that takes a limit must be, or there is a pattern first that takes nearly nothing."""
 CLEANING, A_SECOND = 0.1, 1.0
@@ -277,7 +280,7 @@ class Suppression:
         for pattern, left in self._first_by_cubes(problem, search, cubes, securing):
             pattern = self._with_programs(search, pattern, left) if left.size else pattern
             begin = process_time()
-            securing.secure(pattern, first=True)
+            securing.secure(pattern, within=securing.limit.child(SOON_S + SOON * self.seconds))
         search.keep(pattern, instance.pattern_cost(pattern))
         again = max(SECURING * (process_time() - begin), AUDITED_S * len(problem.sensitive))
         budget = search.budget.child(max(securing.budget.seconds_left - again, 0.0))

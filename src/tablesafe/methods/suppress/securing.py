@@ -71,25 +71,21 @@ class Securing:
         respondents = self.attackers.insiders and Lists.of(self.problem.table) is not None
         return ("respondents",) * respondents + ("sums",) * (self.attackers.unions and bool(self.problem.rules))
 
-    def secure(self, pattern: Mask, *, first: bool = False, last: bool = False) -> Mask:
+    def secure(self, pattern: Mask, *, within: Budget | None = None, last: bool = False) -> Mask:
         """The best safe pattern, once this one is made safe too, if there is time for that; the `last` is thinned.
 
-        A `first` one may take what a first one may, though there is a costly one to fall back on.
+        `within` is that time, where it is not what the search has; a first safe pattern has its own.
         """
-        first |= self.best is None
-        if not first and (self.budget.over or self._again(pattern)):
-            return self._kept()
+        budget = self.limit if self.best is None else self.budget if within is None else within
+        if self.best is not None and (budget.over or self._again(pattern)):
+            return self.best
         self.given = pattern
-        budget = self.limit if first else self.budget
         with heed(self.budget, budget):
             safe = self._safe(pattern, budget)
             if safe is not None and last and not (safe == pattern).all() and self.cubes is None:
                 safe = self._thinned(safe)
         if safe is not None:
             self._keep(safe)
-        return self._kept()
-
-    def _kept(self) -> Mask:
         if self.best is None:
             raise Interrupted("Stopped before a safe pattern was found; nothing was written.")
         return self.best

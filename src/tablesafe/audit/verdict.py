@@ -233,6 +233,8 @@ def _sums(findings: Findings) -> Text:
         told.append(text("some fail a rule"))
     if any(not union.certain for union in unions.failed):
         told.append(_if_large(findings, "sums"))
+    if unions.late:
+        told.append("not proved: the time was over before all were searched for")
     if not told:
         told.append(text("none fails a rule" if unions.sums else "none was found"))
     return text(

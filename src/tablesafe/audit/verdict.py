@@ -234,7 +234,7 @@ def _sums(findings: Findings) -> Text:
     if any(not union.certain for union in unions.failed):
         told.append(_if_large(findings, "sums"))
     if unions.late:
-        told.append("not proved: the time was over before all were searched for")
+        told.append(text("not proved: the time was over before all were searched for"))
     if not told:
         told.append(text("none fails a rule" if unions.sums else "none was found"))
     return text(

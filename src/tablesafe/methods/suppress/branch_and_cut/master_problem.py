@@ -41,6 +41,9 @@ SOLVER_NODES = 200
 DENSE = 400_000
 """Entries of a part beyond which it is not branched on by itself."""
 WHOLE = 1e-6
+DEAR = 0.1
+"""What variables may cost, in units of the least cost, by which they lie beyond their bounds: the solver's tolerance is
+nothing to it, but with a cost of 1e9 beside one of 1 it is much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +186,10 @@ class Covering:
         if status is not SolveStatus.OPTIMAL:
             return Relaxed(self.point, self.bound, -np.inf)
         x, prices = self._model.answer()
+        if float((self.cost * np.abs(x - np.clip(x, low, high))).sum()) > DEAR * self._scale:
+            self._model.forget()  # what is fixed goes out of the basis
+            if self._model.run() is SolveStatus.OPTIMAL:
+                x, prices = self._model.answer()
         self._last_prices = prices * self._scale
         bound = safe_bound(self.cost, entries, least, self._last_prices, low, high)
         return Relaxed(np.clip(x, 0.0, 1.0), bound, bound.over())

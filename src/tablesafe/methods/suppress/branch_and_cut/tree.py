@@ -77,15 +77,12 @@ class Tree:
 
         Says whether the node is worth another look: some of its variables were decided.
         """
-        x, free = relaxed.x, low < high
-        candidates = np.flatnonzero(free & (x > FRACTIONAL) & (x < 1 - FRACTIONAL))
+        candidates = self._candidates(relaxed.x, np.flatnonzero(low < high))
         if not len(candidates):
-            candidates = np.flatnonzero(free)
-            if not len(candidates):
-                self.give_up(relaxed.proved)
-                return False
+            self.give_up(relaxed.proved)
+            return False
         best, chosen, values = -1.0, int(candidates[0]), (relaxed.proved, relaxed.proved)
-        for variable in self._nearest(x, candidates).tolist():
+        for variable in candidates.tolist():
             sides = self._sides(variable, low, high)
             if sides is None or stop():
                 break
@@ -105,10 +102,16 @@ class Tree:
             self.push(max(values[int(side)], relaxed.proved), down, up)
         return False
 
-    def _nearest(self, x: Floats, candidates: Integers) -> Integers:
-        """Those nearest to one half, the dearest first."""
-        away = np.abs(x[candidates] - 0.5)
-        return candidates[np.lexsort((-self._covering.cost[candidates], away))[:CANDIDATES]]
+    def _candidates(self, x: Floats, free: Integers) -> Integers:
+        """Variables to branch on: those nearest to one half, the dearest first.
+
+        Where all are whole but for rounding it is those whose rounding costs most: of a cost of 1e9 a little is much.
+        """
+        cost, away = self._covering.cost[free], np.minimum(x[free], 1 - x[free])
+        order = np.lexsort((-cost, -away))
+        if not (away > FRACTIONAL).any():
+            return free[np.argsort(-away * cost, kind="stable")[:CANDIDATES]]
+        return free[order[away[order] > FRACTIONAL][:CANDIDATES]]
 
     def _sides(self, variable: int, low: Floats, high: Floats) -> tuple[float, float] | None:
         """What is proved of both sides of a variable; None where the time was over before."""

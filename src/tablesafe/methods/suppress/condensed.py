@@ -85,6 +85,24 @@ def independent(matrix: sparse.csr_array) -> Integers:
     Cells that are no total say by one equation for each total what all cells are; a further equation that this makes
     zero says nothing new.
     """
+    kept, total = _one_for_each_total(matrix)
+    parts = _in_parts(matrix[kept], total)
+    if parts is None:
+        return np.arange(matrix.shape[0])
+    others = np.setdiff1d(np.arange(matrix.shape[0]), kept)
+    left = sparse.csr_array(matrix[others] @ parts)
+    left.eliminate_zeros()
+    return np.sort(np.concatenate([kept, others[np.diff(left.indptr) > 0]]))
+
+
+def finest_parts(matrix: sparse.csr_array) -> sparse.csr_array | None:
+    """Each cell as a sum of cells that are no total; None where totals are each other's parts in a circle."""
+    kept, total = _one_for_each_total(matrix)
+    return _in_parts(matrix[kept], total)
+
+
+def _one_for_each_total(matrix: sparse.csr_array) -> tuple[Integers, Integers]:
+    """The shortest equation of each total, and that total."""
     length = np.diff(matrix.indptr)
     row = np.repeat(np.arange(matrix.shape[0]), length)
     minus = matrix.data < 0
@@ -94,13 +112,7 @@ def independent(matrix: sparse.csr_array) -> Integers:
     ruled = np.flatnonzero(single & (matrix.data == np.where(minus, -1, 1)).all())
     order = ruled[np.lexsort((length[ruled], total[ruled]))]
     kept = order[np.unique(total[order], return_index=True)[1]]
-    parts = _in_parts(matrix[kept], total[kept])
-    others = np.setdiff1d(np.arange(matrix.shape[0]), kept)
-    if parts is None:
-        return np.arange(matrix.shape[0])
-    left = sparse.csr_array(matrix[others] @ parts)
-    left.eliminate_zeros()
-    return np.sort(np.concatenate([kept, others[np.diff(left.indptr) > 0]]))
+    return kept, total[kept]
 
 
 def _in_parts(rows: sparse.csr_array, total: Integers) -> sparse.csr_array | None:

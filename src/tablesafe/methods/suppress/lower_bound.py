@@ -37,7 +37,7 @@ def lower_bound(instance: Instance, targets: Targets, subtables: Subtables, budg
     asked[targets.cell] = True
     order = np.argsort(targets.cell, kind="stable")
     start = np.searchsorted(targets.cell[order], np.arange(len(instance) + 1))
-    cutting = budget.child(CUTTING * budget.seconds_left, work=CUTTING * budget.work_left)
+    cutting = budget.child(CUTTING * budget.left)
     for i in np.argsort(-subtables.depth, kind="stable").tolist():
         if cutting.over:
             break

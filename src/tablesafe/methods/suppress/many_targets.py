@@ -21,7 +21,7 @@ from tablesafe.methods.suppress.hypercubes import CubePattern
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.lower_bound import lower_bound
-from tablesafe.methods.suppress.simultaneous import Pattern, levels, protect_together
+from tablesafe.methods.suppress.simultaneous import Pattern, Together, levels
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
@@ -74,19 +74,19 @@ def improved(
         return
     rise, fall = levels(instance)
     subtables = Subtables(instance, dimensions, cubes)
-    some = budget.child(SUGGESTING * budget.seconds_left, work=SUGGESTING * budget.work_left)
+    some = budget.child(SUGGESTING * budget.left)
     suggested = from_the_top(instance, subtables, rise, fall, some)
     targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
     turn, condensed = 0, Condensed.of(instance)
     while not budget.over:
         before = incumbent.best_cost
         pattern = Pattern(condensed.instance)
-        protect_together(pattern, condensed.whole(suggested), budget, random, sparing=turn > 0)
+        Together(pattern, condensed.whole(suggested), budget, random).protect(only=turn > 0)
         safe = completed(instance, condensed, pattern, cubes)
         if safe is not None:
             incumbent.offer_pattern(safe, instance.pattern_cost(safe))
         if turn == 0:
-            some = budget.child(BOUNDING * budget.seconds_left, work=BOUNDING * budget.work_left)
+            some = budget.child(BOUNDING * budget.left)
             incumbent.prove(min(lower_bound(instance, targets, subtables, some), incumbent.best_cost))
         if incumbent.best is None:
             return

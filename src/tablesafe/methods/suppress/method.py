@@ -283,7 +283,7 @@ class Suppression:
             securing.secure(pattern, within=securing.limit.child(SOON_S + SOON * self.seconds))
         search.keep(pattern, instance.pattern_cost(pattern))
         again = max(SECURING * (process_time() - begin), AUDITED_S * len(problem.sensitive))
-        budget = search.budget.child(max(securing.budget.seconds_left - again, 0.0))
+        budget = securing.budget.child(max(securing.budget.left - again, 0.0))
         try:
             improved(search, list(problem.table.dimensions.values()), cubes, search.random, budget)
         except KeyboardInterrupt:

@@ -5,6 +5,9 @@ target of a batch a direction, pay for each as it nears its level, charge what m
 maximise what is left. The deviation serves the whole batch and whoever else it moves far enough; what it uses is
 withheld, and costs nothing from then on. What a target is worth rises each time that it was left behind, so that the
 cheap deviations come first and the dear ones find much withheld.
+
+On 23,754 cells of business microdata such a program takes 0.7 s by an interior point with crossover, 2 to 3 s by the
+simplex method; forty of them protect 20,064 targets.
 """
 
 from __future__ import annotations
@@ -16,21 +19,18 @@ from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
+from tablesafe.methods.suppress.condensed import finest_parts
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.solve.highs import INTERIOR, Model
 from tablesafe.solve.program import Program, SolveStatus
 from tablesafe.work.budget import Budget
 
+PER_STEP = 5e-9
+"""Seconds of a step of such a program, for each of its entries to the power of 1.5: factors fill up."""
+USED = 1e-6
+REACHED = 1 - 1e-9
 MANY = 3_000
 """Cells on offer beyond which an interior point says first which of them are of use."""
-PER_STEP_AND_ENTRY = 2e-6
-"""Seconds of such a program, whose factors fill up."""
-USED = 1e-6
-PRESOLVED = 3
-"""By which factor presolve makes such programs smaller, about."""
-REACHED = 1 - 1e-9
-ALIKE = 6.0
-"""Targets of one batch differ by this factor at most: prices are for moves of one size."""
 FAR = 100.0
 """How many times the largest level a cell may move."""
 TINY = 0.05
@@ -39,18 +39,28 @@ SUGGESTED = 0.1
 """Share of its cost at which a cell that was suggested is offered."""
 FEWEST, SEVERAL = 100, 1_000
 """Targets of a batch, where there are so many."""
-WITHIN = 2
-"""Tries within what was suggested."""
-WORTH = (3.0, 30.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 1e3, 1e3, 1e3, 1e3)
-"""What it is worth to move a target, in units of its level, at each try."""
-DEAREST = (10.0, 15.0, 20.0, 30.0, 60.0, 100.0, np.inf, np.inf, np.inf, np.inf)
-"""The cost, in the same units, beyond which a cell that was not suggested is not offered, at each try after those."""
+ALIKE = 6.0
+"""Targets of one batch differ by this factor at most: prices are for moves of one size."""
+WORTH = (3.0, 30.0, 100.0, 1e3)
+"""What it is worth to move a target, in units of its level, at each try. All but the first get many times their price:
+the dearest tenth of the targets cost half of the pattern, and are to find what the others have withheld."""
+INSISTING = (1e2, 1e3, 1e4, 1e4)
+"""The same where nothing but the pattern so far is on offer."""
+DEAREST = 10.0
+"""The cost, in units of a level, beyond which a cell that was not suggested is not offered at first; twice that at each
+further try."""
+PAYS = 0.15
+"""Share of the open targets that a program within the pattern must serve, or more has to be withheld."""
 SLOPES = 3
 """How often a deviation is looked for again among the cells it uses, at prices by how far each moves."""
 SETTLED = 0.97
 """Share of its cells with which a deviation is as good as it gets."""
 FLAT = 1e-3
 """Share of the level below which a move is charged as if it were so long."""
+EACH = 0.02
+"""Share of the average cost that a cell costs besides, so that many cheap ones are not taken for a few."""
+ALONE = 1e5
+"""What it is worth to move the last targets, one at a time."""
 
 
 class Pattern:
@@ -96,115 +106,160 @@ def levels(instance: Instance) -> tuple[Floats, Floats]:
     return rise, fall
 
 
-def protect_together(
-    pattern: Pattern, suggested: Mask, budget: Budget, random: np.random.Generator, *, sparing: bool
-) -> None:
-    """Move the targets of a pattern by the hundred until all are protected that can be, or the budget is over.
+class Together:
+    """Moves the targets of a pattern by the hundred until all are protected that can be, or a budget is over.
 
-    First within what is withheld or suggested, then with whatever is not too dear; `sparing` also of what is suggested.
+    A batch of what is open may buy cells: those suggested, and others that are not too dear. Then come programs within
+    what is withheld, for as long as they serve many: they cost nothing. The last few are moved one at a time, when they
+    no longer move together.
     """
-    instance = pattern.instance
-    need = np.maximum(pattern.rise, pattern.fall)
-    turn, tried = 0, np.zeros(len(instance), dtype=np.bool_)
-    while not budget.over and len(pattern.open):
-        cells = pattern.open
-        cells = cells[~tried[cells]]
-        if not cells.size:
-            turn, tried[:] = turn + 1, False
-            if turn >= len(WORTH):
-                return
-            continue
-        cells = cells[np.argsort(-need[cells], kind="stable")]
-        near = cells[: max(FEWEST, int((need[cells] >= need[cells[0]] / ALIKE).sum()))]
-        batch = random.choice(near, min(SEVERAL, len(near)), replace=False)
-        tried[batch] = True
-        way = random.choice([-1.0, 1.0], len(batch))
-        way = np.where(pattern.rises[batch], -1.0, np.where(pattern.falls[batch], 1.0, way))
-        offered = suggested.copy()
-        if turn >= WITHIN:
-            offered |= instance.cost <= DEAREST[turn - WITHIN] * float(np.median(need[batch]))
-        cost = np.where(suggested, SUGGESTED, 1.0) * instance.cost
-        slopes = SLOPES if sparing or turn >= WITHIN else 0
-        deviation = _sloped(pattern, batch, way, WORTH[turn], cost, offered, slopes, budget)
+
+    def __init__(self, pattern: Pattern, suggested: Mask, budget: Budget, random: np.random.Generator) -> None:
+        self.pattern, self.instance, self.budget, self._random = pattern, pattern.instance, budget, random
+        self.suggested = suggested
+        may = self.instance.live & ~self.instance.forced
+        self._cost = self.instance.cost + EACH * float(self.instance.cost[may].mean() if may.any() else 0.0)
+        self._need = np.maximum(pattern.rise, pattern.fall)
+        self._main = _main_parts(self.instance, self._need)
+
+    def protect(self, *, only: bool = False) -> None:
+        """Protect what is open; with `only`, by nothing but what is suggested."""
+        pattern, tried = self.pattern, np.zeros(len(self.instance), dtype=np.int64)
+        worth = INSISTING if only else WORTH
+        while not self.budget.over and len(pattern.open):
+            cells = pattern.open
+            turn = int(tried[cells].min())
+            if turn == len(worth):
+                break
+            cells = cells[tried[cells] == turn]
+            cells = cells[np.argsort(-self._need[cells], kind="stable")]
+            if not only:
+                cells = cells[: max(FEWEST, int((self._need[cells] >= self._need[cells[0]] / ALIKE).sum()))]
+            batch = self._random.choice(cells, min(SEVERAL, len(cells)), replace=False)
+            tried[batch] += 1
+            offered = self.suggested
+            if not only:
+                dearest = DEAREST * 2.0**turn * float(np.median(self._need[batch]))
+                offered = offered | (self.instance.cost <= dearest)
+            cost = np.where(self.suggested & (not only), SUGGESTED, 1.0) * self._cost
+            self._add(self._sloped(batch, self._ways(batch), worth[turn], cost, offered))
+            self._within()
+        if not only:
+            self._one_by_one()
+
+    def _add(self, deviation: Floats | None) -> None:
         if deviation is not None:
-            pattern.add(deviation)
+            self.pattern.add(deviation)
 
+    def _within(self) -> None:
+        """Move open targets by what is withheld, as long as that serves many of them."""
+        pattern, nothing = self.pattern, np.zeros(len(self.instance), dtype=np.bool_)
+        while not self.budget.over and len(pattern.open):
+            cells = pattern.open
+            way = self._ways(cells)
+            level = np.where(way > 0, pattern.rise[cells], pattern.fall[cells])
+            self._add(self._moved(cells, way * float(np.median(level)) / level, 1.0, self._cost, nothing))
+            if len(pattern.open) > (1 - PAYS) * len(cells):
+                return
 
-def _sloped(
-    pattern: Pattern,
-    batch: Integers,
-    way: Floats,
-    worth: float,
-    cost: Floats,
-    offered: Mask,
-    slopes: int,
-    budget: Budget,
-) -> Floats | None:
-    """A deviation that is worth its cost, by slope scaling (Kim & Pardalos, Operations Research Letters 24, 1999).
+    def _one_by_one(self) -> None:
+        """The last ones, each as cheap as can be; what one of them withholds the next ones use."""
+        pattern = self.pattern
+        for cell in pattern.open[np.argsort(-self._need[pattern.open], kind="stable")].tolist():
+            for way, done in ((1.0, pattern.rises), (-1.0, pattern.falls)):
+                if not done[cell] and not self.budget.over:
+                    price = self._cost / np.clip(self.instance.down, 1.0, self._need[cell])
+                    one = np.array([cell])
+                    self._add(self._moved(one, np.array([way]), ALONE, price, self.instance.live, least=0.0))
 
-    A cell costs the same however far it moves, a program charges by the unit. So it is asked again among the cells of
-    its answer, at prices with which each would have cost what it does: short moves become dear, and merge.
-    """
-    instance = pattern.instance
-    level = float(np.median(np.maximum(pattern.rise, pattern.fall)[batch]))
-    price = cost / np.clip(instance.down, 1.0, level)
-    best: Floats | None = None
-    if slopes and int((offered & ~pattern.withheld).sum()) > MANY:
-        amid = _moved(pattern, batch, way, worth, price, offered, budget, **INTERIOR)
-        if amid is None:
+    def _ways(self, cells: Integers) -> Floats:
+        """A direction for each cell in which it must still move, by chance; totals go where their largest part goes."""
+        rises, falls = self.pattern.rises, self.pattern.falls
+        way = self._random.choice([-1.0, 1.0], len(self.instance))
+        way = np.where(rises & ~falls, -1.0, np.where(falls & ~rises, 1.0, way))
+        return np.where(rises[cells], -1.0, np.where(falls[cells], 1.0, way[self._main[cells]]))
+
+    def _sloped(self, batch: Integers, way: Floats, worth: float, cost: Floats, offered: Mask) -> Floats | None:
+        """A deviation that is worth its cost, by slope scaling (Kim & Pardalos, Operations Research Letters 24, 1999).
+
+        A cell costs the same however far it moves, a program charges by the unit. So it is asked again among the cells
+        of its answer, at prices with which each would have cost what it does: short moves become dear, and merge.
+        """
+        level, withheld = float(np.median(self._need[batch])), self.pattern.withheld
+        price, best = cost / np.clip(self.instance.down, 1.0, level), None
+        if int((offered & ~withheld).sum()) > MANY:
+            amid = self._moved(batch, way, worth, price, offered, **INTERIOR)
+            if amid is None:
+                return None
+            offered = (np.abs(amid) > FLAT * level) & ~withheld
+            price = cost / np.maximum(np.abs(amid), FLAT * level)
+        for turn in range(1 + SLOPES):
+            deviation = self._moved(batch, way, worth, price, offered)
+            if deviation is None:
+                break
+            best = deviation
+            fresh = (deviation != 0) & ~withheld
+            if not fresh.any() or (turn and fresh.sum() > SETTLED * offered.sum()):
+                break
+            offered, price = fresh, cost / np.maximum(np.abs(deviation), FLAT * level)
+        return best
+
+    def _moved(
+        self,
+        batch: Integers,
+        way: Floats,
+        worth: float,
+        price: Floats,
+        offered: Mask,
+        *,
+        least: float = TINY,
+        **options: Any,
+    ) -> Floats | None:
+        """The deviation that moves the cells of a batch as far as that is worth its price; None where time is over."""
+        pattern, instance = self.pattern, self.instance
+        far = FAR * max(float(pattern.rise.max()), float(pattern.fall.max()))
+        above, below = np.minimum(instance.up, far), np.minimum(instance.down, far)
+        above[batch] = np.where(pattern.rise[batch] > 0, np.minimum(pattern.rise[batch], above[batch]), above[batch])
+        below[batch] = np.where(pattern.fall[batch] > 0, np.minimum(pattern.fall[batch], below[batch]), below[batch])
+        level = np.where(way > 0, pattern.rise[batch], pattern.fall[batch])
+        useful = instance.live & (np.minimum(instance.up, instance.down) >= least * float(level.min()))
+        free, paid = np.flatnonzero(pattern.withheld & useful), np.flatnonzero(offered & ~pattern.withheld & useful)
+        gain = np.zeros(len(instance))
+        gain[batch] = worth * way
+        dear = instance.columns[:, paid]
+        cost = np.concatenate([-gain[free], price[paid], price[paid]])
+        answer = _least(
+            cost / np.median(np.abs(cost[cost != 0])),
+            [instance.columns[:, free], dear, -dear],
+            np.concatenate([-below[free], np.zeros(2 * len(paid))]),
+            np.concatenate([above[free], above[paid], below[paid]]),
+            self.budget,
+            options or {"solver": "ipm"},
+        )
+        if answer is None:
             return None
-        offered = (np.abs(amid) > FLAT * level) & ~pattern.withheld
-        price = cost / np.maximum(np.abs(amid), FLAT * level)
-    for turn in range(1 + slopes):
-        deviation = _moved(pattern, batch, way, worth, price, offered, budget)
-        if deviation is None:
-            break
-        best = deviation
-        fresh = (deviation != 0) & ~pattern.withheld
-        if turn and fresh.sum() > SETTLED * offered.sum():
-            break
-        offered, price = fresh, cost / np.maximum(np.abs(deviation), FLAT * level)
-    return best
+        deviation = np.zeros(len(instance))
+        deviation[free] = answer[: len(free)]
+        deviation[paid] = answer[len(free) : len(free) + len(paid)] - answer[len(free) + len(paid) :]
+        deviation[np.abs(deviation) <= USED] = 0.0
+        return deviation
 
 
-def _moved(
-    pattern: Pattern,
-    batch: Integers,
-    way: Floats,
-    worth: float,
-    price: Floats,
-    offered: Mask,
-    budget: Budget,
-    **options: Any,
-) -> Floats | None:
-    """The deviation that moves the cells of a batch as far as that is worth its price; None where time is over."""
-    instance = pattern.instance
-    far = FAR * max(float(pattern.rise.max()), float(pattern.fall.max()))
-    above, below = np.minimum(instance.up, far), np.minimum(instance.down, far)
-    above[batch] = np.where(pattern.rise[batch] > 0, np.minimum(pattern.rise[batch], above[batch]), above[batch])
-    below[batch] = np.where(pattern.fall[batch] > 0, np.minimum(pattern.fall[batch], below[batch]), below[batch])
-    level = np.where(way > 0, pattern.rise[batch], pattern.fall[batch])
-    useful = instance.live & (np.minimum(instance.up, instance.down) >= TINY * float(level.min()))
-    free, paid = np.flatnonzero(pattern.withheld & useful), np.flatnonzero(offered & ~pattern.withheld & useful)
-    gain = np.zeros(len(instance))
-    gain[batch] = worth * way
-    dear = instance.columns[:, paid]
-    cost = np.concatenate([-gain[free], price[paid], price[paid]])
-    answer = _least(
-        cost / np.median(np.abs(cost[cost != 0])),
-        [instance.columns[:, free], dear, -dear],
-        np.concatenate([-below[free], np.zeros(2 * len(paid))]),
-        np.concatenate([above[free], above[paid], below[paid]]),
-        budget,
-        options or {"solver": "simplex"},
-    )
-    if answer is None:
-        return None
-    deviation = np.zeros(len(instance))
-    deviation[free] = answer[: len(free)]
-    deviation[paid] = answer[len(free) : len(free) + len(paid)] - answer[len(free) + len(paid) :]
-    deviation[np.abs(deviation) <= USED] = 0.0
-    return deviation
+def _main_parts(instance: Instance, need: Floats) -> Integers:
+    """For each cell that of its finest parts which must move furthest; the cell itself where it has no parts.
+
+    It is mostly the one of the firm that makes its totals sensitive too: all of them move with it.
+    """
+    parts, own = finest_parts(instance.rows), np.arange(len(instance))
+    if parts is None:
+        return own
+    length = np.diff(parts.indptr)
+    key = need[parts.indices] + 1e-9 * instance.down[parts.indices]
+    row = np.repeat(own, length)
+    order = np.lexsort((-key, row))
+    first = (np.cumsum(length) - length)[length > 0]
+    own[length > 0] = parts.indices[order[first]]
+    return own
 
 
 def _least(
@@ -225,6 +280,5 @@ def _least(
     except (OutOfTime, SolverFailure):
         return None
     finally:
-        budget.hot(matrix.shape[0] // PRESOLVED, model.info("simplex_iteration_count"))
-        budget.count(PER_STEP_AND_ENTRY * matrix.nnz * max(model.info("ipm_iteration_count"), 0))
+        budget.count(PER_STEP * matrix.nnz**1.5 * max(model.info("ipm_iteration_count"), 0))
     return answer.point if answer.status is SolveStatus.OPTIMAL else None

@@ -21,6 +21,7 @@ import benchmarks.instances  # noqa: F401
 from benchmarks import peers, tasks
 from benchmarks.clock import Stopwatch, forget_peak, peak_mb
 from benchmarks.registry import INSTANCES, PROGRAMS, Case, Made, NotHere, Outcome, Row
+from tablesafe.work.compiled import compiling_at_once
 
 WARM_S = 0.3
 """How long methods may look while they are warmed up."""
@@ -96,7 +97,8 @@ def warm(case: Case, asked: dict[str, Any], root: Path, scratch: Path) -> None:
     assert program.warm is not None
     small, folder = instance_of(program.warm, root / program.warm), scratch / "warm"
     folder.mkdir()
-    program.run(replace(case, made=small, folder=root / program.warm, scratch=folder, seconds=WARM_S))
+    with compiling_at_once():
+        program.run(replace(case, made=small, folder=root / program.warm, scratch=folder, seconds=WARM_S))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -64,8 +65,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "site"
 
 
-def said(installed: Path, folder: Path, *arguments: str) -> str:
-    surroundings = {**os.environ, "PYTHONPATH": str(installed), "PYTHONSAFEPATH": "1"}
+def said(installed: Path, folder: Path, *arguments: str, **variables: str) -> str:
+    surroundings = {**os.environ, "PYTHONPATH": str(installed), "PYTHONSAFEPATH": "1", **variables}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=surroundings, capture_output=True, text=True, timeout=LIMIT_S
     )
@@ -79,3 +80,15 @@ def test_the_wheel_runs_by_itself(installed: Path, tmp_path: Path) -> None:
     assert said(installed, tmp_path, "-m", "tablesafe", "--version").strip() == PROJECT["version"]
     assert (installed / "bin" / "tablesafe").exists() or (installed / "Scripts" / "tablesafe.exe").exists()
     assert (installed / "tablesafe" / "py.typed").exists()
+
+
+def test_the_demo_runs_from_the_wheel_where_nothing_is_compiled(installed: Path, tmp_path: Path) -> None:
+    """The first thing that a newcomer does, on a machine that has never seen tablesafe."""
+    empty = tmp_path / "compiled"
+    empty.mkdir()
+    told = json.loads(
+        said(installed, tmp_path, "-m", "tablesafe", "demo", "-o", "demo", "--json", NUMBA_CACHE_DIR=str(empty))
+    )
+    assert told["exit_code"] == 0
+    assert (tmp_path / "demo" / "job.toml").exists()
+    assert any((tmp_path / "demo").rglob("report.html"))

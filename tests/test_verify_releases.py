@@ -20,6 +20,7 @@ from tablesafe.core.release import Release, Status
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.io.frames import write_frame, write_release
+from tablesafe.io.sdmx import write_sdmx
 from tablesafe.verify import verify
 
 CERTIFICATE = "internal.json"
@@ -315,3 +316,95 @@ def test_dimensions_called_from_and_to_are_not_intervals(tmp_path: Path) -> None
     release.frame().write_csv(tmp_path / "release.csv")
     assert verify(tmp_path / CERTIFICATE, release=tmp_path / "release.csv").safe
     assert io.StringIO(release.frame().write_csv()).readline().strip() == "from,to,value,status"
+
+
+OFFICIAL = ("px", "json", "sdmx.csv", "xml")
+
+
+def official(release: Release, folder: Path, ending: str) -> Path:
+    if ending == "xml":
+        pytest.importorskip("pysdmx")
+    path = folder / f"table.{ending}"
+    write_release(release, path)
+    return path
+
+
+@pytest.mark.parametrize("ending", OFFICIAL)
+def test_formats_of_statistical_offices_are_accepted_as_we_write_them(
+    release: Release, tmp_path: Path, ending: str
+) -> None:
+    found = verify(tmp_path / CERTIFICATE, release=official(release, tmp_path, ending))
+    assert found.safe
+    assert found.release_checked
+
+
+def test_other_versions_of_sdmx_are_accepted(release: Release, tmp_path: Path) -> None:
+    write_sdmx(release, tmp_path / "one.csv", version="csv-1.0", flow="OFFICE:T7(2.1)")
+    assert verify(tmp_path / CERTIFICATE, release=tmp_path / "one.csv").safe
+    pytest.importorskip("pysdmx")
+    write_sdmx(release, tmp_path / "three.xml", version="ml-3.0", flow="OFFICE:T7(2.1)")
+    assert verify(tmp_path / CERTIFICATE, release=tmp_path / "three.xml").safe
+
+
+SPOILT = {
+    "px": {
+        "a keyword": ('UNITS="unit";', 'UNITS="unit";\nNOTE="10.5";'),
+        "a title": ('TITLE="value by', 'TITLE="10.5 value by'),
+        "a unit": ('UNITS="unit"', 'UNITS="10.5"'),
+        "a label": ('"first"', '"10.5"'),
+        "labels in another order": ('"first","second"', '"second","first"'),
+        "a remark": ('CODEPAGE="utf-8";', 'CODEPAGE="utf-8"; 10.5'),
+        "a value": ("18.5", "18.6"),
+        "a withheld value": ('".."', "10.5"),
+        "another mark": ('".."', '"."'),
+        "a value more": ("18.5", "18.5 10.5"),
+        "something after the data": ("\n;\n", "\n;\n10.5"),
+    },
+    "json": {
+        "a key": ('"class":"dataset"', '"class":"dataset","note":["10.5"]'),
+        "a key twice": ('"class":"dataset"', '"class":"10.5","class":"dataset"'),
+        "an extension": ('"id":', '"extension":{"unit":"10.5"},"id":'),
+        "a title": ('"label":"value', '"label":"10.5 value'),
+        "a label": ('"first"', '"10.5"'),
+        "a status": ('"c"', '"10.5"'),
+        "a status of a published cell": ('"status":{', '"status":{"0":"c",'),
+        "a value": ("18.5", "18.6"),
+        "a withheld value": ("null", "10.5"),
+        "a unit of a category": ('"index":', '"unit":{"u":{"10.5":1}},"index":'),
+        "a code": ('"index":[', '"index":["10.5",'),
+    },
+    "sdmx.csv": {
+        "a column": ("OBS_VALUE", "COMMENT_OBS,OBS_VALUE"),
+        "a status": (",Q,C", ",Q,A"),
+        "why a value is missing": (",Q,C", ",M,C"),
+        "a dataflow": ("TABLESAFE:RELEASE(1.0)", "TABLESAFE:RELEASE(10.5)"),
+        "an action": (",I,", ",10.5,"),
+        "a value": ("18.5", "18.6"),
+        "a withheld value": (",,Q,C", ",10.5,A,F"),
+        "an entry more": (",Q,C", ",Q,C,10.5"),
+    },
+    "xml": {
+        "an attribute": ('OBS_STATUS="Q"', 'COMMENT_OBS="10.5" OBS_STATUS="Q"'),
+        "a status": ('CONF_STATUS="C"', 'CONF_STATUS="A"'),
+        "a comment": ("<mes:Header>", "<!-- 10.5 --><mes:Header>"),
+        "text": ("<mes:Header>", "<mes:Header>10.5"),
+        "an element": ("<mes:Header>", "<mes:Header><mes:Source>10.5</mes:Source>"),
+        "a namespace": ("xmlns:mes=", 'xmlns:secret="10.5" xmlns:mes='),
+        "a sender": ('id="ZZZ"', 'id="10.5"'),
+        "a name": ("<mes:ID>", "<mes:ID>10.5"),
+        "a value": ("18.5", "18.6"),
+        "an instruction": ("<mes:Header>", "<?secret 10.5?><mes:Header>"),
+    },
+}
+
+
+@pytest.mark.parametrize(("ending", "what"), [(ending, what) for ending in SPOILT for what in SPOILT[ending]])
+def test_nothing_besides_the_release_is_in_a_file_of_a_statistical_format(
+    release: Release, tmp_path: Path, ending: str, what: str
+) -> None:
+    path = official(release, tmp_path, ending)
+    text, (old, new) = path.read_text(encoding="utf-8"), SPOILT[ending][what]
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InvalidCertificate):
+        verify(tmp_path / CERTIFICATE, release=path)

@@ -9,7 +9,7 @@ import polars as pl
 
 import tablesafe as ts
 from reproduce.cases import cox_kelly, loaded
-from reproduce.layout import head, table, three, whole
+from reproduce.layout import head, places, table, three, whole
 from reproduce.thirteen import KEPT, SECONDS
 from tablesafe.loss.statistics import Relation
 
@@ -50,7 +50,12 @@ def page() -> str:
             [row for column, release in releases.items() for row in _rows(problem, column, release)],
         ),
     ]
-    return "\n".join([*lines, *_best(problem), *_capacities(problem), *_thirteen(), *_tables(problem, releases)]) + "\n"
+    return (
+        "\n".join(
+            [*lines, *_best(problem), *_capacities(problem), *_thirteen(), *_tables(problem, releases), *places(NAME)]
+        )
+        + "\n"
+    )
 
 
 def _relation(problem: ts.Problem, values: Any) -> Relation:
@@ -174,16 +179,23 @@ def _thirteen() -> list[str]:
         told = printed[ours["by"]][ours["aim"]]
         shown = [f"{ours[name]:.3f}" for name in ("correlation", "slope", "variance ratio")]
         name = f"{WORDS_13[ours['aim']]}, {'linear program' if ours['by'] == 'lp' else 'tabu search'}"
-        rows.append([name, " ".join(f"{n:g}" for n in told), " ".join(shown), whole(ours["sum of changes"])])
+        rows.append([name, " ".join(f"{n:g}" for n in told), " ".join(shown), whole(ours["sum of changes"]),
+                     whole(ours["cpu seconds"])])  # fmt: skip
     return [
         "## 13 × 13 × 13", "",
         "The paper sums up a table of three dimensions of 13 codes that are no tree (13 = 4 + 5 + 6, 12 = 1 + 6, …) "
         "with about 100 sensitive cells, and prints no cell of it. Ours is `hier13x13x13a` (2,197 cells, 108 "
         "sensitive), of the same structure; whether the values are the paper's nobody says, so that figures can only "
-        f"be alike. Each had {SECONDS:.0f} seconds on a busy machine, of which it got "
-        f"{seconds.min():.0f} to {seconds.max():.0f} of the processor (`python docs/reproduce/thirteen.py` runs them "
-        "again). Correlation, slope, ratio of variances:",
-        *table(["kept", "printed", "ours", "sum of changes, ours"], rows),
+        f"be alike. Each had {SECONDS:.0f} seconds of the processor and took {seconds.min():.0f} to "
+        f"{seconds.max():.0f} (`python docs/reproduce/thirteen.py` runs them again). Correlation, slope, ratio of "
+        "variances:",
+        *table(["kept", "printed", "ours", "sum of changes, ours", "CPU seconds"], rows),
+        "Linear programs that keep the variance once had a correlation of 0.956 here, with a sum of changes of "
+        "91,555. The programs were not to blame: their answer had 0.993 and 52,262 before it was made whole. "
+        "Rounding went back to the least change, which does not keep the variance, and the small steps that were "
+        "to mend this took any change for it. Now whole numbers are looked for near the answer, and a change "
+        "counts in those steps too. Programs keep most directions of the least change, so their best correlation "
+        "stays below that of a tabu search, which turns them.",
     ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 import tablesafe as ts
 from reproduce.cases import dandekar, printed
-from reproduce.layout import head, number, table, three, whole
+from reproduce.layout import head, number, places, table, three, whole
 from reproduce.linked import KEPT
 from tablesafe.loss.quality import Quality, quality
 from tablesafe.methods.adjust.costs import MEASURES
@@ -40,7 +40,7 @@ def page() -> str:
         "24 sensitive cells. The paper moves each of them by its protection level, up or down, and repairs all sums "
         "with the least weighted change of the other cells.",
     )  # fmt: skip
-    parts = (_table_4(problem), _table_5(), _table_6(problem), _costs(problem), _whole(problem))
+    parts = (_table_4(problem), _table_5(), _table_6(problem), _costs(problem), _whole(problem), places(NAME))
     return "\n".join([*lines, "", PLACES, *(line for part in parts for line in part)]) + "\n"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import tablesafe as ts
 from reproduce.cases import dandekar, dandekar_pattern
-from reproduce.layout import head, table, whole
+from reproduce.layout import head, places, table, whole
 
 NAME = "dandekar-patterns"
 PAPER = (
@@ -51,7 +51,8 @@ def page() -> str:
     ]
     lines += [
         "The cells that the audit finds open in the printed patterns miss their upper level by a little; the",
-        "paper calls them borderline.", "", "## The patterns", "",
+        "paper calls them borderline. Which of the two is Table 1 of the paper, our transcript does not say.",
+        "", "## The patterns", "",
         "S sensitive, x complementary, a dot is published. Columns 1 to 10 (the last is the total), rows 1 to 6.",
     ]  # fmt: skip
     for level in ("1", "2", "3", "4"):
@@ -61,7 +62,7 @@ def page() -> str:
             *_beside([_grid(problem, mask, level) for mask in patterns.values()], list(patterns)),
             "```",
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *places(NAME)]) + "\n"
 
 
 def _opening(problem: ts.Problem, opening: Any) -> str:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+PLACES = Path(__file__).resolve().parents[2] / "tests" / "papers" / "data" / "places.csv"
+UNKNOWN = "not in our transcript"
 NOTE = "<!-- Made by running the code: `python docs/reproduce {name}`. Do not edit. -->"
 
 
@@ -27,6 +32,21 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], left: int = 1) 
 
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
+
+
+def places(name: str) -> list[str]:
+    """Where in the paper each printed figure of a page stands, as far as the transcript tells."""
+    kept = pl.read_csv(PLACES, infer_schema=False).filter(pl.col("page") == name)
+    rows = [
+        [row["heading"], row["figures"], *(row[part] or UNKNOWN for part in ("table", "row", "column"))]
+        for row in kept.iter_rows(named=True)
+    ]
+    return [
+        "", "## Where the printed figures stand", "",
+        "The paper itself is not at hand, only a transcript of it. Where that does not say in which table, row and "
+        "column of the paper a figure stands, nothing is claimed.",
+        *table(["on this page", "figures", "table of the paper", "row", "column"], rows, left=5)[:-1],
+    ]  # fmt: skip
 
 
 def whole(number: float) -> str:

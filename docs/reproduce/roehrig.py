@@ -9,7 +9,7 @@ import polars as pl
 
 import tablesafe as ts
 from reproduce.cases import DATA, loaded, printed
-from reproduce.layout import head, table
+from reproduce.layout import head, places, table
 
 NAME = "roehrig"
 PAPER = (
@@ -44,7 +44,7 @@ def page() -> str:
     print_ = _pattern(problem, expected["ip_pattern"])
     lines += _bounds(problem, bounds, {"": None, "_after_ip": print_})
     lines += _patterns(problem, expected, {"printed": print_, "ours": optimal})
-    parts = (_counts(problem, expected), _big_m(problem, expected), _tables_5_and_6(expected))
+    parts = (_counts(problem, expected), _big_m(problem, expected), _tables_5_and_6(expected), places(NAME))
     return "\n".join([*lines, *(line for part in parts for line in part)]) + "\n"
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 import tablesafe as ts
 from reproduce.cases import dandekar, dandekar_pattern, loaded
-from reproduce.layout import head, table
+from reproduce.layout import head, places, table
 from tablesafe.rules.explorer import as_linear, convert, is_subadditive, sensitivity_of
 
 NAME = "working-paper-22"
@@ -35,7 +35,7 @@ def page() -> str:
         "The paper relates the rules that offices use: for a p% rule, the pq rule with the same ratio is the same "
         "rule, and each has a dominance rule that is just less strict. `tablesafe rules convert` computes these.",
     )  # fmt: skip
-    parts = (_table_1(case), _conversions(), _sensitivities(case), _slices(), _clean_up())
+    parts = (_table_1(case), _conversions(), _sensitivities(case), _slices(), _clean_up(), places(NAME))
     return "\n".join([*lines, *(line for part in parts for line in part)]) + "\n"
 
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from tablesafe.core.release import Release, Status
     from tablesafe.core.table import Contributors, Table
     from tablesafe.io.apriori import apply_cells
+    from tablesafe.io.crosstab import read_crosstab
     from tablesafe.io.dataset import Dataset
     from tablesafe.io.jj import read_jj, write_jj
     from tablesafe.io.jsonstat import read_jsonstat, write_jsonstat
@@ -141,6 +142,7 @@ _HOMES = {
     "tablesafe.io.dataset": ("Dataset",),
     "tablesafe.io.jsonstat": ("read_jsonstat", "write_jsonstat"),
     "tablesafe.io.px": ("read_px", "write_px"),
+    "tablesafe.io.crosstab": ("read_crosstab",),
     "tablesafe.io.sdmx": ("read_sdmx", "write_sdmx"),
     "tablesafe.io.patterns": ("read_pattern",),
     "tablesafe.io.ptable": ("read_perturbation", "read_perturbations", "write_perturbation"),
@@ -281,6 +283,7 @@ __all__ = [
     "posterior",
     "protect",
     "quality",
+    "read_crosstab",
     "read_jj",
     "read_jsonstat",
     "read_pattern",

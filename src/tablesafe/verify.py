@@ -12,9 +12,9 @@ least as far as the two are apart. All numbers are whole numbers, or fractions w
 
 The checksum shows damage, not forgery: whoever edits a certificate can compute it again. A signature covers everything
 in the file but itself and the checksum, with it the digest of the release; only the holder of the private key can make
-it. A published file (CSV, or the .xlsx and .parquet that tablesafe writes) agrees with the certificate when every
-column and every entry in it is known: the codes and their labels, the values, whether a cell is published, and the
-intervals that the release announces.
+it. A published file (CSV, or the .xlsx, .parquet, PX, JSON-stat, SDMX-CSV and SDMX-ML that tablesafe writes) agrees
+with the certificate when every column and every entry in it is known: the codes and their labels, the values, whether a
+cell is published, and the intervals that the release announces.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PLAIN = re.compile(r"[+-]?[0-9]*[.,]?[0-9]*(?:[eE][+-]?[0-9]{1,3})?")
 """A number as published files write it; an exponent of more digits would fill the memory."""
 DELIMITERS = ",;\t|"
 REPEAT = "repeat the audit; a certificate is never edited."
-GIVE = "give the file of the release (.csv, .xlsx, .parquet) as it was written."
+GIVE = "give the file of the release (.csv, .xlsx, .parquet, .px, .json, .sdmx.csv, .xml) as it was written."
 SIGNED = b"tablesafe certificate signature 1\n"
 """What a signed text begins with, so that no other signature of the same key can pass for one."""
 MARKS = ("", "c", "x", "s", "-", "–", ".", "..", "...", "…", ":", "*", "n.a.", "na", "confidential", "suppressed")
@@ -609,8 +609,7 @@ def _check_release_hash(content: _Content, claimed: Any) -> None:
 
 def _check_published_file(content: _Content, release: Path, name: str) -> None:
     """The published file shows exactly what the certificate says it shows, cell by cell, and nothing besides."""
-    needed = [*content.dimensions, content.response]
-    header, lines = _table_of(release, len(content.published), needed)
+    header, lines = _table_of(release, content)
     try:
         columns = _columns_of(content, header)
         rows = _rows_of(content, columns, lines, release.name)
@@ -791,17 +790,21 @@ def _published_number(text: str, scale: int, where: str, *, ends: bool = False) 
 # -- the published file, whatever its kind -------------------------------------------------------------------------
 
 
-def _table_of(
-    release: Path, cells: int, needed: Sequence[str]
-) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:
+def _table_of(release: Path, content: _Content) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:
     """The names of the columns, and the rows with their number and how they look; the content tells the kind."""
     try:
         data = _bytes_of(release)
         if data.startswith(b"PAR1"):
-            return _parquet_table(release, cells)
+            return _parquet_table(release, len(content.published))
         if data.startswith(b"PK"):
             return _workbook_table(data)
-        return _text_table(_decode(data), needed)
+        needed, text = [*content.dimensions, content.response], _decode(data)
+        if data.startswith(b"<?xml"):
+            return needed, _sdmx_ml_rows(content, data)
+        for begins, rows in TEXTS:
+            if re.match(begins, text):
+                return needed, rows(content, text)
+        return _text_table(text, needed)
     except _Foreign as error:
         raise InvalidCertificate(
             f"{release.name} holds more than a release: {error}.", hint="publish the file as tablesafe wrote it."
@@ -995,6 +998,237 @@ def _sheet_rows(rows: list[ElementTree.Element], strings: list[str]) -> list[tup
     if used != set(range(len(strings))):
         raise _Foreign("it holds texts that no cell shows")
     return found
+
+
+# -- formats of statistical offices, as tablesafe writes them ------------------------------------------------------
+
+Rows = Iterator[tuple[int, list[str], str]]
+FLOW = re.compile(r"[A-Za-z][\w.@$-]*:[A-Za-z][\w@$-]*\([0-9]+(?:\.[0-9]+)*\)")
+"""The name of a dataflow, which the office chooses: AGENCY:ID(1.0)."""
+LEAD = {"STRUCTURE": "dataflow", "ACTION": "I"}
+STATUSES = {"OBS_STATUS": ("Q", "A"), "CONF_STATUS": ("C", "F")}
+"""What the attributes of an observation say: of a withheld cell, of a published one."""
+PX_TEXT = re.compile(r'"[^"]*"(?:\s*"[^"]*")*')
+PX_LINE = re.compile(r'([A-Z-]+)(?:\("([^"]*)"\))?=((?:"[^"]*"|[^";])*);\n')
+
+
+def _require(true: bool, why: str) -> None:
+    if not true:
+        raise _Foreign(why)
+
+
+def _title(content: _Content) -> str:
+    return f"{content.response} by {', '.join(content.dimensions)}"
+
+
+def _combined(codes: Sequence[Sequence[str]], entries: Iterable[tuple[int, str]]) -> Rows:
+    """Entries by their position among all combinations of codes, the last dimension running fastest, as rows."""
+    for position, text in entries:
+        row, rest = [text], position
+        for own in reversed(codes):
+            rest, at = divmod(rest, len(own))
+            row.insert(0, own[at])
+        yield position + 1, row, ""
+
+
+def _json_stat_rows(content: _Content, text: str) -> Rows:
+    """JSON-stat 2: every key is known, and every code and label; statuses mark what has no value, alike."""
+    document = json.loads(text, parse_float=str, parse_int=str, object_pairs_hook=_once)
+    _require(isinstance(document, dict), "it is no dataset")
+    keys = {"version", "class", "label", "id", "size", "dimension", "value"}
+    strange = sorted({*document} - keys - {"status"})
+    _require(not strange, f"it holds {strange[:1]}, which is not part of a release")
+    _require(keys <= {*document}, "it lacks a part of a dataset")
+    names = content.dimensions
+    _require((document["version"], document["class"]) == ("2.0", "dataset"), "it is no dataset of version 2.0")
+    _require(document["label"] == _title(content), "its label is not the one that tablesafe writes")
+    _require(document["id"] == names and {*document["dimension"]} == {*names}, "its dimensions are others")
+    codes = [_json_stat_codes(content, i, document["dimension"][name]) for i, name in enumerate(names)]
+    _require(document["size"] == [str(len(own)) for own in codes], "its sizes are not those of its dimensions")
+    given, many = document["value"], 1
+    for own in codes:
+        many *= len(own)
+    values = dict(enumerate(given)) if isinstance(given, list) else {int(at): value for at, value in given.items()}
+    _require(
+        len(values) == many if isinstance(given, list) else all(0 <= at < many for at in values), "it is cut short"
+    )
+    _require(all(value is None or isinstance(value, str) for value in values.values()), "a value is no number")
+    hidden = {str(at): "c" for at, value in values.items() if value is None}
+    _require(document.get("status", {}) == hidden, "its statuses say more than that a cell is withheld")
+    return _combined(codes, ((at, value or "") for at, value in sorted(values.items())))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    _require(len(found) == len(pairs), "it holds a key twice")
+    return found
+
+
+def _json_stat_codes(content: _Content, at: int, dimension: Any) -> list[str]:
+    """The codes of a dimension in the order of the file; its labels are those of the release."""
+    name, known = content.dimensions[at], set(content.labels[at])
+    _require({*dimension} == {"label", "category"} and dimension["label"] == name, f"dimension {name!r} says more")
+    category = dimension["category"]
+    _require({*category} <= {"index", "label", "child"}, f"dimension {name!r} says more")
+    codes = list(category["index"])
+    _require(len(set(codes)) == len(codes) and set(codes) <= known, f"dimension {name!r} has codes of its own")
+    captions = content.captions.get(name, {})
+    labels = category.get("label", {})
+    _require(not labels or labels == {code: captions.get(code, code) for code in codes}, f"labels of {name!r} differ")
+    tree = category.get("child", {})
+    _require(all(code in known for total, parts in tree.items() for code in (total, *parts)), f"{name!r} says more")
+    return codes
+
+
+def _px_rows(content: _Content, text: str) -> Rows:
+    """PX: every keyword is known, and every code and value; two points stand for a withheld cell, a dash for none."""
+    at, known, codes = 0, _px_keywords(content), {}
+    head, mark, data = text.partition("DATA=\n")
+    _require(bool(mark) and data.endswith("\n;\n"), "its DATA do not end as they should")
+    while at < len(head):
+        line = PX_LINE.match(head, at)
+        _require(line is not None, f"something stands between its keywords: {head[at : at + 20]!r}")
+        assert line is not None
+        at, (keyword, about, raw) = line.end(), line.groups()
+        if about is None and keyword in known:
+            _require(re.fullmatch(known.pop(keyword), raw, re.DOTALL) is not None, f"its {keyword} says something")
+            continue
+        _require(about in content.dimensions and keyword in PX_ABOUT, f"it holds {keyword}, which no release has")
+        texts = _px_texts(raw)
+        own, captions = set(content.labels[content.dimensions.index(about)]), content.captions.get(about, {})
+        if keyword == "CODES":
+            _require(about not in codes and len(set(texts)) == len(texts), f"it has codes of {about!r} twice")
+            codes[about] = texts
+        named = own | {captions.get(code, code) for code in own}
+        _require(
+            re.sub(PX_TEXT, "", raw).strip(",:\n ") == "" and set(texts) <= named, f"{keyword} of {about!r} says more"
+        )
+        if keyword == "VALUES":
+            following = re.match(rf'CODES\("{re.escape(about)}"\)=((?:"[^"]*"|[^";])*);\n', head[at:])
+            after = [] if following is None else _px_texts(following[1])
+            _require(texts == [captions.get(code, code) for code in after], f"labels of {about!r} differ")
+    _require(set(codes) == set(content.dimensions), "it lacks the codes of a dimension")
+    words, laid = data[: -len("\n;\n")].split(), [codes[name] for name in content.dimensions]
+    many = 1
+    for each in laid:
+        many *= len(each)
+    _require(len(words) == many, f"it has {len(words):,} values for {many:,} cells")
+    return _combined(laid, ((i, word.strip('"')) for i, word in enumerate(words) if word != '"-"'))
+
+
+def _px_texts(raw: str) -> list[str]:
+    """The texts of a keyword; a long one is in parts, on lines of their own."""
+    return ["".join(part.replace('"', "").split("\n")) for part in PX_TEXT.findall(raw)]
+
+
+PX_ABOUT = ("VALUES", "CODES", "ELIMINATION", "HIERARCHIES")
+
+
+def _px_keywords(content: _Content) -> dict[str, str]:
+    """What each keyword of the whole file says, as a pattern."""
+
+    def texts(*words: str) -> str:
+        plain = (re.sub(r"\s*[\r\n]+\s*", "#", word).replace('"', "'") for word in words)
+        parts = ([own[i : i + 200] for i in range(0, len(own), 200)] or [""] for own in plain)
+        return ",".join("\n".join(re.escape(f'"{part}"') for part in each) for each in parts)
+
+    names, own = content.dimensions, texts("tablesafe")
+    stub, heading = (names[:-1], names[-1:]) if len(names) > 1 else (names, [])
+    return {
+        "CHARSET": texts("ANSI"), "AXIS-VERSION": texts("2013"), "CODEPAGE": texts("utf-8"), "LANGUAGE": texts("en"),
+        "DECIMALS": "15", "SHOWDECIMALS": "[0-6]", "MATRIX": own, "SUBJECT-CODE": own, "SUBJECT-AREA": own,
+        "TITLE": texts(_title(content)), "CONTENTS": texts(content.response), "UNITS": texts("unit"),
+        "STUB": texts(*stub), **({"HEADING": texts(*heading)} if heading else {}),
+    }  # fmt: skip
+
+
+def _sdmx_names(content: _Content) -> dict[str, str]:
+    """Dimensions by the names that SDMX allows: letters, digits, _ - @ $, no two alike."""
+    taken: dict[str, str] = {}
+    about = {"STRUCTURE", "STRUCTURE_ID", "STRUCTURE_NAME", "ACTION", "DATAFLOW", "SERIES_KEY", "OBS_KEY"}
+    for name in content.dimensions:
+        plain = re.sub(r"[^A-Za-z0-9_@$-]", "_", name) or "DIMENSION"
+        while plain in taken or plain in {"OBS_VALUE", *STATUSES, *about}:
+            plain += "_"
+        taken[plain] = name
+    return taken
+
+
+def _sdmx_row(names: Sequence[str], given: dict[str, str], line: int) -> tuple[int, list[str], str]:
+    """One observation: its codes, its value, and statuses that say no more than whether it is published."""
+    strange = sorted({*given} - {*names, "OBS_VALUE", *STATUSES})
+    _require(not strange, f"observation {line} has {strange[:1]}, which is not part of a release")
+    _require({*names} <= {*given}, f"observation {line} lacks a code")
+    value = given.get("OBS_VALUE", "")
+    for name, (withheld, shown) in STATUSES.items():
+        _require(given.get(name) == (shown if value else withheld), f"observation {line}: {name} says more")
+    return line, [*(given[name] for name in names), value], ""
+
+
+def _sdmx_csv_rows(content: _Content, text: str) -> Rows:
+    """SDMX-CSV 1.0 and 2.0: what leads each row is the same in all."""
+    reader = csv.reader(io.StringIO(text))
+    header = next(reader)
+    _require(len(set(header)) == len(header), "it has two columns of one name")
+    names, flows, rows = list(_sdmx_names(content)), set(), []
+    for row in reader:
+        _require(len(row) == len(header), f"line {reader.line_num} has more or fewer entries than the first line")
+        given = dict(zip(header, row, strict=True))
+        flow = given.pop("STRUCTURE_ID", "") or given.pop("DATAFLOW", "")
+        flows.add(flow)
+        _require(bool(FLOW.fullmatch(flow)) and len(flows) == 1, f"line {reader.line_num} is of another dataflow")
+        for name, known in LEAD.items():
+            _require(given.pop(name, known) == known, f"line {reader.line_num}: {name} says more")
+        rows.append(_sdmx_row(names, given, reader.line_num))
+    return iter(rows)
+
+
+SDMX_HEADER = {
+    "ID": "[0-9a-f-]{36}", "Test": "false", "Prepared": "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z",
+    "StructureUsage": f"(?:urn:sdmx:org.sdmx.infomodel.datastructure.Dataflow={FLOW.pattern})?",
+}  # fmt: skip
+SDMX_ABOUT = {
+    "StructureSpecificData": "schemaLocation", "Header": "", "ID": "", "Test": "", "Prepared": "", "Sender": "id",
+    "Structure": "structureID namespace dimensionAtObservation", "StructureUsage": "",
+    "Ref": "agencyID id version class", "DataSet": "structureRef type dataScope action",
+}  # fmt: skip
+"""Elements of SDMX-ML 2.1 and 3.0 around the observations, and their attributes."""
+SDMX_WORDS = re.compile(
+    r"(?:http://www\.sdmx\.org/resources/sdmxml/schemas/v[23]_[01](?:/[a-z]+)+(?: "
+    r"https://registry\.sdmx\.org/schemas/v[23]_[01]/SDMXMessage\.xsd)?|http://www\.w3\.org/2001/XMLSchema-instance|"
+    rf"urn:sdmx:org\.sdmx\.infomodel\.datastructure\.Dataflow={FLOW.pattern}(?::ObsLevelDim:AllDimensions)?|"
+    r"ZZZ|AllDimensions|ns1:DataSetType|Information|Dataflow|[A-Za-z][\w.@$-]*|[0-9]+(?:\.[0-9]+)*)"
+)
+"""All that these attributes and the names of namespaces say; identifiers are the office's."""
+
+
+def _sdmx_ml_rows(content: _Content, data: bytes) -> Rows:
+    """SDMX-ML: every element and attribute is known."""
+    root = _parsed("it", data)
+    names, version = list(_sdmx_names(content)), re.compile(r"[0-9]+(?:\.[0-9]+)*")
+    rows: list[tuple[int, list[str], str]] = []
+    declared = re.findall(r"""xmlns(?::\w+)?\s*=\s*["']([^"']*)["']""", _decode(data))
+    known = all(uri.startswith(("http:", "urn:")) and SDMX_WORDS.fullmatch(uri) for uri in declared)
+    _require(known, "its namespaces say more")
+    for each in root.iter():
+        tag, text = _tag(each), (each.text or "").strip()
+        _require(not (each.tail or "").strip(), "it holds text between its elements")
+        if tag == "Obs":
+            _require(not text and not len(each), "an observation holds text")
+            rows.append(_sdmx_row(names, dict(each.attrib), len(rows) + 1))
+            continue
+        _require(tag in SDMX_ABOUT, f"it holds a {tag!r}, which no release has")
+        attributes = {name.rpartition("}")[2]: value for name, value in each.attrib.items()}
+        _require({*attributes} <= set(SDMX_ABOUT[tag].split()), f"its {tag!r} says more")
+        _require(all(SDMX_WORDS.fullmatch(value) for value in attributes.values()), f"its {tag!r} says more")
+        numbers = [name for name, value in attributes.items() if version.fullmatch(value)]
+        _require(set(numbers) <= {"version"}, f"its {tag!r} says more")
+        _require(re.fullmatch(SDMX_HEADER.get(tag, ""), text) is not None, f"its {tag!r} says something")
+    return iter(rows)
+
+
+TEXTS = ((r"\{", _json_stat_rows), ("CHARSET=", _px_rows), ("(?:STRUCTURE|DATAFLOW),", _sdmx_csv_rows))
+"""How files of text begin, and who reads them; all others are CSV."""
 
 
 def _decode(data: bytes) -> str:

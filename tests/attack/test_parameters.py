@@ -255,6 +255,29 @@ def test_p_is_bounded_from_below_through_the_real_method() -> None:
     assert table.value[cheaper.suppressed].sum() < table.value[release.suppressed].sum(), "what a smaller p would cost"
 
 
+@pytest.mark.parametrize("seed", [1, 6, 8])
+def test_no_more_can_be_said_of_p_than_cheaper_patterns_say(seed: int) -> None:
+    """The cheapest pattern for the next level costs as much as the release: 0 is the truth where a bound is 0."""
+    table = square(np.random.default_rng(seed).integers(10, 300, (6, 6)).tolist())
+    one, method = primary_at(table, [0]), ts.Suppress(algorithm="optimal", cost="value", time_limit_s=20)
+
+    def cheapest(level: float) -> ts.Release:
+        sensitivity = ts.Sensitivity.of(one, np.where(one, level, 0.0))
+        return ts.protect(ts.Problem(table, sensitivity=sensitivity), method)
+
+    def paid(level: float) -> float:
+        return float(table.value[cheapest(level).suppressed].sum())
+
+    x = table.value[0]
+    release = cheapest(np.ceil(0.2 * x))
+    found = ts.trial_p(release, one).range
+    reached = round(found.lower / 100 * x)
+    assert (reached == 0) == (seed == 8)
+    assert paid(reached + 1) == table.value[release.suppressed].sum()
+    assert reached == 0 or paid(reached) < table.value[release.suppressed].sum()
+    assert 20 in found
+
+
 def furthest(grid: np.ndarray[Any, Any], pattern: np.ndarray[Any, Any]) -> float:
     """Up to which p a pattern of inner cells protects the first one, by two linear programs."""
     size = grid.shape[0]

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -30,13 +31,14 @@ from tablesafe.io.jsonstat import jsonstat, read_jsonstat
 from tablesafe.io.patterns import read_pattern, read_release, read_values
 from tablesafe.io.ptable import read_perturbations
 from tablesafe.io.px import px_text, read_px
-from tablesafe.io.sdmx import read_sdmx, sdmx_csv
+from tablesafe.io.sdmx import read_sdmx, sdmx_csv, write_sdmx
 from tablesafe.job.load import load_job
 from tablesafe.methods import Suppress
 from tablesafe.methods.views.reading import read_cube
 from tablesafe.pipeline.hierarchies import hierarchy_of_source, read_labels
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
+from tablesafe.tabulate.readstat import value_labels
 from tablesafe.tauargus.apriori import apply_hst
 from tablesafe.tauargus.batch import parse_arb
 from tablesafe.tauargus.codes import read_code_list, read_recode, recode_codes, recode_tree
@@ -315,6 +317,38 @@ def _text(content: str) -> Callable[[], bytes]:
     return content.encode
 
 
+def _sdmx_ml() -> bytes:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_sdmx(release(), Path(folder) / "table.xml")
+        return (Path(folder) / "table.xml").read_bytes()
+
+
+def _of_package(ending: str) -> Callable[[], bytes]:
+    """Records as Stata, SPSS or SAS keep them, with value labels where these have them."""
+
+    def content() -> bytes:
+        import tempfile
+
+        import pyreadstat
+
+        frame = pl.read_csv(io.StringIO(RECORDS)).with_columns(
+            pl.col("size").replace_strict({"small": 1.0, "large": 2.0})
+        )
+        write = {"dta": pyreadstat.write_dta, "sav": pyreadstat.write_sav, "xpt": pyreadstat.write_xport}[ending]
+        labels = {} if ending == "xpt" else {"variable_value_labels": {"size": {1: "small", 2: "large"}}}
+        with tempfile.TemporaryDirectory() as folder:
+            write(frame.to_pandas(), f"{folder}/x.{ending}", **labels)
+            return (Path(folder) / f"x.{ending}").read_bytes()
+
+    return content
+
+
+def _with_labels(path: Path) -> object:
+    return value_labels(path), records_of(path)
+
+
 TARGETS: Mapping[str, Target] = {
     "cells.csv": Target("cells.csv", _text(CELLS), cells_of),
     "records.csv": Target("data.csv", _text(RECORDS), records_of),
@@ -357,6 +391,13 @@ TARGETS: Mapping[str, Target] = {
     "certificate": Target("certificate.json", certificate, verify, sealed=True),
     "certificate.gz": Target("certificate.json.gz", lambda: gzip.compress(certificate()), verify),
     "published": Target("published.csv", published, _verify_release),
+    "published px": Target("p.px", lambda: px_text(Dataset.of_release(release())).encode(), _verify_release),
+    "published json-stat": Target(
+        "p.json", lambda: json.dumps(jsonstat(Dataset.of_release(release()))).encode(), _verify_release
+    ),
+    "published sdmx-csv": Target(
+        "p.sdmx.csv", lambda: sdmx_csv(Dataset.of_release(release())).encode(), _verify_release
+    ),
     "checkpoint": Target(
         "c.npz", _checkpoint, lambda path: Checkpoint(path, System.of(problem(), release()))
     ),
@@ -374,4 +415,17 @@ TARGETS: Mapping[str, Target] = {
     "code list": Target("labels.cdl", _text("N,North\nS,South\n"), read_code_list),
     "job": Target("job.toml", _text(JOB), load_job, ("records.csv", "tree.hrc")),
     "batch": Target("job.arb", _text(ARB), lambda path: parse_arb(path.read_bytes().decode("utf-8", "replace"), path)),
+    **(
+        {}
+        if find_spec("pysdmx") is None
+        else {
+            "sdmx-ml": Target("table.xml", _sdmx_ml, read_sdmx),
+            "published sdmx-ml": Target("p.xml", _sdmx_ml, _verify_release),
+        }
+    ),
+    **(
+        {}
+        if find_spec("pyreadstat") is None
+        else {ending: Target(f"data.{ending}", _of_package(ending), _with_labels) for ending in ("dta", "sav", "xpt")}
+    ),
 }  # fmt: skip

@@ -16,6 +16,8 @@ from tablesafe.io.formats import format_of, read_dataset, write_formatted
 from tablesafe.io.jsonstat import read_jsonstat, write_jsonstat
 from tablesafe.io.px import px_text, read_px, write_px
 from tablesafe.io.sdmx import read_sdmx, sdmx_csv, write_sdmx
+from tablesafe.job.load import parse_job
+from tablesafe.pipeline.tables import build_table
 
 
 def _problem() -> ts.Problem:
@@ -295,6 +297,47 @@ def test_records_of_stata_spss_and_sas(ending: str, tmp_path: Path) -> None:
     (tmp_path / f"broken{ending}").write_bytes(b"not a data file")
     with pytest.raises(InvalidFile, match="broken"):
         read_frame(tmp_path / f"broken{ending}")
+
+
+@pytest.mark.parametrize("ending", [".dta", ".sav"])
+def test_value_labels_are_the_names_of_codes_in_a_job(ending: str, tmp_path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat", reason="the extra readstat is not installed")
+    frame = pl.DataFrame(
+        {"region": [1.0, 2.0, 2.0, 1.0], "size": ["s", "s", "l", "l"], "turnover": [1.0, 2.0, 3.0, 4.0]}
+    )
+    write = {".dta": pyreadstat.write_dta, ".sav": pyreadstat.write_sav}[ending]
+    names = {"region": {1: "North", 2: "South", 9: "abroad"}}
+    write(frame.to_pandas(), str(tmp_path / f"firms{ending}"), variable_value_labels=names)
+    job = f"""
+        [source]
+        file = "firms{ending}"
+        [dimensions.area]
+        column = "region"
+        [dimensions.size]
+        [response]
+        value = "turnover"
+        [[rules]]
+        rule = "threshold"
+        """
+    table = build_table(parse_job(job, tmp_path / "job.toml"))
+    assert table.dimensions["area"].labels == {"1": "North", "2": "South"}
+    assert table.dimensions["size"].labels == {}
+    (tmp_path / "names.csv").write_text("code,label\n1,Noord\n", encoding="utf-8")
+    named = job.replace('column = "region"', 'column = "region"\n        labels = "names.csv"')
+    again = build_table(parse_job(named, tmp_path / "job.toml"))
+    assert again.dimensions["area"].labels == {"1": "Noord", "2": "South"}
+
+
+def test_labels_of_a_px_file_are_the_names_of_codes_in_a_job(tmp_path: Path) -> None:
+    (tmp_path / "table.px").write_text(
+        'CHARSET="ANSI";\nTITLE="t";\nSTUB="r";\nHEADING="c";\nVALUES("r")="all","north","south";\n'
+        'CODES("r")="Total","n","s";\nVALUES("c")="Total","a","b";\nDATA=\n10 4 6\n3 1 2\n7 3 4\n;\n',
+        encoding="utf-8",
+    )
+    text = '[source]\nfile = "table.px"\nkind = "cells"\n[dimensions.r]\n[dimensions.c]\n[response]\nvalue = "value"\n'
+    text += '[[rules]]\nrule = "threshold"\n'
+    table = build_table(parse_job(text, tmp_path / "job.toml"))
+    assert table.dimensions["r"].labels == {"Total": "all", "n": "north", "s": "south"}
 
 
 def test_px_text_survives_hostile_labels(protected) -> None:  # type: ignore[no-untyped-def]

@@ -140,6 +140,11 @@ def test_no_pattern_is_better(seed: int, kind: str, wish: str) -> None:
     check(seed, kind, wish)
 
 
+def test_a_little_of_a_very_dear_cell_is_much() -> None:
+    """Beside a cost of 1e9 the solver's tolerances are worth more than a cell of cost 1: no bound may rest on them."""
+    assert check(910_001, "flat", "large costs") == "optimal"
+
+
 @pytest.mark.parametrize("seed", fresh(4, "the same in all responses"))
 def test_no_pattern_that_is_the_same_in_all_responses_is_better(seed: int) -> None:
     """Two response variables and their sum: what is withheld in one is withheld in all."""

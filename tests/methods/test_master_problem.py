@@ -1,10 +1,7 @@
-"""Choosing cells under inequalities: the least cost, and a stop in the middle when the user asks for it."""
+"""Choosing cells under inequalities: the least cost, part by part and on the whole."""
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from itertools import product
 
 import numpy as np
@@ -13,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering, Cut
+from tablesafe.methods.suppress.branch_and_cut.tree import least_answer
 
 
 def some_cuts(random: np.random.Generator, n: int, many: int) -> list[Cut]:
@@ -47,13 +45,29 @@ def test_the_least_cost_is_found_and_no_bound_lies_above_it(seed: int, whole: bo
     covering.add(cuts)
     covering.relax()
     assert covering.proved <= best + 1e-12
-    choice = covering.choose(nodes=nodes)
-    assert choice.x is not None
-    assert all(c.coefficients @ choice.x[c.variables] >= c.least - 1e-9 for c in cuts)
-    assert cost @ choice.x == pytest.approx(best)
+    choice = covering.choose(nodes=nodes, nodes_of_largest=nodes)
     assert choice.bound <= best * (1 + 1e-12)
+    assert all(c.coefficients @ x[c.variables] >= c.least for c in choice.floors for x in answers(cuts, 9))
     if nodes == 100:
+        assert choice.x is not None
         assert choice.bound == pytest.approx(best)
+    if choice.x is not None:
+        assert all(c.coefficients @ choice.x[c.variables] >= c.least - 1e-9 for c in cuts)
+        assert cost @ choice.x == pytest.approx(best)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_branching_on_the_whole_finds_the_least_cost(seed: int, whole: bool) -> None:
+    random = np.random.default_rng(seed)
+    cost = random.integers(1, 9, 10).astype(float) + (0.0 if whole else random.random(10))
+    cuts = some_cuts(random, 10, 12)
+    known = answers(cuts, 10)
+    covering = Covering(cost)
+    covering.add(cuts)
+    best = least_answer(covering, known[-1].astype(float))
+    assert all(c.coefficients @ best[c.variables] >= c.least - 1e-9 for c in cuts)
+    assert cost @ best == pytest.approx(min(float(cost @ x) for x in known))
 
 
 @settings(max_examples=60, deadline=None)
@@ -72,7 +86,7 @@ def test_what_is_fixed_is_the_same_in_every_better_answer(seed: int, whole: bool
         covering.relax()
         covering.fix(best)
     assert all((x <= covering.high).all() and (x >= covering.low).all() for x in better)
-    choice = covering.choose(best=best)
+    choice = covering.choose(best=best, nodes_of_largest=100)
     assert (choice.x is None) == (not better)
     assert choice.bound == pytest.approx(min([float(cost @ x) for x in better], default=best))
 
@@ -81,19 +95,5 @@ def test_a_contradiction_is_proved_not_believed() -> None:
     covering = Covering(np.ones(2))
     covering.add([Cut(np.array([0, 1]), np.ones(2), 1.0)])
     covering.high[:] = 0.0
-    covering._model.set_bounds(np.array([0, 1]), covering.low, covering.high)
     covering.relax()
     assert covering.proved == np.inf
-
-
-def test_an_interrupt_stops_the_solver_and_the_signals_are_as_before() -> None:
-    random = np.random.default_rng(1)
-    covering = Covering(random.integers(10, 100, 400).astype(float))
-    covering.add([Cut(np.sort(random.choice(400, 12, replace=False)), np.ones(12)) for _ in range(600)])
-    covering.relax()
-    before = signal.getsignal(signal.SIGINT)
-    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        covering.choose(nodes=0, seconds=120.0)
-    assert signal.getsignal(signal.SIGINT) is before

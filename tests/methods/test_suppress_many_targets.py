@@ -23,7 +23,7 @@ from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
 from tablesafe.methods.suppress.lower_bound import lower_bound
-from tablesafe.methods.suppress.many_targets import completed, first_pattern, improved
+from tablesafe.methods.suppress.many_targets import completed, convincing_patterns, first_pattern, improved
 from tablesafe.methods.suppress.simultaneous import Pattern, Together, levels
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
 from tablesafe.solve.hypercubes import Hypercubes
@@ -173,3 +173,27 @@ def test_a_hypercube_for_an_insider_keeps_to_what_it_may_know(seed: int) -> None
             instance, down=down, up=up, cell=some.cell[[target]], sign=some.sign[[target]], level=some.level[[target]]
         )
         assert not unprotected(seen, pattern)
+
+
+@pytest.mark.parametrize("seed", fresh(2, "hypercubes that nobody can rule out"))
+def test_the_first_pattern_convinces_every_respondent_and_the_second_costs_less(seed: int) -> None:
+    problem = firms(seed, 90, TREES)
+    instance, cubes = read(problem)
+    guard = Guard.of(problem)
+    assert guard is not None
+    (first, left), (second, _) = convincing_patterns(instance, cubes, guard, Budget())
+    assert not left.size
+    assert not unprotected(instance, first)
+    assert not unprotected(instance, second)
+    assert instance.pattern_cost(second) <= instance.pattern_cost(first)
+    convinced = 0
+    for target in range(len(instance.level)):
+        cell = int(instance.cell[target])
+        down = np.where(guard.alone, 0.0, np.minimum(instance.down, guard.down))
+        up = np.where(guard.alone, 0.0, instance.up)
+        down[cell], up[cell] = instance.down[cell], instance.up[cell]
+        if cubes.cheapest(cell, float(instance.level[target]), instance.cost, np.minimum(down, up)) is not None:
+            seen = replace(instance, down=down, up=up, cell=instance.cell[[target]], sign=instance.sign[[target]])
+            assert not unprotected(replace(seen, level=instance.level[[target]]), first)
+            convinced += 1
+    assert convinced

@@ -15,6 +15,7 @@ standard deviations are met within a few percent and the means within a few perc
 from __future__ import annotations
 
 import json
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,13 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+sys.path.insert(0, str(DOCS))
+try:
+    from reproduce import simplex
+finally:
+    sys.path.remove(str(DOCS))
 
 CODES = ["col", "row", "level"]
 
@@ -242,3 +250,42 @@ def _one_table(known: dict[str, int], rows: list[int], columns: list[int]) -> An
         bounds[4 * (int(key[0]) - 1) + int(key[2]) - 1] = (value, value)
     found = linprog(np.zeros(16), A_eq=np.array(equal), b_eq=rows + columns, bounds=bounds, integrality=np.ones(16))
     return np.rint(found.x).reshape(4, 4)
+
+
+# -- which simplex method the paper may have used
+
+
+TEXTBOOK = simplex.Variant(tie="last row", order=("level", "row", "col"))
+
+
+def test_a_textbook_simplex_returns_the_printed_table_when_there_is_nothing_to_minimise(paper_data: Path) -> None:
+    problem, release = dandekar(paper_data)
+    printed = pl.read_csv(paper_data / "dandekar_10x6x4" / "expected_attack_44.csv")
+    found = simplex.solved(problem, release.suppressed, TEXTBOOK)
+    codes = problem.table.code_columns()
+    ours = {tuple(int(codes[name][int(c)]) for name in CODES): x for c, x in zip(found.cells, found.first, strict=True)}
+    for row in printed.iter_rows(named=True):
+        assert abs(ours[row["col"], row["row"], row["level"]] - row["simplex_null_objective"]) <= 0.5
+    low, high = found.found.min(axis=0), found.found.max(axis=0)  # every program is solved: all ranges come out
+    at = [int(np.flatnonzero([tuple(k) == tuple(row[c] for c in CODES) for k in ours])[0]) for row in
+          printed.iter_rows(named=True)]  # fmt: skip
+    np.testing.assert_allclose(low[at], printed["lp_lower"].to_numpy(), atol=0.5)
+    np.testing.assert_allclose(high[at], printed["lp_upper"].to_numpy(), atol=0.5)
+
+
+def test_what_is_kept_of_the_variants_is_what_they_give(paper_data: Path) -> None:
+    """Those of the page's sentences: 16 by chance, with the printed vertex, and the extremes."""
+    problem, release = dandekar(paper_data)
+    printed, kept = pl.read_csv(paper_data / "dandekar_10x6x4" / "expected_attack_44.csv"), pl.read_csv(simplex.KEPT)
+    assert kept.height == len(list(simplex.Variant.all()))
+    assert kept["deviations"].min() > 1.7  # type: ignore[operator]
+    chosen = [
+        TEXTBOOK,
+        simplex.Variant(start="big M", again="last basis", bounds="grand total", order=("row", "col", "level")),
+        simplex.Variant(rule="first negative", start="big M", order=("level", "col", "row"), turned=True),
+    ]
+    for variant in chosen:
+        ours = simplex.measured(problem, release.suppressed, printed, variant)
+        same = [pl.col(name) == ours[name] for name in ("rule", "tie", "start", "again", "bounds", "order")]
+        assert kept.filter(*same).row(0, named=True) == pytest.approx(ours, abs=0.01)
+    assert simplex.measured(problem, release.suppressed, printed, chosen[1])["mean within protection"] == 16

@@ -110,7 +110,7 @@ def test_the_least_change_is_the_printed_one_when_zeros_may_move(problem: ts.Pro
 def test_the_least_change_is_proved_also_without_zeros_and_with_the_mean_kept(
     problem: ts.Problem, zeros: bool, keep: ts.Keep | None
 ) -> None:
-    release = ts.Adjust(cost="constant", zeros=zeros, keep=keep).protect(problem)
+    release = ts.Adjust(cost="constant", zeros=zeros, keep=keep, time_limit_s=600).protect(problem)
     check(problem, release, mean=keep is not None)
     assert release.solution is not None
     assert release.solution.status == "optimal"

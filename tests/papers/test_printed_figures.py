@@ -135,15 +135,16 @@ PRINTED: dict[tuple[str, str, str], Callable[[], Figures]] = {
         single("dandekar_cox", "least_of_100_random")
     ],
     ("myth-and-reality", "How many of 24 sensitive cells are guessed to within their protection", "printed"): lambda: [
-        [], single("myth_and_reality", "interior_point_within_protection"), [],
+        [], [], single("myth_and_reality", "interior_point_within_protection"), [],
         single("myth_and_reality", "mean_within_protection"), [], [], [], [], [],
     ],
     ("myth-and-reality", "How many of 24 sensitive cells are guessed to within their protection",
      "counted in the printed column"): lambda: [
-        counted("simplex_null_objective"), counted("pcx_null_objective"), [], counted("mean_138_lp"),
-        [], [], [], [], [],
+        counted("simplex_null_objective"), counted("simplex_null_objective"), counted("pcx_null_objective"), [],
+        counted("mean_138_lp"), [], [], [], [], [],
     ],
     ("myth-and-reality", "Table 4", "range, printed"): lambda: attack("lp_lower", "lp_upper"),
+    ("myth-and-reality", "Table 4", "simplex, printed"): lambda: attack("simplex_null_objective"),
     ("myth-and-reality", "Table 4", "interior point, printed"): lambda: attack("pcx_null_objective"),
     ("myth-and-reality", "Table 4", "mean ± deviation of 138, printed"): lambda: attack("mean_138_lp", "stddev_138_lp"),
     ("myth-and-reality", "Table 5: where the 138 solutions lie", "printed"): densities,
@@ -167,7 +168,10 @@ PRINTED: dict[tuple[str, str, str], Callable[[], Figures]] = {
     ("cox-vulnerability", "A cycle of four cells", "interval, printed"): cycle,
     ("cox-kelly", "13 × 13 × 13", "printed"): thirteen,
 }  # fmt: skip
-OURS = {"the printed cells (Table 4)", "ours, weights as printed"}
+OURS = {
+    "the printed cells (Table 4)", "ours, weights as printed", "vertex as printed",
+    "deviations, times the printed ones",
+}  # fmt: skip
 """Columns that only speak of the print."""
 
 
@@ -193,6 +197,56 @@ def test_every_printed_column_has_a_transcript_and_every_transcript_a_column() -
 )
 def test_a_printed_column_is_what_the_transcript_says(sheet: Sheet, at: int) -> None:
     assert sheet.column(at) == PRINTED[sheet.page, sheet.heading, sheet.headers[at]]()
+
+
+WHERE = "Where the printed figures stand"
+NOT_COLUMNS = {
+    ("dandekar-cox", "Tables 1 and 4 in full", "true and printed"),
+    ("dandekar-patterns", "The patterns", "44 complements, printed"),
+    ("dandekar-patterns", "The patterns", "39 complements, printed"),
+    ("cox-kelly", "The statistics (sensitive cells, published against true values)", "rows called printed"),
+    ("cox-kelly", "The tables in full", "true"),
+    ("cox-kelly", "The tables in full", "printed"),
+    ("cox-vulnerability", "Table 3: a cube of 27 withheld cells", "margins and the cells disclosed"),
+    ("cox-vulnerability", "Table 4: nine withheld cells of sixteen", "cells and totals and the cell disclosed"),
+    ("roehrig", "The patterns", "printed"),
+}
+"""Printed figures that are no column of a table on the page; the tests below compare them."""
+
+
+def places() -> list[dict[str, str]]:
+    frame = pl.read_csv(DATA / "places.csv", infer_schema=False)
+    return [{name: told or "" for name, told in row.items()} for row in frame.iter_rows(named=True)]
+
+
+def test_every_printed_figure_has_its_place_in_the_paper_or_says_that_it_is_not_known() -> None:
+    told = {(row["page"], row["heading"], row["figures"]) for row in places()}
+    assert told == set(PRINTED) | NOT_COLUMNS
+    for path in PAGES.glob("*.md"):
+        shown = [sheet.rows for sheet in sheets(path.stem) if sheet.heading == WHERE]
+        wanted = [
+            [row["heading"], row["figures"], *(row[at] or "not in our transcript" for at in ("table", "row", "column"))]
+            for row in places()
+            if row["page"] == path.stem
+        ]
+        assert [row for rows in shown for row in rows] == wanted
+
+
+def test_headings_and_tables_of_places_are_those_of_the_page_and_of_single_figures() -> None:
+    """A heading that is named is on the page, and a figure that names its table in the transcript names the same."""
+    for row in places():
+        assert f"## {row['heading']}" in (PAGES / f"{row['page']}.md").read_text(encoding="utf-8").splitlines()
+    singles = {
+        ("dandekar-cox", "printed (Table 6)"): loaded("printed.json")["dandekar_cox"]["least_of_100_random"],
+        ("dandekar-cox", "printed, at least"): loaded("printed.json")["dandekar_cox"]["linked_tables"]["two5in6"],
+        ("dandekar-cox", "printed"): loaded("printed.json")["dandekar_cox"]["alternating"]["quantity_changed"],
+        ("roehrig", "printed, average (Table 5)"): loaded("printed.json")["roehrig"]["optimal_average_size_4"],
+    }
+    for (page, figures), single_ in singles.items():
+        row = next(row for row in places() if (row["page"], row["figures"]) == (page, figures))
+        assert [row[at] or None for at in ("table", "row", "column")] == [
+            single_[at] for at in ("table", "row", "column")
+        ]
 
 
 def test_the_printed_statistics_of_cox_and_kelly() -> None:

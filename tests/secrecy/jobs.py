@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from secrecy.searched import ATTACK_SEED, HRC, PARAMETERS, SEED, SIZES, records
+from tablesafe.io.formats import FORMATS
 
 JOB = """title = "Turnover by region and size"
 [source]
@@ -44,12 +45,14 @@ attacks = ["midpoint", "published value"]
 time_limit_s = 5.0
 seed = {attack_seed}
 [output]
-release = ["public/table.csv", "public/table.xlsx", "public/table.parquet"]
+release = [{release}]
 report = ["public/report.html", "public/report.json", "public/report.xlsx"]
 internal = "internal"
 intervals = {intervals}
 force = true
 """
+WRITTEN = ["table.csv", "table.xlsx", "table.parquet", *(f"table{own.endings[0]}" for own in FORMATS if own.writes)]
+"""A file of every format in which a release is published."""
 OPTIONS = {
     "pattern": 'file = "pattern.csv"',
     "suppress": f"algorithm = \"sequential\"\nmargin = {PARAMETERS['margin']}\ntime_limit_s = 2.0\nseed = {SEED}",
@@ -83,7 +86,12 @@ def lay_out(folder: Path, method: str) -> pl.DataFrame:
     (folder / "pattern.csv").write_text(f"region,size,status\n{totals}{sums}{lines}", encoding="utf-8")
     options = OPTIONS.get(method, "")
     text = JOB.format(
-        **PARAMETERS, name=method, options=options, attack_seed=ATTACK_SEED, intervals=str(method in ANNOUNCING).lower()
+        **PARAMETERS,
+        release=", ".join(f'"public/{name}"' for name in WRITTEN),
+        name=method,
+        options=options,
+        attack_seed=ATTACK_SEED,
+        intervals=str(method in ANNOUNCING).lower(),
     )
     if method in ANNOUNCING:
         text = text.replace(f"within_percent = {PARAMETERS['within_percent']}\n", "")

@@ -24,7 +24,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from secrecy.jobs import lay_out
+from secrecy.jobs import WRITTEN, lay_out
 from secrecy.searched import PARAMETERS, SEED, Secrets, texts
 from tablesafe.cli.app import call
 from tablesafe.core.errors import TablesafeError
@@ -126,9 +126,7 @@ def test_no_method_lets_a_secret_out(office: Path, monkeypatch: pytest.MonkeyPat
     assert watch.exposed == {}
     assert not list((office.parent / "tmp").iterdir()), "temporary files outlive the run"
     assert not [path for path in office.rglob(".*") if "internal" not in path.parts], "hidden files outlive the run"
-    assert {"table.csv", "table.xlsx", "table.parquet", "report.html"} <= {
-        p.name for p in (office / "public").iterdir()
-    }
+    assert {*WRITTEN, "report.html", "report.json", "report.xlsx"} <= {p.name for p in (office / "public").iterdir()}
     kept_shut(office / "internal")
     assert thaw(freeze(result)).facts() == result.facts(), "the web app keeps it without pickle"
     monkeypatch.setattr("tablesafe.pipeline.run", lambda *_, **__: result)

@@ -17,7 +17,7 @@ from seeds import fresh
 from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve import highs
 from tablesafe.solve.highs import DUAL, PRIMAL, SIMPLEX, Model, whole_point
-from tablesafe.solve.program import Program, Scale, SolveStatus
+from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget
 from tablesafe.work.stopping import heed
 
@@ -217,6 +217,19 @@ def test_a_budget_that_is_over_or_stopped_ends_a_run(monkeypatch: pytest.MonkeyP
     stopped = Budget(1e6)
     stopped.stop()
     assert Model(knapsack()).run(stopped) in {SolveStatus.STOPPED, SolveStatus.FEASIBLE}
+
+
+def test_a_small_program_for_which_there_is_no_time_has_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(highs, "LEAST_S", 0.0)
+    monkeypatch.setattr(highs, "WATCHED", 0)
+    rng = np.random.default_rng(1)
+    matrix = sparse.csc_array(rng.integers(-1, 2, (20, 60)).astype(np.float64))
+    asked = rng.random(60), np.full(60, -1.0), np.ones(60), Columns.of(matrix)
+    assert Model.small().minimise(*asked, budget=Budget(1e6)) is not None
+    assert Model.small().minimise(*asked, budget=Budget(0.0)) is None
+    small = Model.small()
+    assert small.minimise(*asked, budget=Budget(0.0)) is None
+    assert small.minimise(*asked) is not None  # the next one has its time again
 
 
 def test_a_model_is_freed_with_its_last_user() -> None:

@@ -44,14 +44,14 @@ class View:
     _centre: Floats | None = field(default=None, init=False, repr=False)
 
     @classmethod
-    def of(cls, problem: Problem, release: Release, system: System | None = None) -> Self:
-        """What anyone who sees the release can work out before guessing.
+    def of(cls, problem: Problem, release: Release, system: System | None = None, budget: Budget = ENDLESS) -> Self:
+        """What anyone who sees the release can work out before guessing; an error if there is no time for that.
 
         `system` is that of an audit of this release, if there was one: what it worked out is not worked out again.
         """
         system = System.of(problem, release) if system is None or release.judged is not None else system
         changed = bool((release.status == Status.CHANGED).any())
-        lower, upper = _outer_bounds(system) if changed and len(system) > MANY else _exact_bounds(system)
+        lower, upper = _outer_bounds(system) if changed and len(system) > MANY else _exact_bounds(system, budget)
         return cls(system, lower, upper, problem.sensitivity.mask[system.cells], (problem, release))
 
     @cached_property
@@ -111,8 +111,8 @@ class View:
         return np.where(self.bounded, self.filled(free_values), np.nan)
 
 
-def _exact_bounds(system: System) -> tuple[Floats, Floats]:
-    found = exact_intervals(system, np.arange(len(system)))
+def _exact_bounds(system: System, budget: Budget) -> tuple[Floats, Floats]:
+    found = exact_intervals(system, np.arange(len(system)), budget=budget)
     return found.lower, found.upper
 
 

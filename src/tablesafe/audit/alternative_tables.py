@@ -27,6 +27,7 @@ from tablesafe.solve.exact import simplex as local
 from tablesafe.solve.exact.nullspace import NullSpace, every_unknown, null_space
 from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.hypercubes import adds_up
+from tablesafe.work.budget import ENDLESS, Budget
 
 _BUDGET = 200_000.0
 """Elementary steps before a search from the truth is given up."""
@@ -101,12 +102,15 @@ class Limits:
 class Moves:
     """Looks for moves of the unknown cells of a system."""
 
-    def __init__(self, system: System) -> None:
-        self.system = system
+    def __init__(self, system: System, budget: Budget = ENDLESS) -> None:
+        """Programs stop by an error when the budget is over."""
+        self.system, self._budget = system, budget
         self.solved = 0
         self.quick = False
         """Whether to look without a solver: then none found does not mean much."""
-        self._near = Nearby(system.matrix)
+        self.only_hypercubes = False
+        """Whether to look for nothing else, where there are any."""
+        self._near = Nearby(system.matrix, budget)
         self._component = components(system.matrix)
         self._components: dict[int, tuple[NDArray[np.intp], sparse.csr_array]] = {}
         self._search: local.Search | None = None
@@ -181,7 +185,7 @@ class Moves:
         Unless it is looked for `everywhere`, None does not mean that there is none.
         """
         boxed = self._boxed(room, cell, by, other)
-        if boxed is not None:
+        if boxed is not None or (self.only_hypercubes and self._cubes is not None):
             return boxed
         form = int(self._form[cell])
         if form < 0:
@@ -344,7 +348,8 @@ class Moves:
         down = np.where(own, other.down, np.minimum(other.down, room.down[other.cells]))[here]
         high = np.where(own, other.up, np.minimum(other.up, room.up[other.cells]))[here]
         changed = np.searchsorted(cells, other.cells[here])
-        values = room.programs[number].of(int(np.searchsorted(cells, cell)), 1 if up else -1, changed, -down, high)
+        values = room.programs[number].of(int(np.searchsorted(cells, cell)), 1 if up else -1, changed, -down, high,
+                                             budget=self._budget)  # fmt: skip
         if values is None:
             return None
         low, top = -room.down[cells], room.up[cells]

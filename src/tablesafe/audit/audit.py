@@ -270,8 +270,7 @@ class Audit:
             return None
         if budget.overdue:
             raise Interrupted("The audit was interrupted; nothing was written.")
-        shown = without_unseen(system) if system.is_large else system
-        return find_unions(self.problem, shown, hurried=lambda: budget.hurried)
+        return find_unions(self.problem, without_unseen(system) if system.is_large else system, budget=budget)
 
 
 def audit(

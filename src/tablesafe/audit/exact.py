@@ -93,6 +93,11 @@ class ExactLimits:
         """The limits of some cells."""
         return ExactLimits(self.low[cells], self.high[cells], self.low_free[cells], self.high_free[cells], self.scale)
 
+    def allow_both(self, by: int) -> bool:
+        """Whether every cell may move by so many units, down and up."""
+        far = by * self.scale
+        return bool(((self.low_free | (self.low <= -far)) & (self.high_free | (self.high >= far))).all())
+
     def allow(self, numerators: Wholes, denominator: int) -> bool:
         """Whether a move stays within the limits."""
         moved = times(numerators, self.scale)

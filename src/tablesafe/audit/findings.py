@@ -36,6 +36,7 @@ NEVER_NARROWER = 1e-6
 MOST_SHOWN = 20
 TOO_MANY = "coalitions, of which there are more than could be looked at"
 TOO_LATE = "respondents, whom there was no time to look at"
+SUMS_LATE = "Sums of withheld cells that can be derived were not all searched for: the time was over."
 
 
 @shown
@@ -82,8 +83,14 @@ class Findings:
 
     @property
     def not_proved(self) -> tuple[str, ...]:
-        """Tables that were not examined together, though nobody chose that: nothing is proved of them."""
-        return tuple(str(each) for each in self.apart if each.why != "ignored")
+        """What was not examined though nobody chose that, beside single cells: tables together, or all sums."""
+        apart = tuple(str(each) for each in self.apart if each.why != "ignored")
+        return (*apart, SUMS_LATE) if self.sums_late else apart
+
+    @property
+    def sums_late(self) -> bool:
+        """Whether the time was over before all sums were searched for."""
+        return self.unions is not None and self.unions.late
 
     @cached_property
     def apart(self) -> tuple[Apart, ...]:

@@ -35,7 +35,7 @@ from tablesafe.audit.respondent_knowledge import Knowledge, Lists, Members
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import InvalidOption, OutOfTime
 from tablesafe.core.problem import Problem
 from tablesafe.rules.combined import measured_by_value, waived
 from tablesafe.work.budget import ENDLESS, Budget
@@ -48,6 +48,9 @@ MOST_COALITIONS = 10_000
 PER_COALITION = 2e-4
 PER_MEMBER = 1e-5
 """Seconds of work that a coalition takes, and each of its members: beside the programs that are solved for it."""
+SEARCHED, WORTH_IT = 40, 0.2
+"""Cells for which a witness that nobody can rule out is searched for in any case, and for what share of them it must be
+found for the search to be worth its time: without it, respondents are asked one by one."""
 DESCRIBED = 5
 """Members of a coalition that are described one by one."""
 
@@ -301,7 +304,7 @@ class _Search:
         """How far each sensitive cell needs to fall and to rise."""
         for cell, need in self.needs.items():
             self.wanted[-1][cell], self.wanted[1][cell] = need.ways()[0]
-        self.moves = Moves(self.system)
+        self.moves = Moves(self.system, budget)
         self.moves.quick = presume
         truth, hidden = self.system.truth, ~knowledge.transparent
         up = self.system.upper - truth
@@ -333,12 +336,24 @@ class _Search:
         """Whether the levels of cells with negative contributions tell nothing about absolute values."""
 
     def run(self) -> None:
-        """Look at every sensitive cell."""
+        """Look at every sensitive cell: first for witnesses that nobody at all can rule out.
+
+        Where hypercubes are looked for, and a search after them finds hardly any, they alone are looked for.
+        """
+        searched = found = 0
         for target in self.needs:
-            if self.budget.over:
+            before = self.moves.solved
+            self.moves.only_hypercubes = searched >= SEARCHED and found < WORTH_IT * searched
+            try:
+                self.budget.check()
+                witnesses = self._witnesses(target, (), self.free, NOTHING)
+                if self.moves.solved > before:
+                    searched, found = searched + 1, found + (witnesses is not None)
+                if witnesses is None:
+                    self.moves.only_hypercubes = False
+                    self._look_at(target)
+            except OutOfTime:
                 self.late.add(target)
-            elif self._witnesses(target, (), self.free, NOTHING) is None:
-                self._look_at(target)
 
     def _look_at(self, target: int) -> None:
         """Find out who can rule out the witnesses of a cell, and what they learn."""

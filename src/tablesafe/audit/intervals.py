@@ -32,6 +32,7 @@ from tablesafe.files.write import whole_file
 from tablesafe.solve.exact.extremes import CHUNK, HardPart, easy_ends, finish, hard_parts
 from tablesafe.solve.exact.ranges import Ranges
 from tablesafe.solve.propagate import EXACT, are_points
+from tablesafe.work.budget import ENDLESS, Budget
 from tablesafe.work.executor import spread
 
 EVERY_S = 15.0
@@ -167,6 +168,7 @@ class PieceAsked:
 
     piece: Piece
     wanted: NDArray[np.intp]
+    budget: Budget = ENDLESS
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,11 +192,13 @@ def exact_intervals(
     executor: Executor | None = None,
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
+    budget: Budget = ENDLESS,
 ) -> Intervals:
     """The exact minimum and maximum of each wanted unknown (all by default) over all that the attacker cannot rule out.
 
     The answer is the same with any executor, and is kept with the system for whoever asks again. A `checkpoint` file
-    keeps what is finished, for a run that is interrupted; it is confidential, and removed at the end.
+    keeps what is finished, for a run that is interrupted; it is confidential, and removed at the end. When the budget
+    is over before that, it is an error.
     """
     wanted = np.arange(len(system)) if wanted is None else np.asarray(wanted, dtype=np.intp)
     lower, upper = system.derived
@@ -203,7 +207,7 @@ def exact_intervals(
         kept = Checkpoint(checkpoint, system)
         left = np.setdiff1d(asked, np.flatnonzero(kept.done))
         try:
-            _find(system, left, kept, executor, progress or (lambda share: None))
+            _find(system, left, kept, executor, progress or (lambda share: None), budget)
         except KeyboardInterrupt as stop:
             kept.save(now=True)
             raise Interrupted("The audit was interrupted; nothing was written.") from stop
@@ -216,18 +220,23 @@ def exact_intervals(
 
 
 def _find(
-    system: System, wanted: NDArray[np.intp], kept: Checkpoint, executor: Executor | None, report: Progress
+    system: System,
+    wanted: NDArray[np.intp],
+    kept: Checkpoint,
+    executor: Executor | None,
+    report: Progress,
+    budget: Budget,
 ) -> None:
     """First everything that is easy, piece by piece; then what is hard, in chunks."""
     known = system.truth[wanted].astype(np.float64)
     kept.put(wanted, known, known)  # what stands in no piece cannot move
     kept.done[wanted] = False
     hard: list[tuple[PieceAsked, Found]] = []
-    for question, found in _easy(system, wanted, executor, report):
+    for question, found in _easy(system, wanted, executor, report, budget):
         _keep(system, kept, question, found)
         if found.left.size:
             hard.append((question, found))
-    tasks = [(at, task) for at, (_, found) in enumerate(hard) for task in _tasks(found)]
+    tasks = [(at, task) for at, (_, found) in enumerate(hard) for task in _tasks(found, budget)]
     done = 0.0
     seconds = [task.seconds for _, task in tasks]
     for i, ranges in spread(finish, [task for _, task in tasks], seconds, executor):
@@ -240,18 +249,18 @@ def _find(
     report(1.0)
 
 
-def _tasks(found: Found) -> Iterator[HardPart]:
+def _tasks(found: Found, budget: Budget) -> Iterator[HardPart]:
     if found.shape is not None:
-        yield from hard_parts(found.shape.polytope, found.shape.part, found.ranges, found.left, CHUNK)
+        yield from hard_parts(found.shape.polytope, found.shape.part, found.ranges, found.left, CHUNK, budget)
 
 
 def _easy(
-    system: System, wanted: NDArray[np.intp], executor: Executor | None, report: Progress
+    system: System, wanted: NDArray[np.intp], executor: Executor | None, report: Progress, budget: Budget
 ) -> Iterator[tuple[PieceAsked, Found]]:
     """What the search from the truth finds in each piece that has wanted cells."""
     position = np.full(len(system), -1)
     position[wanted] = np.arange(len(wanted))
-    questions = (PieceAsked(piece, np.flatnonzero(position[piece.cells] >= 0)) for piece in system.pieces)
+    questions = (PieceAsked(piece, np.flatnonzero(position[piece.cells] >= 0), budget) for piece in system.pieces)
     questions = (question for question in questions if question.wanted.size)
     done = 0
     if executor is None:
@@ -270,6 +279,7 @@ def _easy(
 def look(question: PieceAsked) -> Found:
     """Search a piece from the truth, unless a closed form knows its ends."""
     piece = question.piece
+    question.budget.check()
     if are_points(piece.matrix, piece.lower, piece.upper):
         ends: tuple[Integers, Integers] | None = piece.lower.astype(np.int64), piece.upper.astype(np.int64)
     else:
@@ -281,7 +291,7 @@ def look(question: PieceAsked) -> Found:
     upper = np.where(form < 0, -1, 2 * form + (divisor < 0))
     lower = np.where(form < 0, -1, 2 * form + (divisor > 0))
     asked = np.unique(np.concatenate([upper, lower])[np.concatenate([form, form]) >= 0])
-    ranges, left = easy_ends(shape.polytope, shape.part, asked)
+    ranges, left = easy_ends(shape.polytope, shape.part, asked, question.budget)
     return Found(shape if left.size else None, ranges, left, np.column_stack([upper, lower]), np.abs(divisor))
 
 

@@ -22,9 +22,11 @@ from scipy import sparse
 
 from tablesafe.audit.system import Piece, Shape
 from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.errors import OutOfTime
 from tablesafe.solve.boxes import Space, System, cheapest_box
 from tablesafe.solve.highs import Model
-from tablesafe.solve.program import Columns
+from tablesafe.solve.program import Columns, Solution
+from tablesafe.work.budget import ENDLESS, Budget
 
 SIZES = (600, 2_000)
 """Cells to look at before the whole component is."""
@@ -54,8 +56,9 @@ class Surroundings:
 class Nearby:
     """Small programs over the unknown cells of a system."""
 
-    def __init__(self, matrix: sparse.csr_array) -> None:
-        self._rows, self._columns = sparse.csr_array(matrix), sparse.csc_array(matrix)
+    def __init__(self, matrix: sparse.csr_array, budget: Budget = ENDLESS) -> None:
+        """Programs stop by an error when the budget is over."""
+        self._rows, self._columns, self._budget = sparse.csr_array(matrix), sparse.csc_array(matrix), budget
         self._solver = Model.small()
         self._kept: dict[tuple[int, int], Surroundings] = {}
         """What is around the cell that was looked at last: for one insider after another it is the same."""
@@ -92,7 +95,7 @@ class Nearby:
         top, low, cost = np.concatenate([up, down]), np.zeros(2 * n), np.ones(2 * n)
         moving, resting = (at, at + n) if by > 0 else (at + n, at)
         top[resting], top[moving], low[moving] = 0.0, 1.0, 1.0
-        answer = self._solver.minimise(cost, low, top, _columns(near.up_and_down))
+        answer = self._minimum(cost, low, top, near.up_and_down)
         return None if answer is None else (answer.point[:n] - answer.point[n:]) * far
 
     def reach(self, near: Surroundings, cell: int, sign: int, lower: Floats, upper: Floats) -> tuple[float, bool]:
@@ -111,12 +114,14 @@ class Nearby:
         """How far the cell can move while some sums hold."""
         cost = np.zeros(len(near.cells))
         cost[np.searchsorted(near.cells, cell)] = -sign
-        answer = self._solver.minimise(cost, lower, upper, _columns(sparse.csc_array(sums)))
+        answer = self._minimum(cost, lower, upper, sparse.csc_array(sums))
         return np.nan if answer is None else abs(answer.objective)
 
-
-def _columns(matrix: sparse.csc_array) -> Columns:
-    return Columns.of(matrix)
+    def _minimum(self, cost: Floats, lower: Floats, upper: Floats, sums: sparse.csc_array) -> Solution | None:
+        answer = self._solver.minimise(cost, lower, upper, Columns.of(sums), budget=self._budget)
+        if answer is None:
+            self._budget.check()
+        return answer
 
 
 # -- guesses -----------------------------------------------------------------------------------------------------------
@@ -125,12 +130,12 @@ def _columns(matrix: sparse.csc_array) -> Columns:
 class Guesses:
     """Guesses for the sides of the forms of a piece."""
 
-    def __init__(self, piece: Piece, shape: Shape) -> None:
+    def __init__(self, piece: Piece, shape: Shape, budget: Budget = ENDLESS) -> None:
         self._piece, self._shape = piece, shape
         matrix = sparse.csr_array(piece.matrix.astype(np.float64))
         self._system = System.of(matrix, piece.upper, -piece.lower)
         self._space, self._price = Space.over(self._system), np.ones(len(piece))
-        self._near = Nearby(matrix)
+        self._near = Nearby(matrix, budget)
         self._cell = np.full(shape.polytope.forms, -1)
         moves = np.flatnonzero(shape.form >= 0)
         self._cell[shape.form[moves]] = moves
@@ -148,7 +153,10 @@ class Guesses:
             near = self._near.around(cell, most)
             if len(near.cells) > before:
                 lower, upper = self._piece.lower[near.cells], self._piece.upper[near.cells]
-                values = self._near.shortest(near, cell, by, lower, upper)
+                try:
+                    values = self._near.shortest(near, cell, by, lower, upper)
+                except OutOfTime:
+                    return
                 if values is not None:
                     yield self._in_columns(near.cells, values)
             before = len(near.cells)

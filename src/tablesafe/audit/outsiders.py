@@ -67,16 +67,11 @@ class Outsiders:
         """Answer with the exact interval of every unknown cell asked about, if there is time."""
         at, allowed = question.at[question.hidden], self.budget.child(EXACTLY * self.budget.left)
 
-        def watched(share: float) -> None:
-            if self.progress is not None:
-                self.progress(share)
-            allowed.check()
-
         try:
-            allowed.check()
             found = exact_intervals(
-                self.system, at, executor=self.executor, progress=watched, checkpoint=self.checkpoint
-            )
+                self.system, at, executor=self.executor, progress=self.progress, checkpoint=self.checkpoint,
+                budget=allowed,
+            )  # fmt: skip
         except OutOfTime:
             self.budget.give_up("Intervals were not made exact: they are as wide as the answer needs.")
             return False, Question.of(self.problem, self.system, everything=False)
@@ -188,9 +183,12 @@ class Outsiders:
         return question, (first, *self._proofs(place, question.needs.take(wanted), over_all(seen, keep)))
 
     def _widened(self, question: Question) -> Question:
-        """With exact intervals for cells that were seen on both sides, but not far enough apart."""
+        """With exact intervals for cells that were seen on both sides, but not far enough apart, if there is time."""
         narrow = question.too_narrow
-        found = exact_intervals(self.system, question.at[narrow], executor=self.executor)
+        try:
+            found = exact_intervals(self.system, question.at[narrow], executor=self.executor, budget=self.budget)
+        except OutOfTime:
+            return question
         return question.answered(narrow, found.lower, found.upper)
 
     def _proofs(self, place: Place, needs: Needs, seen: Protection) -> Iterator[Group]:

@@ -351,7 +351,7 @@ def answer_needs(needs: PieceNeeds) -> PieceAnswer:
     sides = _sides(shape, needs.wanted)
     scale = np.abs(shape.divisor[needs.wanted]) * float(needs.piece.grid)
     far = np.column_stack([_whole_needs(needs.down, scale), _whole_needs(needs.up, scale)])
-    guess = Guesses(needs.piece, shape) if len(needs.piece) > LARGE else None
+    guess = Guesses(needs.piece, shape, needs.budget) if len(needs.piece) > LARGE else None
     store, ranges = find_witnesses(shape.polytope, shape.part, _per_side(shape, sides, far), guess, needs.budget)
     reached = _reached(shape, store, sides)
     narrow = (sides[:, 0] >= 0) & ((reached / scale[:, None]).sum(axis=1) < needs.width)

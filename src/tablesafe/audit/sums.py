@@ -28,10 +28,13 @@ from tablesafe.core.errors import InvalidOption
 from tablesafe.solve.highs import Model
 from tablesafe.solve.program import Columns
 from tablesafe.solve.propagate import are_points, propagate
+from tablesafe.work.budget import ENDLESS, Budget
 
 _PROJECTIONS = 3
 """Random null vectors: a chance agreement of all three to twelve digits does not happen."""
 _LARGEST_DENOMINATOR = 60
+STRIDE = 2_000
+"""Combinations that are extended between two looks at the time."""
 _EQUAL = 1e-8
 """Null vectors have entries around 1, computed to about 1e-14."""
 
@@ -65,6 +68,8 @@ class ConstantSums:
     """Unknown cells that have one possible value only, and are therefore no part of any sum."""
     cut: bool = False
     """Whether the search met a limit, so that there may be more."""
+    late: bool = False
+    """Whether the time was over before its end."""
 
     def __len__(self) -> int:
         return int(self.cells.shape[0])
@@ -78,10 +83,11 @@ class ConstantSums:
         out[alone] = self.combination.indices[self.combination.indptr[:-1][alone]]
         return out
 
-    def combination_of(self, number: int) -> dict[int, Fraction]:
+    def combination_of(self, number: int, budget: Budget = ENDLESS) -> dict[int, Fraction]:
         """The multiples of the system's equations that add up to a sum, fixed cells apart; empty if none was found.
 
-        What the null space told needs a search: as little of as few equations as possible, in growing neighbourhoods.
+        What the null space told needs a search: as little of as few equations as possible, in growing neighbourhoods,
+        while there is time.
         """
         span = slice(self.combination.indptr[number], self.combination.indptr[number + 1])
         if span.start < span.stop:
@@ -90,8 +96,8 @@ class ConstantSums:
         cells = self.cells.indices[self.cells.indptr[number] : self.cells.indptr[number + 1]]
         by_cell = self.matrix.tocsc()
         near, before = np.unique(by_cell[:, cells].indices), 0
-        while len(near) > before:
-            found = _lightest(self.matrix[near], cells)
+        while len(near) > before and not budget.over:
+            found = _lightest(self.matrix[near], cells, budget)
             if found is not None:
                 return {int(near[row]): size for row, size in found.items()}
             before = len(near)
@@ -100,12 +106,18 @@ class ConstantSums:
 
 
 def constant_sums(
-    system: System, *, lower: Floats | None = None, upper: Floats | None = None, search: SumSearch | None = None
+    system: System,
+    *,
+    lower: Floats | None = None,
+    upper: Floats | None = None,
+    search: SumSearch | None = None,
+    budget: Budget = ENDLESS,
 ) -> ConstantSums:
     """Find the sums of two or more unknown cells that have one value in all tables that agree with the release.
 
     `lower` and `upper` are what the attacker can derive for each unknown cell (the exact intervals). Without them the
-    cells are set aside that the equations determine, alone or one after the other with the bounds.
+    cells are set aside that the equations determine, alone or one after the other with the bounds. When the budget is
+    over, it is what was found until then.
     """
     search = search or SumSearch()
     if lower is None or upper is None:
@@ -122,18 +134,18 @@ def constant_sums(
     fixed = fixed | (np.abs(marks) <= _EQUAL).all(axis=1)
     matrix = _without(matrix, fixed)
     remainders = _remainders(matrix)
-    chains, cut = _chains(matrix, search)
-    told = _null_space_sums(matrix, marks, fixed, search)
+    chains, cut, ended = _chains(matrix, search, budget)
+    told, all_told = _null_space_sums(matrix, marks, fixed, search, budget)
     skipped = _sizes_of_components(matrix, fixed).max(initial=0) > search.max_component
     found = _stacked([remainders, chains, told])
-    return ConstantSums(found[0], found[1], matrix, fixed, cut or bool(skipped))
+    return ConstantSums(found[0], found[1], matrix, fixed, cut or bool(skipped), late=not (ended and all_told))
 
 
 Found = tuple[sparse.csr_array, sparse.csr_array]
 """Sums and the combinations that give them."""
 
 
-def _lightest(rows: sparse.csr_array, cells: NDArray[Any]) -> dict[int, Fraction] | None:
+def _lightest(rows: sparse.csr_array, cells: NDArray[Any], budget: Budget) -> dict[int, Fraction] | None:
     """Multiples of the rows that add up to the sum of the cells, with the least total size; None if there are none."""
     touched, where = np.unique(np.concatenate([rows.indices, cells]), return_inverse=True)
     own = sparse.csr_array((rows.data, where[: rows.nnz], rows.indptr), shape=(rows.shape[0], len(touched)))
@@ -143,7 +155,7 @@ def _lightest(rows: sparse.csr_array, cells: NDArray[Any]) -> dict[int, Fraction
     cost, lower, upper = np.ones(2 * count + 1), np.zeros(2 * count + 1), np.full(2 * count + 1, np.inf)
     cost[-1], lower[-1], upper[-1] = 0.0, 1.0, 1.0
     columns = Columns.of(balance)
-    answer = Model.small().minimise(cost, lower, upper, columns)
+    answer = Model.small().minimise(cost, lower, upper, columns, budget=budget)
     if answer is None:
         return None
     found = answer.point[:count] - answer.point[count:-1]
@@ -195,7 +207,7 @@ def combined_equations(matrix: sparse.csr_array, search: SumSearch) -> sparse.cs
     for _ in range(search.max_chain - 1):
         if not front.shape[0]:
             break
-        front, by, _ = _extended(front, by, links, names, search)
+        front, by, _, _ = _extended(front, by, links, names, search, ENDLESS)
         new = _first_seen(front, seen)
         front, by = front[new], by[new]
         seen = np.union1d(seen, _hashes(front))
@@ -224,41 +236,55 @@ def _remainders(matrix: sparse.csr_array) -> Found:
     return sparse.csr_array(abs(matrix[one_sided])).astype(np.int8), combination
 
 
-def _chains(matrix: sparse.csr_array, search: SumSearch) -> tuple[Found, bool]:
-    """Sums of two to `max_chain` equations, each next one cancelling a cell of the combination before it."""
+def _chains(matrix: sparse.csr_array, search: SumSearch, budget: Budget) -> tuple[Found, bool, bool]:
+    """Sums of two to `max_chain` equations, each next one cancelling a cell of the combination before it.
+
+    With them comes whether a limit was met, and whether there was time for all of it.
+    """
     links, names = _links(matrix, search)
     front, by = links, names
     found: list[Found] = []
     seen = _hashes(front)
     cut = bool((np.diff(matrix.indptr) > 2 * search.max_terms).any())  # too long to be combined with others
+    ended = True
     for _ in range(search.max_chain - 1):
-        if not front.shape[0]:
+        if not front.shape[0] or not ended:
             break
-        front, by, more = _extended(front, by, links, names, search)
+        front, by, more, ended = _extended(front, by, links, names, search, budget)
         new = _first_seen(front, seen)
         front, by, cut = front[new], by[new], cut or more
         seen = np.union1d(seen, _hashes(front))
         found.append(_sums_among(front, by))
-    return _stacked([*found, _empty(matrix)]), cut
+    return _stacked([*found, _empty(matrix)]), cut, ended
 
 
 def _extended(
-    front: sparse.csr_array, by: sparse.csr_array, links: sparse.csr_array, names: sparse.csr_array, search: SumSearch
-) -> tuple[sparse.csr_array, sparse.csr_array, bool]:
-    """Every combination ± an equation in which all shared cells cancel, so that coefficients stay −1, 0 and 1."""
-    alike, against, one, other = _overlaps(front, links)
-    sizes = np.diff(front.indptr)[one] + np.diff(links.indptr)[other] - 2 * (alike + against)
-    good = ((alike == 0) | (against == 0)) & (sizes >= 1) & (sizes <= search.max_terms)
-    pick = np.flatnonzero(good)
-    cut = len(pick) > search.max_sums
-    if cut:
-        pick = pick[np.argsort(sizes[pick], kind="stable")[: search.max_sums]]
+    front: sparse.csr_array, by: sparse.csr_array, links: sparse.csr_array, names: sparse.csr_array, search: SumSearch,
+    budget: Budget,
+) -> tuple[sparse.csr_array, sparse.csr_array, bool, bool]:  # fmt: skip
+    """Every combination ± an equation in which all shared cells cancel, so that coefficients stay −1, 0 and 1.
+
+    With them comes whether there were too many, and whether there was time for all of them.
+    """
+    pairs, ended = [np.zeros((4, 0), dtype=np.int64)], True
+    for first in range(0, front.shape[0], STRIDE):
+        if budget.over:
+            ended = False
+            break
+        some = front[first : first + STRIDE]
+        alike, against, one, other = _overlaps(some, links)
+        sizes = np.diff(some.indptr)[one] + np.diff(links.indptr)[other] - 2 * (alike + against)
+        good = ((alike == 0) | (against == 0)) & (sizes >= 1) & (sizes <= search.max_terms)
+        pairs.append(np.stack([alike, sizes, first + one, other])[:, good])
+    alike, sizes, one, other = np.concatenate(pairs, axis=1)
+    cut = len(sizes) > search.max_sums
+    pick = np.argsort(sizes, kind="stable")[: search.max_sums] if cut else np.arange(len(sizes))
     sign = sparse.diags_array(np.where(alike[pick] > 0, -1, 1).astype(np.int32), dtype=np.int32)
     combined = sparse.csr_array(front[one[pick]] + sign @ links[other[pick]])
     combined.eliminate_zeros()
     used = sparse.csr_array(by[one[pick]] + sign @ names[other[pick]])
     used.eliminate_zeros()
-    return combined, used, bool(cut)
+    return combined, used, cut, ended
 
 
 def _overlaps(
@@ -283,27 +309,36 @@ def _sums_among(combined: sparse.csr_array, used: sparse.csr_array) -> Found:
     return sparse.csr_array(abs(combined[one_sided])).astype(np.int8), sparse.csr_array(sign @ used[one_sided])
 
 
-def _null_space_sums(matrix: sparse.csr_array, marks: Floats, fixed: Mask, search: SumSearch) -> Found:
-    """All pairs, and the triples of components that are not too large, whose entries in every null vector cancel."""
+def _null_space_sums(
+    matrix: sparse.csr_array, marks: Floats, fixed: Mask, search: SumSearch, budget: Budget
+) -> tuple[Found, bool]:
+    """All pairs, and the triples of components that are not too large, whose entries in every null vector cancel.
+
+    With them comes whether there was time for all of them.
+    """
     free = np.flatnonzero(~fixed & (np.diff(matrix.tocsc().indptr) > 0))
     if not free.size:
-        return _empty(matrix)
+        return _empty(matrix), True
     members = [_pairs(marks, free)]
     component = components(matrix)
     order = free[np.argsort(component[free], kind="stable")]
     starts = np.flatnonzero(np.diff(component[order], prepend=-1))
+    ended = True
     for cells in np.split(order, starts[1:]):
         if 3 <= len(cells) <= search.max_component:
+            if budget.over:
+                ended = False
+                break
             members.append(_triples(marks, cells))
     sums = [m for m in members if len(m)]
     if not sums:
-        return _empty(matrix)
+        return _empty(matrix), ended
     size = np.concatenate([np.full(len(m), m.shape[1]) for m in sums])
     cells = np.concatenate([m.ravel() for m in sums])
     indptr = np.concatenate([[0], np.cumsum(size)])
     matrix_of_sums = sparse.csr_array((np.ones(len(cells), np.int8), cells, indptr), shape=(len(size), matrix.shape[1]))
     matrix_of_sums.sort_indices()
-    return matrix_of_sums, sparse.csr_array((len(size), matrix.shape[0]), dtype=np.int32)
+    return (matrix_of_sums, sparse.csr_array((len(size), matrix.shape[0]), dtype=np.int32)), ended
 
 
 def _pairs(marks: Floats, cells: NDArray[np.intp]) -> NDArray[np.intp]:

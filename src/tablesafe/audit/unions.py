@@ -6,7 +6,7 @@ respondent in two cells is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
@@ -19,11 +19,13 @@ from tablesafe.audit.merging import Groups, counts_add_up, merged
 from tablesafe.audit.sums import ConstantSums, SumSearch, constant_sums
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.language import Text, text
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.rules.columns import amounts, column, marked
 from tablesafe.rules.combined import AllOf, AnyOf, Levels, Manual, RequestRule, Waiver
+from tablesafe.work.budget import ENDLESS, Budget
 
 MOST_TERMS = 12
 """Terms of an equation spelled out before the rest is only counted."""
@@ -59,15 +61,22 @@ class Unions:
     failed: tuple[Union, ...]
     sums: int
     """Sums that were found to be constant and judged."""
-    searched: str
-    """What was searched, in words."""
+    search: Text | str
+    """What was searched, and how far."""
     examined: bool = True
     """False when there is no rule that could judge a sum."""
+    late: bool = False
+    """Whether the time was over before all were searched for."""
+
+    @property
+    def searched(self) -> str:
+        """What was searched, in words."""
+        return str(self.search)
 
     @property
     def safe(self) -> bool:
-        """Whether no sum fails for certain."""
-        return not any(union.certain for union in self.failed)
+        """Whether all were searched for, and none fails for certain."""
+        return not self.late and not any(union.certain for union in self.failed)
 
 
 def unions(
@@ -77,29 +86,30 @@ def unions(
     lower: Floats | None = None,
     upper: Floats | None = None,
     search: SumSearch | None = None,
-    hurried: Callable[[], bool] = lambda: False,
+    budget: Budget = ENDLESS,
 ) -> Unions:
     """Find the sums that a release gives away and that fail one of the problem's rules.
 
     `lower` and `upper` are what an attacker can derive for each unknown cell of the system, in units: cells with one
     possible value are no secret, so they are left out of the sums. Of unions within each other the smallest is told.
-    From which known cells a sum follows is told as long as nobody is in a hurry: a program is solved for each.
+    From which known cells a sum follows is told as long as nobody is in a hurry: a program is solved for each. When the
+    budget is over, those are told that were found until then.
     """
     search = search or SumSearch()
     if not problem.rules:
         words = "No sums were judged: the problem has protection levels only, no rules and no contributors."
         return Unions((), 0, words, examined=False)
-    found = _of_shown(system, constant_sums(system, lower=lower, upper=upper, search=search))
+    found = _of_shown(system, constant_sums(system, lower=lower, upper=upper, search=search, budget=budget))
     if not len(found):
-        return Unions((), 0, _searched(found, search))
+        return Unions((), 0, _searched(found, search), late=found.late)
     groups = _groups(system, found)
     known, cautious = (merged(problem.table, groups, cautious=how) for how in (False, True))
     rules = [for_sums(rule, problem.table, groups.cells) for rule in problem.rules]
     judged = _Judged(known, cautious, _judgement(rules, known), _judgement(rules, cautious))
     failed = _smallest(found.cells, np.flatnonzero(judged.possible.mask), judged.certain.mask)
-    told = [_told(system, found, judged, number, briefly=hurried()) for number in failed]
+    told = [_told(system, found, judged, number, budget) for number in failed]
     told.sort(key=lambda union: (not union.certain, len(union.cells), union.cells))
-    return Unions(tuple(told), len(found), _searched(found, search))
+    return Unions(tuple(told), len(found), _searched(found, search), late=found.late)
 
 
 def _of_shown(system: System, found: ConstantSums) -> ConstantSums:
@@ -121,13 +131,14 @@ class _Judged:
     possible: Sensitivity
 
 
-def _searched(found: ConstantSums, search: SumSearch) -> str:
-    text = (
-        f"{len(found):,} found: the remainder of every equation; combinations of up to {search.max_chain} equations "
-        f"with up to {search.max_terms} cells; all pairs, and all triples in components of up to "
-        f"{search.max_component:,} cells"
-    )
-    return text + ("; a limit was met, there may be more" if found.cut else "")
+def _searched(found: ConstantSums, search: SumSearch) -> Text:
+    return text(
+        "{found:,} found: the remainder of every equation; combinations of up to {chain} equations with up to {terms} "
+        "cells; all pairs, and all triples in components of up to {component:,} cells{more}{late}",
+        found=len(found), chain=search.max_chain, terms=search.max_terms, component=search.max_component,
+        more=text("; a limit was met, there may be more") if found.cut else "",
+        late=text("; the time was over before the end") if found.late else "",
+    )  # fmt: skip
 
 
 def _judgement(rules: Sequence[Rule | None], table: Table) -> Sensitivity:
@@ -243,11 +254,11 @@ def _smallest(cells: sparse.csr_array, failed: NDArray[np.intp], certain: Mask) 
     return [int(i) for i in failed[~hidden]]
 
 
-def _told(system: System, found: ConstantSums, judged: _Judged, number: int, *, briefly: bool) -> Union:
+def _told(system: System, found: ConstantSums, judged: _Judged, number: int, budget: Budget) -> Union:
     span = slice(found.cells.indptr[number], found.cells.indptr[number + 1])
     cells = tuple(sorted(system.cells[found.cells.indices[span]].tolist()))
     certain = bool(judged.certain.mask[number])
-    combined = {} if briefly else found.combination_of(number)
+    combined = {} if budget.hurried else found.combination_of(number, budget)
     weights = {int(system.rows[row]): weight for row, weight in combined.items()}
     return Union(
         cells,

@@ -1,6 +1,7 @@
 """The verdict of an audit: one word, and line by line what was examined and how far that goes.
 
-It is made here and nowhere else. Console, log, JSON, report, web app and certificate repeat its lines word for word.
+It is made here and nowhere else. Console, log, JSON, report, web app and certificate repeat its lines word for word,
+or as a catalogue has them in another language (`core.language`).
 They hold no number that must stay in the office, and no name of a cell that is open: cells that are possibly open are
 listed apart.
 
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tablesafe.audit.respondent_knowledge import Lists
+from tablesafe.core.language import Text, joined, text
 
 if TYPE_CHECKING:
     from tablesafe.audit.findings import Findings
@@ -107,10 +109,15 @@ class Verdict:
     """What the audit says of a release, in a word and in lines that may be published with it."""
 
     word: Word
-    lines: tuple[str, ...]
+    texts: tuple[Text, ...]
     """Outsiders, respondents, sums; then what limits the proof, if anything does."""
     possibly: tuple[PossiblyOpen, ...] = ()
     """Cells that are open only if contributors that are not listed are large: confidential."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines in English."""
+        return tuple(map(str, self.texts))
 
     @property
     def safe(self) -> bool:
@@ -119,9 +126,9 @@ class Verdict:
 
     def with_intervals(self, *, leaking: bool) -> Verdict:
         """The verdict on a release that also publishes intervals, which were attacked on their own."""
-        what = "they give more away than the rules allow" if leaking else "they give nothing more away"
-        lines = (*self.lines, f"published intervals: attacked on their own; {what}.")
-        return replace(self, word=Word.OPEN if leaking else self.word, lines=lines)
+        what = text("they give more away than the rules allow" if leaking else "they give nothing more away")
+        told = text("published intervals: attacked on their own; {what}.", what=what)
+        return replace(self, word=Word.OPEN if leaking else self.word, texts=(*self.texts, told))
 
     def __str__(self) -> str:
         return "\n".join([str(self.word), *self.lines])
@@ -132,9 +139,9 @@ def verdict_of(findings: Findings) -> Verdict:
     return Verdict(
         _word(findings),
         (
-            f"outsiders: {_outsiders(findings)}",
-            f"respondents: {_respondents(findings)}",
-            f"sums: {_sums(findings)}",
+            text("outsiders: {what}", what=_outsiders(findings)),
+            text("respondents: {what}", what=_respondents(findings)),
+            text("sums: {what}", what=_sums(findings)),
             *_limits(findings),
         ),
         _possibly(findings),
@@ -155,112 +162,134 @@ def _word(findings: Findings) -> Word:
 # -- the three lines ---------------------------------------------------------------------------------------------------
 
 
-def _outsiders(findings: Findings) -> str:
+def _outsiders(findings: Findings) -> Text:
     problem = findings.problem
     if not len(problem.sensitive):
-        return "no cell is sensitive." if problem.rules else "no rule was applied, so no cell is sensitive."
-    who = OUTSIDER
+        return text("no cell is sensitive." if problem.rules else "no rule was applied, so no cell is sensitive.")
+    who = [text(OUTSIDER)]
     if findings.release.judged is not None:
-        who += ", even knowing what inner cells not shown were changed to"
+        who.append(text(", even knowing what inner cells not shown were changed to"))
     if findings.apart:
-        who += " and takes linked tables that were not examined together one by one"
+        who.append(text(" and takes linked tables that were not examined together one by one"))
+    whom = joined("", who)
     found = [each for each in findings.open if each.attacker == OUTSIDER and each.how is not How.SUM]
     if any(each.how is not How.UNPROVED for each in found):
-        return f"sensitive cells are open to {who}."
+        return text("sensitive cells are open to {whom}.", whom=whom)
     if found:
-        return f"not proved: nothing shows that every sensitive cell is hidden from {who} as far as the rules ask."
+        return text(
+            "not proved: nothing shows that every sensitive cell is hidden from {whom} as far as the rules ask.",
+            whom=whom,
+        )
     if findings.certificate is None:
-        how = "found by linear programs, no proof was made."
+        how = text("found by linear programs, no proof was made.")
     else:
-        how = "proved in exact arithmetic, by tables that agree with the release."
-    return f"every sensitive cell is hidden from {who} as far as the rules ask; {how}"
+        how = text("proved in exact arithmetic, by tables that agree with the release.")
+    return text("every sensitive cell is hidden from {whom} as far as the rules ask; {how}", whom=whom, how=how)
 
 
-def _respondents(findings: Findings) -> str:
+def _respondents(findings: Findings) -> Text:
     insiders = findings.insiders
     if insiders is None:
-        return "not examined, because the audit was asked to leave them out."
+        return text("not examined, because the audit was asked to leave them out.")
     if not insiders.examined:
-        return "not examined, the table does not tell them."
+        return text("not examined, the table does not tell them.")
     if not len(findings.problem.sensitive):
-        return "no cell is sensitive."
+        return text("no cell is sensitive.")
     if not insiders.checked:
-        return "not examined, because no sensitive cell is hidden from outsiders."
+        return text("not examined, because no sensitive cell is hidden from outsiders.")
     who = (
-        "each by itself, no coalitions"
+        text("each by itself, no coalitions")
         if insiders.coalition == 1
-        else f"alone and in coalitions of up to {insiders.coalition}"
+        else text("alone and in coalitions of up to {number}", number=insiders.coalition)
     )
-    examined = f"examined, every contributor to withheld cells that the table tells of, {who}, knowing its own part"
     told = []
     if any(insider.certain for insider in insiders.found):
-        told.append("sensitive cells are open to some of them")
+        told.append(text("sensitive cells are open to some of them"))
     if insiders.unsearched:
-        told.append("not proved for all cells: there are more coalitions than could be looked at")
+        told.append(text("not proved for all cells: there are more coalitions than could be looked at"))
     if insiders.late:
-        told.append("not proved for all cells: the time was over before all respondents were looked at")
+        told.append(text("not proved for all cells: the time was over before all respondents were looked at"))
     if any(not insider.certain for insider in insiders.found):
         told.append(_if_large(findings, "sensitive cells"))
     if not told:
-        told.append("none comes closer to a sensitive cell than the rules allow")
+        told.append(text("none comes closer to a sensitive cell than the rules allow"))
     if not findings.protected.all():
-        told.append("cells that are open to outsiders were not looked at again")
-    return f"{examined}: {'; '.join(told)}."
+        told.append(text("cells that are open to outsiders were not looked at again"))
+    return text(
+        "examined, every contributor to withheld cells that the table tells of, {who}, knowing its own part: {told}.",
+        who=who,
+        told=joined("; ", told),
+    )
 
 
-def _sums(findings: Findings) -> str:
+def _sums(findings: Findings) -> Text:
     unions = findings.unions
     if unions is None:
-        return "not examined, because the audit was asked to leave them out."
+        return text("not examined, because the audit was asked to leave them out.")
     if not unions.examined:
-        return "not examined, there are protection levels only, and no rule that could judge a sum."
+        return text("not examined, there are protection levels only, and no rule that could judge a sum.")
     told = []
     if any(union.certain for union in unions.failed):
-        told.append("some fail a rule")
+        told.append(text("some fail a rule"))
     if any(not union.certain for union in unions.failed):
         told.append(_if_large(findings, "sums"))
+    if unions.late:
+        told.append(text("not proved: the time was over before all were searched for"))
     if not told:
-        told.append("none fails a rule" if unions.sums else "none was found")
-    return f"those of withheld cells that can be derived were searched for ({unions.searched}): {'; '.join(told)}."
+        told.append(text("none fails a rule" if unions.sums else "none was found"))
+    return text(
+        "those of withheld cells that can be derived were searched for ({searched}): {told}.",
+        searched=unions.search,
+        told=joined("; ", told),
+    )
 
 
-def _if_large(findings: Findings, what: str) -> str:
-    accepted = "" if findings.possibly == "open" else ", which was accepted (possibly = accept)"
-    return f"{what} are possibly open, if contributors that the table does not list are large{accepted}"
+def _if_large(findings: Findings, what: str) -> Text:
+    accepted = "" if findings.possibly == "open" else text(", which was accepted (possibly = accept)")
+    return text(
+        "{what} are possibly open, if contributors that the table does not list are large{accepted}",
+        what=text(what),
+        accepted=accepted,
+    )
 
 
 # -- what limits the proof ---------------------------------------------------------------------------------------------
 
 
-def _limits(findings: Findings) -> list[str]:
+def _limits(findings: Findings) -> list[Text]:
     """What was not looked at, or only in part."""
     table = findings.problem.table
-    told = [f"published alone: {table.without_sums}"] if table.without_sums else []
+    told = [text("published alone: {what}", what=table.without_sums)] if table.without_sums else []
     if findings.late and not bool(findings.protected.all()):
-        told.append("time: it was over before all was decided; cells not proved to be hidden may be so.")
-    told += [f"not examined together: {each}" for each in findings.apart]
+        told.append(text("time: it was over before all was decided; cells not proved to be hidden may be so."))
+    told += [text("not examined together: {what}", what=str(each)) for each in findings.apart]
     if table.unseen is not None:
         told.append(
-            f"unseen cells: {len(table) - table.seen:,} of the cross-classification that linked tables are margins of; "
-            f"{_judged_unseen(findings)}"
+            text(
+                "unseen cells: {number:,} of the cross-classification that linked tables are margins of; {judged}",
+                number=len(table) - table.seen,
+                judged=_judged_unseen(findings),
+            )
         )
         if findings.system.is_large:
             told.append(
-                "unseen cells: so many that most were held at their values to prove cells protected, and to look at "
-                "respondents: what is called open may not be; sums were looked for among shown cells."
+                text(
+                    "unseen cells: so many that most were held at their values to prove cells protected, and to look "
+                    "at respondents: what is called open may not be; sums were looked for among shown cells."
+                )
             )
     return told
 
 
-def _judged_unseen(findings: Findings) -> str:
+def _judged_unseen(findings: Findings) -> Text:
     problem = findings.problem
     if not problem.table.judged:
-        return (
+        return text(
             "who contributes to them is not known, so that no rule was applied to them and no respondent is taken to "
             "know of them."
         )
-    left = "; some are sensitive that were asked about by bounds only" if problem.unjudged else ""
-    return f"those that are sensitive were judged like cells that are shown{left}."
+    left = text("; some are sensitive that were asked about by bounds only") if problem.unjudged else ""
+    return text("those that are sensitive were judged like cells that are shown{left}.", left=left)
 
 
 # -- possibly open -----------------------------------------------------------------------------------------------------

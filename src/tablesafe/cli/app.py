@@ -23,7 +23,7 @@ from tablesafe.cli.convert import convert
 from tablesafe.cli.demo import demo
 from tablesafe.cli.difference import difference
 from tablesafe.cli.exits import EXIT_HELP, Exit, report_error
-from tablesafe.cli.init import init
+from tablesafe.cli.init import init, look
 from tablesafe.cli.listing import methods, rules
 from tablesafe.cli.redesign import redesign
 from tablesafe.cli.run import run
@@ -60,7 +60,7 @@ app = App(
 )
 
 _PLAIN: tuple[Callable[..., int], ...] = (
-    run, init, demo, tabulate, flag, suppress, audit, attack, verify, redesign, difference,
+    run, init, look, demo, tabulate, flag, suppress, audit, attack, verify, redesign, difference,
     serve, key, warm_up,
 )  # fmt: skip
 for _number, _command in enumerate(_PLAIN):

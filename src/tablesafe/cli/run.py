@@ -10,8 +10,10 @@ from cyclopts import Parameter
 
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.show import print_json, say, warn
+from tablesafe.core.language import Code
 
 if TYPE_CHECKING:
+    from tablesafe.job.model import Job
     from tablesafe.pipeline import Result
     from tablesafe.tauargus.batch import BatchResult
 
@@ -24,6 +26,9 @@ def run(
     force: Annotated[bool, Parameter(help="write the release even if its audit finds it open")] = False,
     quiet: Annotated[bool, Parameter(help="print nothing when all is well")] = False,
     resume: Annotated[bool, Parameter(help="go on from the checkpoint of a run that was stopped")] = False,
+    language: Annotated[
+        Code | None, Parameter(help="language of the page for the public, instead of the one that the job names")
+    ] = None,
 ) -> int:
     """Run a job file: tabulate, flag, protect, audit, write.
 
@@ -41,7 +46,8 @@ def run(
     from tablesafe.tauargus.batch import BatchResult
 
     try:
-        result = run_job(job, force=True if force else None, progress=not (json or quiet), resume=resume)
+        asked = in_language(job, language)
+        result = run_job(asked, force=True if force else None, progress=not (json or quiet), resume=resume)
     except BaseException:
         say_resumable(job, quiet=json)
         raise
@@ -53,6 +59,21 @@ def run(
     else:
         show_result(result, quiet=quiet)
     return code
+
+
+def in_language(job: Path, language: Code | None) -> Path | Job:
+    """The job itself, or with another language for its page."""
+    if language is None:
+        return job
+    from dataclasses import replace
+
+    from tablesafe.core.errors import InvalidOption
+    from tablesafe.job.load import load_job
+
+    if job.suffix.lower() == ".arb":
+        raise InvalidOption("A batch file of τ-ARGUS writes no report for the public.", hint="leave --language out.")
+    given = load_job(job)
+    return replace(given, output=replace(given.output, language=language))
 
 
 def say_resumable(path: Path, *, quiet: bool) -> None:

@@ -37,7 +37,8 @@ def verify(
     /,
     *,
     release: Annotated[
-        Path | None, Parameter(help="the published file (.csv, .xlsx, .parquet), to compare it with the certificate")
+        Path | None,
+        Parameter(help="the published file, in any format that a job writes, to compare it with the certificate"),
     ] = None,
     key: Annotated[Path | None, Parameter(help="public key (.pub) by which the certificate must be signed")] = None,
     json: Annotated[bool, Parameter(help="print one JSON document and nothing else")] = False,

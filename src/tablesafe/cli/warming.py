@@ -16,6 +16,7 @@ import polars as pl
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.machine import cores
 from tablesafe.core.problem import Problem
+from tablesafe.work.compiled import compiling_at_once
 from tablesafe.work.processes import Processes
 
 
@@ -29,7 +30,7 @@ def warm_up(tell: Callable[[str, int, int], None], workers: int | None = None) -
 
 
 def _do(name: str) -> None:
-    with warnings.catch_warnings():
+    with compiling_at_once(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         PIECES[name]()
 

@@ -43,9 +43,13 @@ class Source:
     name: str
     first_line: int | None = None
     """Line of the first row in the file, when there is a file with lines."""
+    places: tuple[str, ...] | None = None
+    """Where each row stands, when it is no line of the file, such as a cell of a sheet."""
 
     def where(self, row: int) -> str:
         """Say where row `row` (from 0) stands, in the user's terms."""
+        if self.places is not None:
+            return f"{self.places[row]} of {self.name}"
         if self.first_line is None:
             return f"row {row + 1} of {self.name}"
         return f"{self.name}, line {row + self.first_line}"

@@ -28,8 +28,10 @@ from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source, read_source
 from tablesafe.files.write import whole_file
+from tablesafe.io.crosstab import understand
 from tablesafe.io.dataset import Dataset
 from tablesafe.io.formats import format_of
+from tablesafe.io.layout import Crosstab
 from tablesafe.io.workbook import load_sheet
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
@@ -49,9 +51,22 @@ _FORMULA = r"^'*[=+\-@\t\r]"
 """What a spreadsheet would run; and what looks like that guarded, which needs a guard to be told from it."""
 
 
-def read_frame(path: str | Path, *, sheet: str | None = None, delimiter: str | None = None) -> Source:
-    """Read a file as rows and columns, by its ending; CSV columns stay text until asked for as numbers."""
+def read_frame(
+    path: str | Path, *, sheet: str | None = None, delimiter: str | None = None, layout: Crosstab | None = None
+) -> Source:
+    """Read a file as rows and columns, by its ending; CSV columns stay text until asked for as numbers.
+
+    With a `layout`, a sheet of a workbook has codes down its side and across its top.
+    """
     path = Path(path)
+    if layout is not None and path.suffix.lower() not in EXCEL_ENDINGS:
+        raise InvalidOption(
+            f"{path.name} is no workbook: only sheets are read as crosstabs.",
+            hint="leave the layout out, or give an Excel file.",
+            about=("source", "layout"),
+        )
+    if layout is not None:
+        return understand(path, sheet, layout).rows
     if path.suffix.lower() in EXCEL_ENDINGS:
         return read_excel(path, sheet=sheet)
     if (own := format_of(path)) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -130,9 +131,18 @@ def _look(column: pl.Series, rows: int) -> Look:
     return Look(column.name, rows, len(codes), numeric, whole, rows - len(filled), total, negative)
 
 
-def draft_text(path: Path, source: Rows, folder: Path) -> tuple[str, str]:
-    """A commented job file for the data, to stand in `folder`, and what was guessed in one sentence."""
-    job, looks = draft_job(path, source, folder=folder)
+def draft_text(
+    path: Path, source: Rows, folder: Path, *, sheet: str | None = None, crosstab: Sequence[str] | None = None
+) -> tuple[str, str]:
+    """A commented job file for the data, to stand in `folder`, and what was guessed in one sentence.
+
+    Of a workbook it names the `sheet`; of a crosstab the dimensions are known.
+    """
+    if crosstab is None:
+        job, looks = draft_job(path, source, folder=folder)
+        job = replace(job, source=replace(job.source, sheet=sheet))
+    else:
+        job, looks = _of_crosstab(path, source, folder, sheet, crosstab)
     decided = [str(each) for each in questions(read_toml(dump_job(job)), {look.name: look for look in looks})]
     head = [
         f"# A job for {path.name}, from a look at its columns. Everything here is a guess: check it.",
@@ -306,6 +316,18 @@ def _of_cells(file: str, looks: list[Look], codes: list[Look]) -> Job:
         rules=rules if count is not None else rules[1:] or rules,
         output=_output(),
     )
+
+
+def _of_crosstab(
+    path: Path, source: Rows, folder: Path, sheet: str | None, dimensions: Sequence[str]
+) -> tuple[Job, list[Look]]:
+    """A job for a sheet with codes down its side and across its top."""
+    looks = look_at(source, path.parent)
+    codes = [look for look in looks if look.name in dimensions]
+    job = _of_cells(_relative(path, folder), looks, codes)
+    lacking = any(look.total is None for look in codes)
+    given = replace(job.source, sheet=sheet, layout="crosstab", missing_totals="compute" if lacking else "error")
+    return replace(job, source=given), looks
 
 
 def _output() -> Output:

@@ -10,9 +10,11 @@ from typing import Any, Literal, TypeAlias
 from tablesafe.attack.registry import chosen
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import TOTAL
+from tablesafe.core.language import Code
 from tablesafe.core.options import about
 from tablesafe.core.sensitivity import Rule
 from tablesafe.core.statuses import Scheme
+from tablesafe.io.layout import Crosstab
 from tablesafe.job.decode import Choice
 from tablesafe.job.toml import KeyPath
 from tablesafe.methods import METHODS, Method
@@ -57,6 +59,14 @@ class Source:
     )
     delimiter: str | None = _key("what separates the columns of a CSV file; found out when not given", example=";")
     sheet: str | None = _key("sheet of an Excel file, when it has several", example="Sheet1")
+    layout: Literal["rows", "crosstab"] = _key(
+        "Excel: rows has the names of columns in its first row; crosstab has codes down the side and across the top, "
+        "as tables are printed ('tablesafe look' shows what is understood; its column of numbers is 'value')",
+        "rows",
+    )
+    area: str | None = _key("crosstab: the cells of the table with its headings and labels", example="A4:H30")
+    header_rows: int | None = _key("crosstab: how many rows are headings; found out when not given", example=2)
+    label_columns: int | None = _key("crosstab: how many columns are labels; found out when not given", example=1)
     where: str | None = _key("which records to use, as an SQL condition", example="year = 2024")
     respondent: str | None = _key("column that says who a record is from; else each stands alone", example="firm")
     holding: str | None = _key("column that says which respondents belong together", example="group")
@@ -95,12 +105,29 @@ class Source:
             raise InvalidOption(f"'largest' must be 0 or more, got {self.largest}.", about=about(self, "largest"))
         if not self.tolerance >= 0:
             raise InvalidOption(f"'tolerance' must be 0 or more, got {self.tolerance}.", about=about(self, "tolerance"))
+        for name in ("area", "header_rows", "label_columns"):
+            if getattr(self, name) is not None and self.layout != "crosstab":
+                raise InvalidOption(f'{name!r} needs layout = "crosstab".', about=about(self, name))
+        if self.layout == "crosstab" and self.kind not in {"auto", "cells"}:
+            raise InvalidOption(
+                "A crosstab holds cells, no records.", hint='kind = "cells".', about=about(self, "kind")
+            )
+        self.crosstab  # noqa: B018 - says what is wrong with it
+
+    @property
+    def crosstab(self) -> Crosstab | None:
+        """How a sheet is laid out that is no list of rows."""
+        if self.layout == "rows":
+            return None
+        return Crosstab(area=self.area, header_rows=self.header_rows, label_columns=self.label_columns)
 
     @property
     def holds(self) -> Literal["records", "cells", "problem"]:
         """What a row of the file is."""
         if self.kind != "auto":
             return self.kind
+        if self.layout == "crosstab":
+            return "cells"
         name = self.file.lower().removesuffix(".gz")
         return "problem" if name.endswith((".jj", ".tab")) else "records"
 
@@ -281,6 +308,10 @@ class Output:
         example="internal",
     )
     name_source: bool = _key("name the source file in the report for the public", False)
+    language: Code = field(
+        default="en",
+        metadata=_about("language of the page for the public: English, German, French or Spanish", "de", False),
+    )
     labels: bool = _key("write the labels of codes beside them", True)
     intervals: bool = _key("write the interval that the release announces for each changed value", False)
     pictures: bool = _key("draw pictures into the reports, where there is something to draw (extra plots)", True)

@@ -10,7 +10,9 @@ from typing import Literal
 from tablesafe.core.errors import InvalidHierarchy, concerning
 from tablesafe.core.hierarchy import TOTAL, Hierarchy
 from tablesafe.files.read import Source, read_source
+from tablesafe.io.formats import read_dataset
 from tablesafe.job.model import Dimension, Job
+from tablesafe.tabulate.readstat import is_readstat, value_labels
 
 Written = Literal["hrc", "pairs", "levels", "prefixes", "equations", "flat"]
 
@@ -106,14 +108,28 @@ def _from_equations(name: str, dimension: Dimension) -> Hierarchy:
 
 
 def with_labels(job: Job, dimensions: Mapping[str, Hierarchy]) -> dict[str, Hierarchy]:
-    """The dimensions with the labels that the job names a file for."""
-    labelled = dict(dimensions)
+    """The dimensions with the labels that the source tells, and before those the ones that the job names a file for."""
+    labelled, told = dict(dimensions), _told_labels(job)
     for name, dimension in job.dimensions.items():
+        own = told.get(dimension.column or name, {})
+        if name in labelled and own:
+            codes = set(labelled[name].codes)
+            known = {code: label for code, label in own.items() if code in codes}
+            labelled[name] = replace(labelled[name], labels={**known, **labelled[name].labels})
         if dimension.labels is not None and name in labelled:
             with concerning("dimension", name, "labels"):
                 labels = read_labels(job.resolve(dimension.labels))
             labelled[name] = replace(labelled[name], labels={**labelled[name].labels, **labels})
     return labelled
+
+
+def _told_labels(job: Job) -> Mapping[str, Mapping[str, str]]:
+    """The names of codes, by column, where the source tells them: value labels of Stata, SPSS and SAS; SDMX, PX, …"""
+    path = job.resolve(job.source.file)
+    if is_readstat(path):
+        return value_labels(path)
+    dataset = None if job.source.holds == "problem" else read_dataset(path)
+    return {} if dataset is None else dataset.labels
 
 
 def read_labels(path: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.signing import read_private_key
 from tablesafe.core.equations import Mask
-from tablesafe.core.errors import InvalidFile, InvalidOption, concerning, speaking
+from tablesafe.core.errors import InvalidFile, InvalidOption, OutOfTime, concerning, speaking
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.statuses import Scheme
@@ -40,7 +40,7 @@ from tablesafe.pipeline.result import Result
 from tablesafe.report.progress import Event, Listener, Trace, ignore, progress_bar
 from tablesafe.report.summary import Origin
 from tablesafe.report.writing import Subject
-from tablesafe.work.budget import Budget
+from tablesafe.work.budget import Budget, necessary
 from tablesafe.work.executor import executor_called
 from tablesafe.work.run import Attackers, Run
 from tablesafe.work.stopping import heed
@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from tablesafe.methods.intervals.leaks import Leaks
     from tablesafe.methods.suppress.stability import Stability
 
-LEAST_AUDIT_S = 30.0
-"""Seconds that the audit may take in any case: it rarely needs one, and a release that it cannot judge is lost."""
+LEAST_S = 2.0
+"""Seconds that the audit may take in any case, and all of a job beside twice its limit: a release that the audit cannot
+judge is lost."""
 PROTECTING = 0.7
 """Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate."""
 NO_ATTACKS = "Attacks on the release were left out."
@@ -131,7 +132,8 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
             method = ready(job.method, _Files(job, problem))
         inputs.require_unchanged()
     limit = time_limit_of(method)
-    whole = Budget(limit)
+    whole, least = Budget(limit), _least(problem)
+    at_most = Budget() if limit is None else necessary(2 * limit + least)
     with _executing(job) as executor, heed(whole) if limit is not None else nullcontext():
         with clock.stage("protect"):
             how, protecting = _how(job, problem, _both(listen, trace.listen), executor, kept), method
@@ -145,12 +147,13 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
             _tell_end(release, trace, _both(listen, trace.listen))
         with clock.stage("audit"):
             listen(Event("audit", "Attacking the release"))
-            how = replace(how, budget=_for_audit(job, problem, whole, limit))
+            how = replace(how, budget=_for_audit(job, whole, limit, least, at_most.left))
             findings = audit(
                 problem, release, cells=job.audit.cells, exact=job.audit.exact, certify=job.audit.certificate, run=how
             )
     with clock.stage("attack"):
-        scores = None if whole.stopped else _attacked(job, findings, listen)
+        some = Budget() if limit is None else necessary(max(at_most.left, least))
+        scores = None if whole.stopped else _attacked(job, findings, listen, some)
         leaks = _leaks(findings)
     published = (findings.safe and (leaks is None or not leaks.leaking)) or job.output.force
     with clock.stage("write"):
@@ -158,7 +161,7 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
         subject = Subject(
             problem=problem, release=release, findings=findings, scores=scores, leaks=leaks, trace=trace,
             origin=_origin(job, clock.seconds, inputs), intervals=job.output.intervals,
-            pictures=job.output.pictures,
+            pictures=job.output.pictures, language=job.output.language,
         )  # fmt: skip
         files = _write(job, subject, tables, published=published)
     kept.finish()
@@ -279,23 +282,29 @@ def _how(job: Job, problem: Problem, listen: Listener, executor: Executor | None
     return Run(executor=executor, progress=progress, examined=examined, attackers=attackers, memo=memo)
 
 
-def _for_audit(job: Job, problem: Problem, whole: Budget, limit: float | None) -> Budget:
+def _least(problem: Problem) -> float:
+    """What the audit may take in any case, and all of a job beside twice its limit."""
+    from tablesafe.methods.suppress.securing import PER_CELL_S, SMALL
+
+    return LEAST_S + PER_CELL_S * max(0, len(problem.table) - SMALL)
+
+
+def _for_audit(job: Job, whole: Budget, limit: float | None, least: float, left: float) -> Budget:
     """The time for the audit: what the job says, or what is left of the whole, but enough to look at everybody.
 
-    When the user stops, or time is short, intervals are not made exact; what decides is looked at all the same.
+    When the user stops, or time is short, intervals are not made exact; what decides is looked at all the same, within
+    what is `left` at most.
     """
     if job.audit.time_limit_s is not None or limit is None:
         return Budget(job.audit.time_limit_s)
     if whole.stopped:
         whole.give_up(NO_ATTACKS)
-    from tablesafe.methods.suppress.securing import PATIENCE, PER_CELL_S, SMALL
-
-    enough = limit / 2 + LEAST_AUDIT_S + PER_CELL_S * max(0, len(problem.table) - SMALL)
-    return Budget(max(0.0 if whole.stopped else whole.left, enough), patience=PATIENCE)
+        return necessary(least)
+    return necessary(max(whole.left, min(limit / 2 + least, left)))
 
 
-def _attacked(job: Job, findings: Findings, listen: Listener) -> Scores | None:
-    """What an intruder would guess; None when the job wants no attack or there is nothing to guess.
+def _attacked(job: Job, findings: Findings, listen: Listener, budget: Budget) -> Scores | None:
+    """What an intruder would guess; None when the job wants no attack, or there is nothing to guess, or no time.
 
     What is published is a guess only where it is not the truth.
     """
@@ -310,8 +319,12 @@ def _attacked(job: Job, findings: Findings, listen: Listener) -> Scores | None:
     changed = bool((release.status == Status.CHANGED).any())
     every = choose(job.attack.attacks, seed=job.attack.seed)
     chosen = [each for each in every if changed or not getattr(each, "needs_changes", False)]
-    view = View.of(problem, release, findings.system)
-    return Scores.of(estimate_by(each, problem, view, job.attack.time_limit_s) for each in chosen)
+    try:
+        view = View.of(problem, release, findings.system, budget)
+    except OutOfTime:
+        return None
+    limit = job.attack.time_limit_s
+    return Scores.of(estimate_by(each, problem, view, min(limit, budget.left)) for each in chosen)
 
 
 # -- files ---------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,7 +107,7 @@ def _codes_of_records(job: Job, column: str) -> list[str]:
         with refused_as(f"{path.name} is damaged", "copy it again."):
             source = Source(pl.scan_parquet(path).select(column).unique(maintain_order=True).collect(), path.name)
     else:
-        source = read_frame(path, sheet=job.source.sheet, delimiter=job.source.delimiter)
+        source = _read(job, path)
     return _codes_of(source, column)
 
 
@@ -138,12 +139,12 @@ def _from_cells(job: Job) -> Table:
 
 def cell_source(job: Job, file: str | None, names: Sequence[str], equations: Sequence[Equation] = ()) -> Source:
     """The rows of a table of cells, with columns named as the dimensions and totals of responses computed."""
-    source = read_frame(job.resolve(file or job.source.file), sheet=job.source.sheet, delimiter=job.source.delimiter)
+    source = _read(job, job.resolve(file or job.source.file))
     for equation in equations:
         if equation.total not in source.frame.columns:
             signed = zip(equation.parts, equation.signs, strict=True)
             total = np.sum([sign * source.numbers(part, missing=0.0) for part, sign in signed], axis=0)
-            source = Source(source.frame.with_columns(pl.Series(equation.total, total)), source.name, source.first_line)
+            source = replace(source, frame=source.frame.with_columns(pl.Series(equation.total, total)))
     renames = {job.dimensions[name].column or name: name for name in names}
     source.require(*renames)
     clash = [name for column, name in renames.items() if name != column and name in source.frame.columns]
@@ -152,7 +153,7 @@ def cell_source(job: Job, file: str | None, names: Sequence[str], equations: Seq
             f"{source.name} has a column {clash[0]!r} already, so no other column can be dimension {clash[0]!r}.",
             hint="give the dimension another name.",
         )
-    return Source(source.frame.rename(renames), source.name, source.first_line)
+    return replace(source, frame=source.frame.rename(renames))
 
 
 def _tree_of_cells(job: Job, name: str, shown: Sequence[Shown]) -> Hierarchy:
@@ -173,6 +174,11 @@ def _told_by_file(job: Job, name: str) -> tuple[Hierarchy | None, str]:
         return None, given.total
     total = dataset.totals.get(column, given.total) if given.total == TOTAL else given.total
     return dataset.dimensions[column], total
+
+
+def _read(job: Job, path: Path) -> Source:
+    given = job.source
+    return read_frame(path, sheet=given.sheet, delimiter=given.delimiter, layout=given.crosstab)
 
 
 def _codes_of(source: Source, column: str) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.language import ENGLISH, Language
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 
@@ -95,6 +96,7 @@ class PublicCells:
     release: Release = field(repr=False)
     intervals: bool = False
     """Whether the office publishes the interval that it announces for each changed value."""
+    language: Language = ENGLISH
 
     @property
     def internal(self) -> bool:
@@ -125,7 +127,7 @@ class PublicCells:
 
     def texts(self, cells: Integers) -> list[str]:
         """The value, the interval, or the sign for withheld."""
-        return _texts(self.release, cells, self.kind[cells], self.decimals)
+        return _texts(self.release, cells, self.kind[cells], self.decimals, self.language)
 
     def truths(self, cells: Integers) -> list[str]:
         """Nothing: the public does not see them."""
@@ -136,11 +138,18 @@ class PublicCells:
         kind = KINDS[self.kind[cell]]
         if kind is Kind.ABSENT:
             return NO_FACTS
-        told = [f"{kind.word[:1].upper()}{kind.word[1:]}: {kind.meaning}"]
+        say = self.language.say
+        word = say(kind.word)
+        told = [f"{word[:1].upper()}{word[1:]}: {say(kind.meaning)}"]
         if self.shown_interval[cell]:
             lower, upper = float(self.release.lower[cell]), float(self.release.upper[cell])
-            exactly = " exactly" if lower == upper else ""
-            told.append(f"The true value is {interval(lower, upper, self.decimals)}{exactly}")
+            ends = interval(lower, upper, self.decimals, self.language)
+            exactly = lower == upper
+            told.append(
+                say(
+                    "The true value is {interval} exactly" if exactly else "The true value is {interval}", interval=ends
+                )
+            )
         return tuple(told)
 
 
@@ -274,13 +283,16 @@ OF_STATUS = np.array(
 """The kind of each `Status`, in its order."""
 
 
-def _texts(release: Release, cells: Integers, kind: NDArray[np.uint8], decimals: int) -> list[str]:
+def _texts(
+    release: Release, cells: Integers, kind: NDArray[np.uint8], decimals: int, language: Language = ENGLISH
+) -> list[str]:
     """What the public sees of some cells, given their public kinds."""
-    shown = numbers(release.values[cells], decimals)
+    shown = [language.number(each) for each in numbers(release.values[cells], decimals)]
     for i in np.flatnonzero(np.isnan(release.values[cells])).tolist():
         which = KINDS[kind[i]]
         if which is Kind.INTERVAL:
-            shown[i] = interval(float(release.lower[cells[i]]), float(release.upper[cells[i]]), decimals)
+            lower, upper = float(release.lower[cells[i]]), float(release.upper[cells[i]])
+            shown[i] = interval(lower, upper, decimals, language)
         else:
             shown[i] = "" if which is Kind.ABSENT else WITHHELD_TEXT
     return shown
@@ -312,13 +324,13 @@ def derives(lower: float, upper: float, decimals: int) -> str:
     return f"An attacker derives {interval(lower, upper, decimals)}" + (" exactly" if lower == upper else "")
 
 
-def interval(lower: float, upper: float, decimals: int) -> str:
+def interval(lower: float, upper: float, decimals: int, language: Language = ENGLISH) -> str:
     """An interval in words: its ends, or what bounds it on one side only."""
-    low, high = _number(lower, decimals), _number(upper, decimals)
+    low, high = (language.number(_number(end, decimals)) for end in (lower, upper))
     if lower == upper:
         return low
     if np.isinf(lower) and np.isinf(upper):
-        return "any number"
+        return language.say("any number")
     if np.isinf(upper):
-        return f"{low} or more"
-    return f"{high} or less" if np.isinf(lower) else f"{low} to {high}"
+        return language.say("{low} or more", low=low)
+    return language.say("{high} or less" if np.isinf(lower) else "{low} to {high}", low=low, high=high)

@@ -56,7 +56,7 @@ def document(summary: Summary) -> dict[str, Any]:
             "word": verdict.word,
             "passed": verdict.passed,
             "lines": list(verdict.lines),
-            "facts": dict(verdict.facts),
+            "facts": {name: str(fact) for name, fact in verdict.facts},
             "open": [dataclasses.asdict(line) for line in verdict.open],
             "more_open": verdict.more_open,
             "possibly": list(verdict.possibly),

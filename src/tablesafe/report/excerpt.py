@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from tablesafe.core.equations import Integers, Mask, cell_keys
+from tablesafe.core.language import Text, text
 from tablesafe.report.axis import Axis
 from tablesafe.report.cells import NUMBER, Kind
 from tablesafe.report.layout import Layout, Window
@@ -122,7 +123,7 @@ class Excerpt:
     """The slices that are shown, and what is not."""
 
     slices: tuple[Slice, ...]
-    notes: tuple[str, ...]
+    texts: tuple[Text, ...]
     """What is left out, in sentences; none when the table is whole."""
 
     @classmethod
@@ -142,6 +143,11 @@ class Excerpt:
                 slices.append(Slice(each.window(rows, columns), held, _parents(each.rows, rows)))
         shown = tuple(slices) or (Slice(layout.window([], columns), {}, np.zeros(0, np.int64)),)
         return cls(shown, tuple(_notes(layout, shown, len(columns), len(every), room)))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not shown, in English."""
+        return tuple(map(str, self.texts))
 
     @property
     def opening(self) -> int:
@@ -238,28 +244,34 @@ def _combinations(layout: Layout) -> list[dict[str, str]]:
     return [dict(zip(names, map(str, each), strict=True)) for each in zip(*columns, strict=True)]
 
 
-def _notes(layout: Layout, slices: tuple[Slice, ...], columns: int, every: int, room: Space) -> Iterator[str]:
+def _notes(layout: Layout, slices: tuple[Slice, ...], columns: int, every: int, room: Space) -> Iterator[Text]:
     """What is not shown, and where room ends."""
     if sum(map(_shown, slices)) == sum(layout.counts().values()):
         return
     if len(slices) < every:
         others = " and ".join(f"{name!r}" for name in layout.filters)
-        yield (
-            f"{len(slices):,} of {every:,} slices by {others} are here, the totals and those with withheld cells "
-            f"first; {every - len(slices):,} are left out. There is room for {room.slices:,} slices and about "
-            f"{room.cells:,} cells."
-        )
+        yield text(
+            "{shown:,} of {every:,} slices by {others} are here, the totals and those with withheld cells first; "
+            "{left:,} are left out. There is room for {room:,} slices and about {cells:,} cells.",
+            shown=len(slices), every=every, others=others, left=every - len(slices), room=room.slices, cells=room.cells,
+        )  # fmt: skip
     if columns < len(layout.columns):
-        yield f"{columns:,} of {len(layout.columns):,} codes of {layout.columns.name!r} are shown across."
+        yield text("{shown:,} of {every:,} codes of {name!r} are shown across.", shown=columns,
+                   every=len(layout.columns), name=layout.columns.name)  # fmt: skip
     wanted = [int(_with_totals(each.layout.rows, each.layout.occupied).sum()) for each in slices]
     short = [i for i, each in enumerate(slices) if len(each.window.rows) < wanted[i]]
     if short[:1] == [0]:
         lines = len(slices[0].window.rows)
-        first = " of the first slice" if len(slices) > 1 else ""
-        yield f"{lines:,} of {wanted[0]:,} codes of {layout.rows.name!r}{first} are shown down, from the top."
+        first = text(" of the first slice") if len(slices) > 1 else ""
+        yield text("{shown:,} of {every:,} codes of {name!r}{first} are shown down, from the top.", shown=lines,
+                   every=wanted[0], name=layout.rows.name, first=first)  # fmt: skip
     later = sum(i > 0 for i in short)
     if later:
-        yield f"Of {later:,} slices after the first only the first levels of {layout.rows.name!r} are shown."
+        yield text(
+            "Of {later:,} slices after the first only the first levels of {name!r} are shown.",
+            later=later,
+            name=layout.rows.name,
+        )
 
 
 def _shown(each: Slice) -> int:

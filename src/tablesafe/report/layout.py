@@ -50,6 +50,7 @@ from numpy.typing import NDArray
 from tablesafe.core.equations import Integers, Mask, cell_keys
 from tablesafe.core.errors import InvalidOption, InvalidTable
 from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.language import ENGLISH, Language
 from tablesafe.core.linking import RESPONSE
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
@@ -123,10 +124,10 @@ class Layout:
     @classmethod
     def public(
         cls, release: Release, *, rows: str | None = None, columns: str | None = None,
-        filters: Mapping[str, str] | None = None, intervals: bool = False,
+        filters: Mapping[str, str] | None = None, intervals: bool = False, language: Language = ENGLISH,
     ) -> Self:  # fmt: skip
         """Lay out what a release says; with `intervals` also what it announces for each changed value."""
-        return cls._of(release.table, PublicCells(release, intervals), rows, columns, filters or {})
+        return cls._of(release.table, PublicCells(release, intervals, language), rows, columns, filters or {})
 
     @classmethod
     def internal(

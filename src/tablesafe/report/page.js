@@ -24,9 +24,13 @@
     }
     show(slice);
   }
+  const words = document.querySelector("main").dataset;
   function set(fold, open) {
+    const [now, next] = fold.getAttribute("aria-expanded") === "true" ? [words.fold, words.unfold] : [words.unfold, words.fold];
+    const code = fold.getAttribute("aria-label").slice(now.length);
+    const same = open === (fold.getAttribute("aria-expanded") === "true");
     fold.setAttribute("aria-expanded", String(open));
-    fold.setAttribute("aria-label", fold.getAttribute("aria-label").replace(/^(Fold|Unfold)/, open ? "Fold" : "Unfold"));
+    fold.setAttribute("aria-label", (same ? now : next) + code);
   }
   for (const slice of slices) {
     toDepth(slice, Number(slice.dataset.open));

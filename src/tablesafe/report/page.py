@@ -12,6 +12,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from tablesafe.core.language import Language
 from tablesafe.loss import loss
 from tablesafe.loss.quality import quality
 from tablesafe.report.axis import Axis
@@ -173,10 +174,11 @@ def render(summary: Summary, pictures: Mapping[str, str] | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script, slices = _asset("page.js"), tuple(_slice(each) for each in summary.excerpt.slices)
+    script, slices = _asset("page.js"), tuple(_slice(each, summary.language) for each in summary.excerpt.slices)
     absent = {"sensitive": not summary.margins, "attacks": not (summary.attacks or summary.chance)}
     page = environment.get_template("page.html.jinja").render(
         s=summary,
+        say=summary.language.say,
         slices=slices,
         searchable=any(len(each.rows) > LONG for each in slices),
         foldable=any(row.children for each in slices for row in each.rows),
@@ -184,7 +186,7 @@ def render(summary: Summary, pictures: Mapping[str, str] | None = None) -> str:
         tiles=_tiles(summary),
         words=_words,
         how=HOW,
-        contents=[(key, name) for key, name in CONTENTS.items() if not absent.get(key, False)],
+        contents=[(key, summary.language.say(name)) for key, name in CONTENTS.items() if not absent.get(key, False)],
         pictures=pictures or {},
         figure=figure,
         cell_words="" if len(summary.dimensions) < 2 else BETWEEN.join(line.name for line in summary.dimensions),
@@ -215,18 +217,19 @@ def _legend(summary: Summary) -> list[Kind]:
 
 def _tiles(summary: Summary) -> list[tuple[str, str]]:
     """The figures that come first."""
-    tiles = [(f"{summary.cells:,}", "cells")]
+    say = summary.language.say
+    tiles = [(say("{number:,}", number=summary.cells), say("cells"))]
     if summary.sensitive is not None:
         tiles.append((f"{summary.sensitive:,}", "sensitive"))
-    tiles.append((f"{summary.withheld:,}", "withheld"))
+    tiles.append((say("{number:,}", number=summary.withheld), say("withheld")))
     if summary.changes is not None:
         tiles.append((f"{int(dict(summary.changes.measures)['cells changed']):,}", "changed"))
     elif summary.may_differ:
-        tiles.append((f"{summary.may_differ:,}", "can differ from the true value"))
+        tiles.append((say("{number:,}", number=summary.may_differ), say("can differ from the true value")))
     if summary.attacks:
         most = max(line.share for line in summary.attacks)
         tiles.append((f"{100 * most:.0f} %", "of sensitive cells guessed by the best attack"))
-    return [*tiles, (summary.method.replace("_", " "), "method")]
+    return [*tiles, (say(summary.method.replace("_", " ")), say("method"))]
 
 
 def _words(name: str) -> str:
@@ -235,13 +238,13 @@ def _words(name: str) -> str:
     return " ".join([first, *(each.lower() for each in others)])
 
 
-def _slice(each: Slice) -> ShownSlice:
+def _slice(each: Slice, language: Language) -> ShownSlice:
     layout, window = each.layout, each.window
-    across = "" if not layout.columns.name else f" by {layout.columns.name}"
+    down, across = layout.rows.name, layout.columns.name
     depth, children, leads = each.depth, each.has_children, each.leads
     return ShownSlice(
         each.name,
-        f"{layout.rows.name}{across}",
+        language.say("{down} by {across}", down=down, across=across) if across else down,
         each.open_depth,
         tuple(_heading(layout.columns, line) for line in window.columns.tolist()),
         tuple(

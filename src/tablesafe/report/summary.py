@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tablesafe
+from tablesafe.core.language import ENGLISH, Language
 from tablesafe.core.linking import RESPONSE
 from tablesafe.core.posterior import posterior
 from tablesafe.core.problem import Problem
@@ -108,6 +109,8 @@ class Summary:
     """Everything that a page shows."""
 
     internal: bool
+    language: Language
+    """In which language its page is; English for the office."""
     verdict: Judgement
     origin: Origin
     response: str
@@ -164,6 +167,7 @@ def summarise(
     problem: Problem, release: Release, findings: Findings | None, *, origin: Origin, internal: bool,
     scores: Scores | None = None, leaks: Leaks | None = None, intervals: bool = False,
     rows: str | None = None, columns: str | None = None, seen: Findings | None = None,
+    language: Language = ENGLISH,
 ) -> Summary:  # fmt: skip
     """Collect what the page shows: everything for the office, or only what the public may know.
 
@@ -174,11 +178,12 @@ def summarise(
     layout = (
         Layout.internal(problem, release, seen or findings, rows=rows, columns=columns)
         if internal
-        else Layout.public(release, rows=rows, columns=columns, intervals=intervals)
+        else Layout.public(release, rows=rows, columns=columns, intervals=intervals, language=language)
     )
     scored = scores if internal else None
     return Summary(
         internal=internal,
+        language=ENGLISH if internal else language,
         verdict=judge(problem, findings, leaks, internal=internal),
         origin=origin if internal else origin.for_the_public,
         response=_responses(table),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tablesafe.audit.verdict import Verdict, Word
+from tablesafe.core.language import Text, text
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
 from tablesafe.report.cells import interval, numbers
@@ -45,14 +46,19 @@ class Judgement:
     """The word of the verdict, or that there was no audit."""
     passed: bool | None
     """Whether the release may be published; None where there was nothing to judge."""
-    lines: tuple[str, ...]
+    texts: tuple[Text, ...]
     """The lines of the verdict, word for word."""
-    facts: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[str, Text | str], ...]
     open: tuple[OpenLine, ...] = ()
     more_open: int = 0
     possibly: tuple[str, ...] = ()
     """Cells that are possibly open, and what would settle them: a secret."""
     more_possibly: int = 0
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines in English."""
+        return tuple(map(str, self.texts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +92,10 @@ class DangerLine:
 def judge(problem: Problem, findings: Findings | None, leaks: Leaks | None, *, internal: bool) -> Judgement:
     """What the audit found, for the office or for the public."""
     if findings is None:
-        return Judgement(UNAUDITED, None, ("This release was not audited.",), ())
+        return Judgement(UNAUDITED, None, (text("This release was not audited."),), ())
     verdict = findings.verdict if leaks is None else findings.verdict.with_intervals(leaking=leaks.leaking)
     told = Judgement(
-        str(verdict.word), None if verdict.word is Word.NOTHING else verdict.safe, verdict.lines, _known(verdict)
+        str(verdict.word), None if verdict.word is Word.NOTHING else verdict.safe, verdict.texts, _known(verdict)
     )
     if not internal:
         return told
@@ -104,10 +110,11 @@ def judge(problem: Problem, findings: Findings | None, leaks: Leaks | None, *, i
     )
 
 
-def _known(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+def _known(verdict: Verdict) -> tuple[tuple[str, Text], ...]:
     """What the attacker is taken to know, and the verdict."""
-    knows = "knows every published value, every sum in and between the linked tables, and common bounds"
-    return ("Attacker", knows), ("Result", str(verdict.word) if verdict.safe else f"{verdict.word}: not safe")
+    knows = text("knows every published value, every sum in and between the linked tables, and common bounds")
+    word = text(str(verdict.word))
+    return ("Attacker", knows), ("Result", word if verdict.safe else text("{word}: not safe", word=word))
 
 
 def _counts(problem: Problem, findings: Findings, leaks: Leaks | None) -> list[tuple[str, str]]:

@@ -10,7 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from tablesafe.core import language as languages
 from tablesafe.core.errors import InvalidOption, InvalidRelease
+from tablesafe.core.language import CODES, Code
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.files.write import write_text
@@ -48,6 +50,8 @@ class Subject:
     """Whether the office announces an interval for each changed value."""
     pictures: bool = True
     """Whether pages have pictures: who draws them takes longer to load than a small table to protect."""
+    language: Code = "en"
+    """In which language the page for the public is."""
     rows: str | None = None
     columns: str | None = None
     seen: Findings | None = field(default=None, repr=False)
@@ -58,7 +62,7 @@ class Subject:
         return summarise(
             self.problem, self.release, self.findings, origin=self.origin, internal=internal, scores=self.scores,
             leaks=self.leaks, intervals=self.intervals, rows=self.rows, columns=self.columns,
-            seen=self._seen if internal else None,
+            seen=self._seen if internal else None, language=languages.language(self.language),
         )  # fmt: skip
 
     def layout(self, *, internal: bool) -> Layout:
@@ -129,19 +133,23 @@ def report(
     intervals: bool = False,
     rows: str | None = None,
     columns: str | None = None,
+    language: Code = "en",
 ) -> Path:
     """Write a report on a release: a page, JSON or a workbook, as the path ends in .html, .json or .xlsx.
 
     The public version says nothing that the release does not say; `internal=True` writes the office's version, with
     rule parameters, true values, what attackers derive and the scores of attacks. `intervals` says that the office
     announces an interval for each changed value. `rows` and `columns` name the dimensions that the table is shown by.
+    `language` is that of a page for the public: en, de, fr or es.
     """
+    if language not in CODES:
+        raise InvalidOption(f"There is no language {language!r}.", hint=f"there are {', '.join(CODES)}.")
     if len(release.values) != len(problem.table):
         raise InvalidRelease(f"The release has {len(release.values):,} cells, the table {len(problem.table):,}.")
     origin = Origin(title, made=datetime.now().astimezone())
     subject = Subject(
         problem=problem, release=release, findings=findings, scores=scores, origin=origin, intervals=intervals,
-        rows=rows, columns=columns,
+        rows=rows, columns=columns, language=language,
     )  # fmt: skip
     subject.write(path, internal=internal)
     return Path(path)

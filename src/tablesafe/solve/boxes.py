@@ -96,7 +96,7 @@ def _partners(s: System, cell: int, price: Floats, lines: int) -> tuple[Integers
     for i in range(lines):
         r = s.cell_row[first + i]
         row = s.row_cell[s.row_start[r] : s.row_start[r + 1]]
-        for z in np.argsort(price[row]):
+        for z in np.argsort(price[row], kind="mergesort"):
             if row[z] != cell and price[row[z]] < np.inf:
                 partner[i, count[i]] = row[z]
                 count[i] += 1

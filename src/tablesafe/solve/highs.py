@@ -261,9 +261,13 @@ class Model:
                 self.set(simplex_strategy=self._later)
         return self.status
 
-    def _run(self, budget: Budget, report: Report | None) -> None:
-        seconds = np.inf if budget is ENDLESS else PATIENCE * budget.left  # the solver looks at the clock on the wall
+    def _allow(self, budget: Budget) -> None:
+        """Tell the solver, which looks at the clock on the wall, how long the next run may take."""
+        seconds = np.inf if budget is ENDLESS else PATIENCE * budget.left
         self.set(time_limit=np.inf if seconds == np.inf else self.highs.getRunTime() + max(seconds, LEAST_S))
+
+    def _run(self, budget: Budget, report: Report | None) -> None:
+        self._allow(budget)
         self._watched_run(budget, report)
         self._count(None if self._options.get("presolve") == "off" else self.highs.getNumNz())
 
@@ -307,12 +311,13 @@ class Model:
 
     def minimise(
         self, cost: Floats, lower: Floats, upper: Floats, columns: Columns, *, most: float = np.inf,
-        pivots: int = UNLIMITED,
+        pivots: int = UNLIMITED, budget: Budget = ENDLESS,
     ) -> Solution | None:  # fmt: skip
         """The minimum over `A x = 0`, `lower ≤ x ≤ upper`; None when there is none or the answer fails our check.
 
         The short way for small programs by the thousand, in numbers about 1: nothing is kept from one to the next. A
-        program whose minimum is seen to lie above `most`, or that takes more than `pivots` steps, is given up.
+        program whose minimum is seen to lie above `most`, or that takes more than `pivots` steps, is given up, and so
+        is one for which the budget is over.
         """
         entries, zeros = len(columns.value), np.zeros(columns.rows)
         self.set(
@@ -320,7 +325,8 @@ class Model:
         )  # fmt: skip
         self._mixed = False
         self._pass(cost, lower, upper, zeros, zeros, columns)
-        self._watched_run(ENDLESS, None)
+        self._allow(budget)
+        self._watched_run(budget, None)
         if self._torn:
             raise KeyboardInterrupt
         self._count(entries)
@@ -374,10 +380,18 @@ class Model:
         )  # fmt: skip
 
     def answer(self) -> tuple[Floats, Floats]:
-        """The point of the last run and the price of every row, finite but unchecked: for who proves them anyway."""
-        point, dual = self._said()
-        if not (np.isfinite(point).all() and np.isfinite(dual).all()):
-            raise SolverFailure("The solver gave an answer that is no number.")
+        """The point of the last run and the price of every row, finite but unchecked: for who proves them anyway.
+
+        What is no number is asked for once more, from nothing.
+        """
+        for last in (False, True):
+            point, dual = self._said()
+            if np.isfinite(point).all() and np.isfinite(dual).all():
+                break
+            if last:
+                raise SolverFailure("The solver gave an answer that is no number.")
+            self.highs.clearSolver()
+            self._watched_run(ENDLESS, None)
         return point, dual
 
     def _said(self) -> tuple[Floats, Floats]:

@@ -192,7 +192,7 @@ def _options(
     rising = np.empty(high - low)
     for i in range(low, high):
         rising[i - low] = _up_to(chain, i, own, index, base, step, price, room, need)
-    some = np.argsort(rising)[:width]
+    some = np.argsort(rising, kind="mergesort")[:width]
     top = 0
     while chain[low, top] != own:
         top += 1
@@ -214,7 +214,7 @@ def _options(
                 falling[j - begin] = path + _up_to(chain, j, above, index, base, step, price, room, need)
                 partner[j - begin] = j
         inner, outer = left, right
-    others = np.argsort(falling)[: WIDTH if high - low == 1 else 3 * width]
+    others = np.argsort(falling, kind="mergesort")[: WIDTH if high - low == 1 else 3 * width]
     n = 0
     for a in some:
         for b in others:
@@ -249,8 +249,8 @@ def _cheapest(
         )
         if count[k] == 0:
             return False
-        order[k, : count[k]] = np.argsort(cost[k, : count[k]])
-    turn = np.argsort(count)
+        order[k, : count[k]] = np.argsort(cost[k, : count[k]], kind="mergesort")
+    turn = np.argsort(count, kind="mergesort")
     keys, size = np.empty((d + 1, CORNERS), np.int64), np.zeros(d + 1, np.int64)
     moved, signs = np.empty(2 * chain.shape[1], np.int64), np.empty(2 * chain.shape[1], np.int64)
     keys[0, 0], size[0] = at, 1

@@ -32,18 +32,19 @@ def read_records(path: str | Path) -> Source:
 
 
 def value_labels(path: str | Path) -> dict[str, dict[str, str]]:
-    """The names of codes, by column, as the file labels its values."""
-    return _read(Path(path))[1]
+    """The names of codes, by column, as the file labels its values; no record is read."""
+    return _read(Path(path), metadataonly=True)[1]
 
 
-def _read(path: Path) -> tuple[pl.DataFrame, dict[str, dict[str, str]]]:
+def _read(path: Path, *, metadataonly: bool = False) -> tuple[pl.DataFrame, dict[str, dict[str, str]]]:
     try:
         import pyreadstat
     except ImportError:
         raise MissingExtra("Reading files of Stata, SPSS and SAS", "readstat") from None
     read_plain(path)  # an error in the user's words where it cannot be read
     try:
-        given, meta = getattr(pyreadstat, READERS[path.suffix.lower()])(str(path), output_format="polars")
+        read = getattr(pyreadstat, READERS[path.suffix.lower()])
+        given, meta = read(str(path), output_format="polars", metadataonly=metadataonly)
     except Exception as error:
         raise InvalidFile(
             f"{path.name} cannot be read: {error}.", hint="is it complete, and of the kind its ending says?"

@@ -149,7 +149,8 @@ def open_records(
     if paths is None:
         return _open_frame(connection, source, wanted)
     if len(paths) == 1 and is_readstat(paths[0]):
-        return replace(_open_frame(connection, read_records(paths[0]).frame, wanted), name=paths[0].name)
+        records, name = _open_frame(connection, read_records(paths[0]).frame, wanted), paths[0].name
+        return replace(records, name=name, parts=tuple(replace(part, name=name) for part in records.parts))
     if all(_is_parquet(path) for path in paths):
         return _open_parquet(connection, paths)
     if any(_is_parquet(path) for path in paths):

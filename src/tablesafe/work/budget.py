@@ -39,6 +39,8 @@ PER_LOOK = 2.5e-9
 """The same for boxes, by the cells looked at."""
 PATIENCE = 1.6
 """How many times as long as on a quiet machine the user waits on a busy one."""
+NECESSARY, WAITING_S = 3.0, 30.0
+"""The same for what must be done, and how long the user waits for that in any case, however busy the machine is."""
 GENEROUS = 4.0
 """How many times its share of the time a part of the work may take, where parts differ."""
 
@@ -219,6 +221,11 @@ class Budget:
 
 def _elsewhere(seconds: float, work: float) -> Budget:
     return Budget(None if seconds == inf else seconds / PATIENCE, work=work)
+
+
+def necessary(seconds: float) -> Budget:
+    """A budget for what must be done, or all was in vain: few seconds of work, for which a busy machine has longer."""
+    return Budget(seconds, patience=max(NECESSARY, WAITING_S / max(seconds, 1e-9)))
 
 
 class PatientClock:

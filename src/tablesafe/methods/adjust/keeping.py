@@ -47,6 +47,9 @@ LONGEST_S = 10.0
 RESERVED, LAST_S, LEAST_S = 0.15, 5.0, 1.0
 """The share of the time, and the most, that is set aside to make the changes whole; what that may take in any case."""
 LITTLE = 1e-5
+BESIDE = 0.01
+"""What the change counts beside the statistics in the last small steps: with nothing, a ratio of variances came from
+0.99 to 1 by changes that were 1.8 times as large, and the correlation fell from 0.993 to 0.956."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +268,7 @@ class Keeping:
         None when nothing was found, not even the start, within capacities that were made smaller since.
         """
         until = patient() + max(self.left + self.reserved, LEAST_S)
-        near = self.means.rounded(self.best.way, self.best.moves, left=lambda: until - patient())
+        near = self.means.rounded(self.best.way, self.best.moves, left=lambda: until - patient(), close=True)
         if near is not None and self._good(near):
             return near
         found = [moves for moves in (near, start) if moves is not None and self.instance.holds(moves)]
@@ -463,7 +466,7 @@ def _polished(
     if not (correlation or slope or variance or outside):
         return moves
     tabu = Tabu(
-        distance=0.01 if outside else 0.0,
+        distance=BESIDE,
         correlation=correlation,
         slope=slope,
         variance=variance,

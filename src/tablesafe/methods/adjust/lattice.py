@@ -50,12 +50,19 @@ class Lattice:
             return None
         return cls(instance, basis, Cycles.beside(basis, np.random.default_rng(0), TIMES))
 
-    def whole(self, way: Way, moves: Floats, program: LeastChange, *, left: Callable[[], float]) -> Integers | None:
-        """Whole moves near the least change in these directions; None when some stay outside their bounds."""
+    def whole(
+        self, way: Way, moves: Floats, program: LeastChange, *, left: Callable[[], float], close: bool = False
+    ) -> Integers | None:
+        """Whole moves near the least change in these directions; None when some stay outside their bounds.
+
+        With `close` they stay near these very moves, which are not the least: costs are of the way from them.
+        """
         lower, upper = bounds(self.instance, way)
         tight_lower, tight_upper = lower.copy(), upper.copy()
+        middle = moves if close else np.zeros(len(moves))
         for _ in range(TIGHTER):
-            found = self._stepped(self._rounded(moves, lower, upper), lower, upper, left=left)
+            found = self._rounded(moves, middle, lower, upper)
+            found = self._stepped(found, middle, lower, upper, left=left)
             if self.instance.holds(found):
                 return found
             tight_lower += np.maximum(lower - found, 0.0)
@@ -63,36 +70,33 @@ class Lattice:
             if left() <= 0 or (tight_lower > tight_upper).any():
                 break
             try:
-                change = program.solve(_box(tight_lower, tight_upper), seconds=left())
+                change = program.solve(_box(tight_lower - middle, tight_upper - middle), seconds=left())
             except OutOfTime:
                 break
             if change is None:
                 break
-            moves = change.moves
+            moves = middle + change.moves
         return None
 
-    def improved(self, way: Way, moves: Integers, *, left: Callable[[], float]) -> Integers:
-        """Steps that make whole moves cheaper and keep every bound."""
-        found = self._stepped(moves, *bounds(self.instance, way), left=left)
-        return found if self.instance.holds(found) else moves
-
-    def _rounded(self, moves: Floats, lower: Floats, upper: Floats) -> Integers:
+    def _rounded(self, moves: Floats, middle: Floats, lower: Floats, upper: Floats) -> Integers:
         """The whole sum of the basis that is found by rounding one coordinate after the other, the largest first."""
         rows, share = self.basis.tocsr(), np.zeros(self.basis.shape[1])
         alone = np.flatnonzero(np.diff(rows.indptr) == 1)  # a cell that one member alone moves tells its coordinate
         at = rows.indptr[alone]
         share[rows.indices[at]] = moves[alone] / rows.data[at]
         order, near = np.argsort(-np.abs(share), kind="stable"), np.asarray(self.basis @ share)
-        b, cost = self.basis, self.instance.cost
-        _round(b.indptr, b.indices, b.data.astype(np.float64), order, share, near, lower, upper, cost, self._stiff)
+        b, cost, entry = self.basis, self.instance.cost, self.basis.data.astype(np.float64)
+        _round(b.indptr, b.indices, entry, order, share, near, middle, lower, upper, cost, self._stiff)
         return np.asarray(b.astype(np.int64) @ np.rint(share).astype(np.int64))
 
-    def _stepped(self, moves: Integers, lower: Floats, upper: Floats, *, left: Callable[[], float]) -> Integers:
+    def _stepped(
+        self, moves: Integers, middle: Floats, lower: Floats, upper: Floats, *, left: Callable[[], float]
+    ) -> Integers:
         now, s = moves.astype(np.float64), self.steps
         entry = s.coefficient.astype(np.float64)
         for _ in range(SWEEPS):
-            saved = _descend(s.start, s.cell, entry, now, lower, upper, self.instance.cost, self._stiff)
-            if saved <= WORTHWHILE * self.instance.price(now) or left() <= 0:
+            saved = _descend(s.start, s.cell, entry, now, middle, lower, upper, self.instance.cost, self._stiff)
+            if saved <= WORTHWHILE * self.instance.price(now - middle) or left() <= 0:
                 break
         return np.rint(now).astype(np.int64)
 
@@ -107,16 +111,16 @@ def _box(lower: Floats, upper: Floats) -> Box:
 
 
 @compiled
-def _worse(before: float, after: float, lower: float, upper: float, cost: float, stiff: float) -> float:
-    """What a cell's new move costs beyond its old one, penalties included."""
+def _worse(before: float, after: float, middle: float, lower: float, upper: float, cost: float, stiff: float) -> float:
+    """What a cell's new move costs beyond its old one, by the way from the middle, penalties included."""
     out, was = max(lower - after, after - upper, 0.0), max(lower - before, before - upper, 0.0)
-    return cost * (abs(after) - abs(before)) + stiff * (out * out - was * was)
+    return cost * (abs(after - middle) - abs(before - middle)) + stiff * (out * out - was * was)
 
 
 @compiled
 def _round(
-    start: Integers, cell: Integers, entry: Floats, order: Integers, share: Floats, moves: Floats, lower: Floats,
-    upper: Floats, cost: Floats, stiff: float,
+    start: Integers, cell: Integers, entry: Floats, order: Integers, share: Floats, moves: Floats, middle: Floats,
+    lower: Floats, upper: Floats, cost: Floats, stiff: float,
 ) -> None:  # fmt: skip
     """Make the shares whole, one after the other; moves follow."""
     for c in order:
@@ -128,7 +132,7 @@ def _round(
             step, found = whole - share[c], 0.0
             for k in range(start[c], start[c + 1]):
                 i = cell[k]
-                found += _worse(moves[i], moves[i] + step * entry[k], lower[i], upper[i], cost[i], stiff)
+                found += _worse(moves[i], moves[i] + step * entry[k], middle[i], lower[i], upper[i], cost[i], stiff)
             if found < least:
                 best, least = whole, found
         for k in range(start[c], start[c + 1]):
@@ -138,8 +142,8 @@ def _round(
 
 @compiled
 def _descend(
-    start: Integers, cell: Integers, entry: Floats, moves: Floats, lower: Floats, upper: Floats, cost: Floats,
-    stiff: float,
+    start: Integers, cell: Integers, entry: Floats, moves: Floats, middle: Floats, lower: Floats, upper: Floats,
+    cost: Floats, stiff: float,
 ) -> float:  # fmt: skip
     """One sweep over all steps, each doubled in length while that helps, for costs are convex; what it saved."""
     saved = 0.0
@@ -151,7 +155,7 @@ def _descend(
                 found = 0.0
                 for k in range(start[c], start[c + 1]):
                     i = cell[k]
-                    found -= _worse(moves[i], moves[i] + t * entry[k], lower[i], upper[i], cost[i], stiff)
+                    found -= _worse(moves[i], moves[i] + t * entry[k], middle[i], lower[i], upper[i], cost[i], stiff)
                 if found <= gain + 1e-9:
                     break
                 best, gain, t = t, found, 2.0 * t

@@ -54,28 +54,34 @@ class Means:
         """The whole changes of the table, means or not; None where they have no simple basis."""
         return Lattice.of(self.plain)
 
-    def rounded(self, way: Way, moves: Floats, *, left: Callable[[], float]) -> Integers | None:
+    def rounded(self, way: Way, moves: Floats, *, left: Callable[[], float], close: bool = False) -> Integers | None:
         """Whole moves in these directions that add up and keep the means; None when none were found.
 
         First those of a few cells that are fractional; of a table of some size then by a basis of all changes, for
-        programs over many whole numbers seldom end in time.
+        programs over many whole numbers seldom end in time. With `close` they stay near these moves, at any cost.
         """
         large = len(self.instance.cells) > LARGE
         soon = (lambda: min(left(), FEW_S)) if large else left
         found = self._evened(rounded(self.plain, way, moves, left=soon, stages=1 if large else None))
         if found is None and large:
-            found = self.by_lattice(way, moves, left=left)
+            found = self.by_lattice(way, moves, left=left, close=close)
         return rounded(self.instance, way, moves, left=left) if found is None else found
 
     def by_lattice(
-        self, way: Way, moves: Floats, *, left: Callable[[], float], program: LeastChange | None = None
+        self,
+        way: Way,
+        moves: Floats,
+        *,
+        left: Callable[[], float],
+        program: LeastChange | None = None,
+        close: bool = False,
     ) -> Integers | None:
         """The same by a basis of all changes, whatever the table's shape and size."""
         if self.lattice is None:
             return None
         i = self.instance
         program = LeastChange(i.rows, i.cost, i.cost, i.scale()) if program is None else program
-        found = self._evened(self.lattice.whole(way, moves, program, left=left))
+        found = self._evened(self.lattice.whole(way, moves, program, left=left, close=close))
         return found if found is not None and i.holds(found) else None
 
     def _evened(self, moves: Integers | None) -> Integers | None:

@@ -52,7 +52,7 @@ def _cut(
         lines = cell_row[cell_start[seed] : cell_start[seed + 1]]
         length = np.array([row_start[r + 1] - row_start[r] for r in lines])
         left, room = len(lines), float(most)
-        for i in np.argsort(length):
+        for i in np.argsort(length, kind="mergesort"):
             share = max(2, int(room ** (1.0 / left) + 1e-9))
             chunks = -(-length[i] // share)
             start = row_start[lines[i]]

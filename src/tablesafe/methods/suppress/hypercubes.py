@@ -24,8 +24,10 @@ from tablesafe.solve.hypercubes import Hypercubes
 if TYPE_CHECKING:
     from tablesafe.audit.unions import Union
 
-FEW = 4_000
-"""Targets up to which programs find cheaper patterns in time."""
+FEWEST, FEW = 600, 4_000
+"""Targets up to which programs find cheaper patterns in any time, and given time."""
+PER_TARGET_S = 5e-3
+"""Seconds for each target that this takes, with an audit of what programs find."""
 PASSES = 3
 MEMBERS = 6
 """Cells of a sum of which each is tried as the one that moves."""
@@ -41,22 +43,28 @@ class Cube:
     served: Integers = field(repr=False)
 
 
-def hypercubes_of(problem: Problem, targets: int) -> Hypercubes | None:
-    """The hypercubes of a problem with many targets; None where it has few, or is no product of trees."""
+def hypercubes_of(problem: Problem, targets: int, seconds: float = np.inf) -> Hypercubes | None:
+    """The hypercubes of a problem with too many targets for the time; None where they are few, or it has no trees."""
     table = problem.table
-    if targets <= FEW or table.names is not None or not table.dimensions:
+    if targets <= min(FEW, max(FEWEST, seconds / PER_TARGET_S)) or table.names is not None or not table.dimensions:
         return None
     return Hypercubes.of(list(table.dimensions.values()), table.codes)
 
 
 class CubePattern:
-    """Which cube protects whom, and what is withheld for it."""
+    """Which cube protects whom, and what is withheld for it.
 
-    def __init__(self, instance: Instance, cubes: Hypercubes) -> None:
+    With a guard, hypercubes are looked for first that convince every respondent, so that nobody has to be asked
+    afterwards: that costs more, and is soon done.
+    """
+
+    def __init__(self, instance: Instance, cubes: Hypercubes, guard: Guard | None = None) -> None:
         self.instance, self._cubes = instance, cubes
         self.need = np.zeros(len(instance))
         np.maximum.at(self.need, instance.cell, instance.level)
         self.room = np.minimum(np.minimum(instance.up, instance.down), UNBOUNDED)
+        self._guarded = None if guard is None else np.where(guard.alone, 0.0, np.minimum(self.room, guard.down))
+        """How far each cell may move in the eyes of everybody."""
         self.price = np.where(instance.forced, 0.0, instance.cost)
         self.cost = 0.0
         self.failed: list[int] = []
@@ -118,15 +126,33 @@ class CubePattern:
 
     def _cheapest(self, cell: int, most: float) -> Cube | None:
         """The cheapest hypercube with room for the whole level of a cell, or several for a part of it each."""
+        guarded = None if self._guarded is None else self._cheapest_guarded(self._guarded, cell, most)
+        if guarded is not None:
+            return guarded
         found = self._cubes.cheapest(cell, self.need[cell], self.price, self.room, most=most)
         if found is not None:
             cells = found[0]
             serves = self._asked[cells] & (self.need[cells] <= self.room[cells].min()) & (self._by[cells] < 0)
+            serves &= self._guarded is None or cells == cell  # others may have one that convinces everybody
             return Cube(cells, cells[serves])
         if most < np.inf:
             return None
         every = spread(self._cubes, cell, self.need[cell], self.price, self.room)
         return None if every is None else Cube(every, np.array([cell]))
+
+    def _cheapest_guarded(self, room: Floats, cell: int, most: float) -> Cube | None:
+        """The cheapest hypercube that nobody can rule out; others rely on it where the cell is known to nobody."""
+        own = float(room[cell])
+        room[cell] = self.room[cell]  # whoever knows the cell, it is from the others that it must be hidden
+        found = self._cubes.cheapest(cell, self.need[cell], self.price, room, most=most)
+        room[cell] = own
+        if found is None:
+            return None
+        cells = found[0]
+        far = float(room[cells].min())
+        return Cube(
+            cells, cells[(cells == cell) | (self._asked[cells] & (self.need[cells] <= far) & (self._by[cells] < 0))]
+        )
 
     def _add(self, cube: Cube) -> int:
         name, self._next = self._next, self._next + 1

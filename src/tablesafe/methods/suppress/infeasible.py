@@ -19,9 +19,11 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering, Cut
+from tablesafe.methods.suppress.branch_and_cut.tree import least_answer
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.solve.highs import Model
 from tablesafe.solve.program import Columns
+from tablesafe.work.budget import Budget
 
 FARTHEST = 1e6
 """No cell needs to move further than this many times what is asked of the sensitive one."""
@@ -32,6 +34,8 @@ NEAR = (1, 2, 4)
 """Steps from sum to sum around the cell in which a conflict is looked for before the whole table is."""
 ROUNDS = 60
 """Conflicts after which no smaller set of cells to unfreeze is looked for."""
+FEWEST_S = 10.0
+"""Seconds after which the smallest set so far that meets all conflicts will do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +237,6 @@ def _hitting(conflicts: list[Conflict]) -> tuple[int, ...]:
     covering.add(
         [Cut(np.searchsorted(cells, np.array(conflict.cells)), np.ones(len(conflict.cells))) for conflict in conflicts]
     )
-    covering.relax()
-    chosen = covering.choose(seconds=10.0).x
-    chosen = np.ones(len(cells)) if chosen is None else chosen
+    budget = Budget(FEWEST_S)
+    chosen = least_answer(covering, np.ones(len(cells)), lambda: budget.over)
     return tuple(cells[chosen > 0.5].tolist())

@@ -7,11 +7,12 @@ the rest. The same again, with the pattern itself as the suggestion, finds what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
@@ -42,6 +43,22 @@ def first_pattern(instance: Instance, cubes: Hypercubes, cleaned: Budget | None 
     if cleaned is not None:
         held.clean_up(lambda: cleaned.over, lambda cost: None)
     return held.pattern, np.flatnonzero(np.isin(instance.cell, held.failed))
+
+
+def convincing_patterns(
+    instance: Instance, cubes: Hypercubes, guard: Guard, cleaned: Budget
+) -> Iterator[tuple[Mask, Integers]]:
+    """A pattern that convinces every respondent as far as hypercubes can, at a price; then what is left of it.
+
+    The second is the first without what outsiders do not need, as far as a budget reaches: most of it still convinces
+    everybody, and it is far cheaper. With both come the targets that no hypercube protects.
+    """
+    held = CubePattern(instance, cubes, guard)
+    held.protect_all(lambda: False)
+    left = np.flatnonzero(np.isin(instance.cell, held.failed))
+    yield held.pattern, left
+    held.clean_up(lambda: cleaned.over, lambda cost: None)
+    yield held.pattern, left
 
 
 def improved(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic, process_time
@@ -25,7 +25,7 @@ from tablesafe.methods.suppress.hypercubes import hypercubes_of
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded, exactly, refuse_levels_beyond_bounds
-from tablesafe.methods.suppress.many_targets import first_pattern, improved
+from tablesafe.methods.suppress.many_targets import convincing_patterns, first_pattern, improved
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.network import Flows
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
@@ -50,8 +50,14 @@ IMPROVING = "The search for a better pattern ended with the time limit."
 AUDITED_S, SECURING = 6e-3, 1.5
 """Seconds that are kept for making a better pattern safe: for each of many sensitive cells, and how many times what it
 took for the first one."""
-CLEANING = 0.1
-"""Share of the search for second thoughts about a first pattern of hypercubes."""
+SOON_S, SOON = 0.5, 0.5
+"""Seconds, and share of the limit, in which a cheaper pattern must be seen to be safe where there is one to fall back
+on: the audit that decides will take as long again."""
+SHORT = 3.0
+"""How many times what that takes a limit must be, or there is a pattern first that takes nearly nothing."""
+CLEANING, A_SECOND = 0.1, 1.0
+"""Share of the search for second thoughts about a first pattern of hypercubes, and seconds more for one that convinces
+every respondent: it gains most by them."""
 LARGE = 12_000
 """Cells beyond which `auto` does not try to prove an optimum."""
 VERY_LARGE = 100_000
@@ -261,20 +267,21 @@ class Suppression:
 
     def _cubes(self, problem: Problem, instance: Instance) -> Hypercubes | None:
         """The hypercubes of a table with too many targets for a program each; None where there are few, or none."""
-        return hypercubes_of(problem, len(instance.level)) if self.options.algorithm in {"auto", "modular"} else None
+        if self.options.algorithm not in {"auto", "modular"}:
+            return None
+        return hypercubes_of(problem, len(instance.level), self.seconds)
 
     def _by_cubes(self, problem: Problem, search: Search, cubes: Hypercubes, securing: Securing) -> Mask:
         """A safe pattern at once by hypercubes, and cheaper ones while there is time; an interrupt keeps the best.
 
         The first is made safe from everybody before it is improved: what that takes, it will take again.
         """
-        instance = search.instance
-        pattern, left = first_pattern(instance, cubes, search.budget.child(CLEANING * search.budget.seconds_left))
-        if left.size:
-            pattern = self._with_programs(search, pattern, left)
+        instance, begin = search.instance, process_time()
+        for pattern, left in self._first_by_cubes(problem, search, cubes, securing):
+            pattern = self._with_programs(search, pattern, left) if left.size else pattern
+            begin = process_time()
+            securing.secure(pattern, within=securing.limit.child(SOON_S + SOON * self.seconds))
         search.keep(pattern, instance.pattern_cost(pattern))
-        begin = process_time()
-        securing.secure(pattern)
         again = max(SECURING * (process_time() - begin), AUDITED_S * len(problem.sensitive))
         budget = securing.budget.child(max(securing.budget.left - again, 0.0))
         try:
@@ -284,7 +291,25 @@ class Suppression:
                 "Interrupted: the best pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2
             )
         assert search.best is not None
+        if search.best_cost >= instance.pattern_cost(pattern):
+            securing.budget.give_up(QUICKEST)
+        elif budget.over:
+            securing.budget.give_up(IMPROVING)
         return search.best
+
+    def _first_by_cubes(
+        self, problem: Problem, search: Search, cubes: Hypercubes, securing: Securing
+    ) -> Iterator[tuple[Mask, Integers]]:
+        """First patterns, the last to be improved, and the targets that no hypercube protects.
+
+        Where it may take longer to make one safe than there is time, the first convinces every respondent as it is.
+        """
+        cleaning = CLEANING * SEARCHING * self.seconds
+        guard = Guard.of(problem) if self.run.attackers.insiders else None
+        if guard is None or self.seconds >= SHORT * AUDITED_S * len(problem.sensitive):
+            yield first_pattern(search.instance, cubes, search.budget.child(cleaning))
+        else:
+            yield from convincing_patterns(search.instance, cubes, guard, securing.limit.child(cleaning + A_SECOND))
 
     def _with_programs(self, search: Search, pattern: Mask, left: Integers) -> Mask:
         """The pattern with what protects the targets that no hypercube does."""

@@ -63,7 +63,7 @@ def repaired(
     best: tuple[int, Mask] | None = None
     for round_ in range(ROUNDS):
         if not findings.failing:
-            return pattern, False
+            return pattern, findings.sums_late
         if budget.over:
             return pattern, True
         if round_ >= presuming and not findings.open and (best is None or len(findings.possible) < best[0]):

@@ -112,10 +112,15 @@ class Search(Incumbent):
         rest = [target for target in targets if target not in served]
         return None if ledger.protect_all(rest, efforts=EVERYTHING, seconds=seconds) else ledger
 
-    def build_of_boxes(self) -> Ledger | None:
-        """A safe pattern of boxes, in no time, with programs for the few targets without one; None if they are many."""
-        targets = range(len(self.instance.level))
-        ledger = ledger_of(self.instance, np.arange(len(targets)), None, self.solver, boxes=True)
+    def build_of_boxes(self, cells: Integers | None = None) -> Ledger | None:
+        """A safe pattern of boxes, in no time, with programs for the few targets without one; None if they are many.
+
+        It protects all sensitive cells, or some.
+        """
+        some = np.arange(len(self.instance.level))
+        some = some if cells is None else some[np.isin(self.instance.cell, cells)]
+        targets = range(len(some))
+        ledger = ledger_of(self.instance, some, None, self.solver, boxes=True)
         without = boxed(ledger, targets)
         if without is None or ledger.protect_all(without, efforts=EFFORTS, seconds=self.left / 2):
             return None

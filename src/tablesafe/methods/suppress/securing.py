@@ -23,6 +23,7 @@ from tablesafe.methods.suppress.responses import closed
 from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
+from tablesafe.work.budget import necessary as necessary_work
 from tablesafe.work.run import Attackers
 from tablesafe.work.stopping import heed
 
@@ -30,17 +31,15 @@ AFTER_STOP_S = 1.5
 """Seconds for a safe pattern when the user stops before there is one."""
 SMALL, PER_CELL_S = 10_000, 5e-3
 """Cells up to which a first safe pattern is there within twice the limit, and what each further one may take."""
-LEAST_S = 20.0
-"""Seconds that a first safe pattern may take in any case: it rarely takes one, and an unsafe one is worth nothing."""
-PATIENCE = 3.0
-"""How many times as long it may take on a busy machine."""
+LEAST_S = 1.5
+"""Seconds that a first safe pattern may take in any case, beside twice the limit."""
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
 NOT_THINNED = "Repair added cells that may not all be needed: there was no time to look at them again."
 
 
 def necessary(budget: Budget, seconds: float, cells: int) -> Budget:
     """What a first safe pattern may take, where the limit is too short for one, or the user stops before there is."""
-    limit = Budget(1.9 * seconds + LEAST_S + PER_CELL_S * max(0, cells - SMALL), patience=PATIENCE)
+    limit = necessary_work(1.9 * seconds + LEAST_S + PER_CELL_S * max(0, cells - SMALL))
     limit.hurry(budget, AFTER_STOP_S)
     return limit
 
@@ -79,12 +78,15 @@ class Securing:
         respondents = self.attackers.insiders and Lists.of(self.problem.table) is not None
         return ("respondents",) * respondents + ("sums",) * (self.attackers.unions and bool(self.problem.rules))
 
-    def secure(self, pattern: Mask, *, last: bool = False) -> Mask:
-        """The best safe pattern, once this one is made safe too, if there is time for that; the `last` is thinned."""
-        if self.best is not None and (self.budget.over or self._again(pattern)):
+    def secure(self, pattern: Mask, *, within: Budget | None = None, last: bool = False) -> Mask:
+        """The best safe pattern, once this one is made safe too, if there is time for that; the `last` is thinned.
+
+        `within` is that time, where it is not what the search has; a first safe pattern has its own.
+        """
+        budget = self.limit if self.best is None else _ending_with(self.budget) if within is None else within
+        if self.best is not None and (budget.over or self._again(pattern)):
             return self.best
         self.given = pattern
-        budget = self.limit if self.best is None else _ending_with(self.budget)
         with heed(self.budget, budget):
             try:
                 safe = self._safe(pattern, budget)

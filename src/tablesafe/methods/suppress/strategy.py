@@ -28,6 +28,8 @@ CLOSE = 0.9
 A_MOMENT = 0.3
 """Share of the cost below which a bound is far from it: then a better pattern comes first, for as long as the bound
 took or for some seconds, since a poor one is what makes proofs slow."""
+AT_ONCE = 0.03
+"""Share of the time for a proof, or a pattern that comes of it, before a first one is made in any case, and safe."""
 MANY = 400
 """Targets from which on a first pattern is made safe before it is improved."""
 QUICK = 1_500
@@ -108,17 +110,27 @@ def _secured(search: Search, secure: Secure) -> None:
 
 
 def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure) -> bool:
-    """A safe pattern at once, then branch and cut; whether all is done."""
-    boxes = None if len(search.instance.level) == 0 else search.build_of_boxes()
-    if boxes is not None:
-        exact.offer(search.instance.forced | boxes.used)
-        _secured(search, secure)
+    """Branch and cut, and a pattern of boxes where that has none at once; whether all is done.
+
+    Boxes protect what the sensitive cells do not protect among themselves. What is proved at once needs no pattern to
+    fall back on.
+    """
     begin, stop = search.solver.work.spent, search.late if insist else search.until(search.left * PROVING)
     try:
+        exact.cut(search.until(search.left * AT_ONCE))
+        cells = exact.begin(stop)
+        if search.best is None and len(cells) and not search.late():
+            boxes = search.build_of_boxes(cells)
+            if boxes is not None:
+                exact.offer(search.instance.forced | boxes.used)
+        if not search.closed():
+            _secured(search, secure)
         exact.cut(stop)
         if search.best is not None and search.group is None and search.bound < CLOSE * search.best_cost:
             spent = max(search.solver.work.spent - begin, A_MOMENT)
-            search.polish(search.build(exact.shares), patience=_patience(search), seconds=spent)
+            search.polish(search.build(exact.shares), patience=_patience(search), seconds=spent / 2)
+            if not search.closed():
+                combine(search, seconds=spent / 2)
         exact.advance(stop)
     except SolverFailure:
         if search.best is None:

@@ -54,6 +54,8 @@ def widened(problem: Problem, instance: Instance, pattern: Mask, judge: Judge, b
     many = 1
     while True:
         findings = judge(pattern)
+        if not findings.open and findings.sums_late:
+            return pattern, True
         if not findings.open:
             return thinned(instance, given, pattern, judge, budget), False
         if unexamined(findings):
@@ -110,7 +112,7 @@ def thinned(
         fewer[chunk] = False
         try:
             found = judge(fewer)
-            safe = not found.open
+            safe = not found.open and not found.sums_late
             if safe and _left_possible(found):
                 before = _left_possible(judge(pattern)) if before is None else before
                 safe = _left_possible(found) <= before

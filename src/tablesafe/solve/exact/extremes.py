@@ -26,6 +26,7 @@ from tablesafe.solve.exact.simplex import Search
 from tablesafe.solve.highs import Model
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.solve.propagate import propagate
+from tablesafe.work.budget import ENDLESS, Budget
 
 STRIDE = 512
 """Sides between two moments at which an interrupt is noticed."""
@@ -53,6 +54,7 @@ class HardPart:
     """Numbered within the part."""
     forms: Integers = field(repr=False)
     """The form of the whole polytope behind each form of the part."""
+    budget: Budget = ENDLESS
 
     @property
     def seconds(self) -> float:
@@ -72,23 +74,27 @@ def budgets(part: Integers, sides: Integers) -> Floats:
     return np.asarray(100_000.0 + 50.0 * np.bincount(part)[part[sides // 2]])
 
 
-def easy_ends(polytope: Polytope, part: Integers, sides: Integers) -> tuple[Ranges, Integers]:
+def easy_ends(polytope: Polytope, part: Integers, sides: Integers, budget: Budget = ENDLESS) -> tuple[Ranges, Integers]:
     """Search from the truth for as long as it pays; returns what was found, and the sides still open.
 
-    Side 2f is the upper end of form f, 2f + 1 the lower. `part` numbers the independent parts.
+    Side 2f is the upper end of form f, 2f + 1 the lower. `part` numbers the independent parts. When the budget is over
+    before the end, that is an error.
     """
     ranges = Ranges.of(polytope)
-    search, proof, budget = Search.over(polytope), Proof.over(polytope), budgets(part, sides)
+    search, proof, steps = Search.over(polytope), Proof.over(polytope), budgets(part, sides)
     first = 0
     while first < len(sides):
+        budget.check()
         stop = min(first + STRIDE, len(sides))
-        first = sweep(polytope, search, proof, ranges, sides, first, stop, budget, PATIENCE)
+        first = sweep(polytope, search, proof, ranges, sides, first, stop, steps, PATIENCE)
         if first < stop:
             break
     return ranges, sides[~ranges.closed[sides]]
 
 
-def hard_parts(polytope: Polytope, part: Integers, ranges: Ranges, left: Integers, chunk: int) -> Iterator[HardPart]:
+def hard_parts(
+    polytope: Polytope, part: Integers, ranges: Ranges, left: Integers, chunk: int, budget: Budget = ENDLESS
+) -> Iterator[HardPart]:
     """The open sides by part, in chunks."""
     order = np.argsort(part, kind="stable")
     for number in np.unique(part[left // 2]).tolist():
@@ -97,14 +103,14 @@ def hard_parts(polytope: Polytope, part: Integers, ranges: Ranges, left: Integer
         sides = np.searchsorted(forms, own // 2) * 2 + own % 2
         piece, known = polytope.restricted(forms), ranges.take(forms)
         for first in range(0, len(sides), chunk):
-            yield HardPart(piece, known, sides[first : first + chunk], forms)
+            yield HardPart(piece, known, sides[first : first + chunk], forms, budget)
 
 
 def finish(task: HardPart) -> Ranges:
-    """Close every side of a hard part; returns the ranges of all its forms."""
+    """Close every side of a hard part; returns the ranges of all its forms. Out of time is an error."""
     ranges = task.ranges.copy()
     polytope = task.polytope._replace(lower=task.polytope.lower.copy(), upper=task.polytope.upper.copy())
-    WholePart(polytope, ranges, task.sides).close_all()
+    WholePart(polytope, ranges, task.sides, task.budget).close_all()
     return ranges
 
 
@@ -118,8 +124,8 @@ def whole_fraction(value: Fraction) -> tuple[int, int]:
 class WholePart:
     """One independent part in the hands of HiGHS."""
 
-    def __init__(self, polytope: Polytope, ranges: Ranges, sides: Integers) -> None:
-        self.p, self.ranges, self.sides = polytope, ranges, sides
+    def __init__(self, polytope: Polytope, ranges: Ranges, sides: Integers, budget: Budget = ENDLESS) -> None:
+        self.p, self.ranges, self.sides, self.budget = polytope, ranges, sides, budget
         self.proof = Proof.over(polytope)
         self.model = polytope.simplex()
         self.hard = False
@@ -156,6 +162,7 @@ class WholePart:
         if self.hard:
             ways[0], ways[1] = ways[1], ways[0]
         for number, way in enumerate(ways):
+            self.budget.check()
             way()
             if self.ranges.closed[side]:
                 return
@@ -171,7 +178,7 @@ class WholePart:
     def faces(self, *, again: bool = False) -> Faces | None:
         """The search on faces, made when first needed, or made again; None where there is none."""
         if self._faces is None or again:
-            self._faces = Faces(self.p, self.ranges, self.proof)
+            self._faces = Faces(self.p, self.ranges, self.proof, self.budget)
         return self._faces if self._faces.usable else None
 
     def _bounds(self, sides: Integers) -> Floats:
@@ -194,10 +201,11 @@ class WholePart:
         sides = sides[(sides % 2 == which) & np.isfinite(self._bounds(sides))]
         if sides.size < 2 or self._pushed_out:
             return
+        self.budget.check()
         before = len(self._open())
         objective = self.objective(sides)
         if not self.hard:
-            self.judge(self.model.maximise(objective), int(sides[0]), prices=False)
+            self.judge(self.model.maximise(objective, self.budget), int(sides[0]), prices=False)
             self.hard = len(self._open()) == before
         if self.hard and (faces := self.faces()) is not None:
             faces.push(objective)
@@ -211,12 +219,12 @@ class WholePart:
 
     def _try(self, model: Model, side: int) -> None:
         objective = self.objective(np.array([side]))
-        answer = model.maximise(objective)
+        answer = model.maximise(objective, self.budget)
         if answer.status is SolveStatus.OPTIMAL:
             self.judge(answer, side, prices=True)
         elif answer.status is SolveStatus.UNBOUNDED:
             self._away = self._away or self.p.directions().simplex()
-            answer = self._away.maximise(objective)
+            answer = self._away.maximise(objective, self.budget)
             run_away(self.p, self.proof, self.ranges, self.load(answer.point), side)
 
     def load(self, point: Floats) -> int:
@@ -232,7 +240,7 @@ class WholePart:
         judge(self.p, self.proof, self.ranges, count, rows, answer.dual[rows], priced, side)
 
     def _by_fractions(self, side: int) -> None:
-        found = rational.extreme(self.p, side // 2, 1 - 2 * (side % 2))
+        found = rational.extreme(self.p, side // 2, 1 - 2 * (side % 2), self.budget)
         if found.value is None:
             close(self.ranges, side, 1, 0)
         else:

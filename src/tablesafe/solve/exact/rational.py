@@ -12,6 +12,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from tablesafe.core.errors import SolverFailure
+from tablesafe.work.budget import ENDLESS, Budget
 
 if TYPE_CHECKING:
     from tablesafe.solve.exact.polytope import Polytope
@@ -29,10 +30,11 @@ class Extreme:
     columns: Row
 
 
-def extreme(polytope: Polytope, form: int, sign: int) -> Extreme:
-    """The largest value of `sign * form`, exactly."""
+def extreme(polytope: Polytope, form: int, sign: int, budget: Budget = ENDLESS) -> Extreme:
+    """The largest value of `sign * form`, exactly; an error when the budget is over before that."""
     tableau = _Tableau(polytope)
     for _ in range(MOST_STEPS):
+        budget.check()
         mover = tableau.mover(form, sign)
         if mover is None:
             return Extreme(sign * tableau.value[form], tableau.columns(tableau.value))

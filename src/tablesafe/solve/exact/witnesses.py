@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.errors import OutOfTime
 from tablesafe.solve.exact import rational
 from tablesafe.solve.exact import simplex as local
 from tablesafe.solve.exact.extremes import PATIENCE, STRIDE, SUMS, budgets, whole_fraction
@@ -334,7 +335,10 @@ class _WholePart:
         if len(self.forms) > MOST_FRACTIONS or self.budget.over:
             return  # not proved: a tableau of fractions over so much does not end in time
         form, sign = side // 2, 1 - 2 * (side % 2)
-        found = rational.extreme(self.p, form, sign)
+        try:
+            found = rational.extreme(self.p, form, sign, self.budget)
+        except OutOfTime:
+            return
         if found.value is None:
             close(self.ranges, side, 1, 0)
             return

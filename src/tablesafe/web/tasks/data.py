@@ -133,7 +133,7 @@ def _distinct(job: Job, path: Path, column: str) -> list[str]:
 
     source: Any = path
     if path.suffix.lower() in EXCEL_ENDINGS:
-        source = read_frame(path, sheet=job.source.sheet).frame
+        source = read_frame(path, sheet=job.source.sheet, layout=job.source.crosstab).frame
     with session(None, None, tempfile.gettempdir()) as (connection, private):
         records = open_records(connection, source, private, delimiter=job.source.delimiter, wanted=lambda name: True)
         if column not in records.columns:

@@ -6,6 +6,7 @@ the objective changes, and the last vertex is a good start: a question takes a f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,8 @@ NEGLIGIBLE = 1e-9
 GRIDS = (55_440, 55_440 * 13 * 17)
 """Prices of equations are fractions with small denominators: multiples of one in these."""
 FINEST = 2**30
+WORTH_A_SWEEP = 0.1
+"""Share of the cells still waiting that a sweep must settle to be worth a further one."""
 FAR = 1e4
 """Room beyond this many times the level asked for is first left out: it seldom helps, and costs digits."""
 NEARER, NEAREST = 100.0, 100.0
@@ -104,6 +107,35 @@ class Attacker:
         columns, zero = Columns(start, index, self._value[entries], len(self._rows)), np.zeros(len(self._rows))
         self._model.load(Program(np.zeros(n), columns, zero, zero, -self._below, self._above), scale=Scale())
         self._asked, self._now, self._view = 0, (part, far), NOTHING
+
+    def sweep(self, cells: Integers, level: Floats, random: np.random.Generator) -> Iterator[Move]:
+        """Moves that take many cells of one part as far as their levels at once, up some and down others.
+
+        Every cell has as much room both ways, so what a move does for one side its reverse does for the other. They end
+        when few more cells get there.
+        """
+        part = int(self.part[cells[0]])
+        self.bring(part, far_of(float(level.max())))
+        at = self.place[cells]
+        room = np.minimum(self._above, self._below)
+        reachable = room[at] >= level
+        at, level = at[reachable], level[reachable]
+        room[at] = level
+        self._model.set_bounds(np.arange(len(room)), -room, room)
+        waiting = np.ones(len(at), dtype=np.bool_)
+        while waiting.any():
+            cost = np.zeros(len(room))
+            cost[at[waiting]] = random.choice([-1.0, 1.0], int(waiting.sum())) / level[waiting]
+            self._model.set_costs(np.arange(len(room)), cost)
+            if self._model.run() is not SolveStatus.OPTIMAL:
+                break
+            amount = self._model.answer()[0]
+            there = waiting & (np.abs(amount[at]) >= level * (1 - NEGLIGIBLE))
+            yield Move(float(there.sum()), self.cells, amount)
+            if there.sum() < WORTH_A_SWEEP * waiting.sum():
+                break
+            waiting &= ~there
+        self._now = (-1, 0.0)
 
     def _look_from(self, view: View) -> None:
         """Take the rooms of the part as somebody sees them."""

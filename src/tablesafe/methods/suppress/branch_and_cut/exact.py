@@ -16,10 +16,11 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables, bridgeless, covers
-from tablesafe.methods.suppress.branch_and_cut.master_problem import NODES, Covering, Cut
+from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering, Cut
 from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned
 from tablesafe.methods.suppress.branch_and_cut.separation import Seen, Separation
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
+from tablesafe.methods.suppress.branch_and_cut.tree import Tree
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.part import Held
@@ -31,6 +32,19 @@ RISES = 2e-4
 """Rounds without a rise of the bound, by this share, after which cutting ends."""
 WORTH_IT = 2e-3
 """Share by which cuts of the other kinds must raise the bound, to be looked for again."""
+ROUNDS_AT_NODES = 6
+"""Rounds of cutting at a node before it is branched on."""
+PATTERN_EVERY = 10
+"""Nodes after which a pattern is made of the relaxation again."""
+WHOLE = 1e-6
+FIRST_NODES, MORE_NODES, MOST_NODES = 96, 8, 800
+"""Nodes of the largest part by itself, once there is a good answer and little is undecided; how many times as many
+after the next one, and the most."""
+WIDE = 2_000
+"""Undecided variables from which on the integer solver is asked for a choice: in the tree its branchings would multiply
+(h_10k), with fewer they are soon done (3d_10: 3 s instead of 11)."""
+FEW = 4
+"""Targets left open by a choice of the integer solver, below which the next one would hardly differ."""
 AFTERWARDS = 5
 """Rounds of cutting after a choice was cut off."""
 
@@ -69,6 +83,8 @@ class BranchAndCut:
         self._covering = Covering(self._variables.cost, incumbent.budget)
         self._capacities: list[Cut] = []
         self._begun = self._rooted = False
+        self._tree: Tree | None = None
+        self._nodes = 0
         if known is not None and known._begun:
             self._instance, self._attacker, self._begun = known._instance, known._attacker, True
             self._separate(known._separation.targets)
@@ -89,11 +105,16 @@ class BranchAndCut:
     def _best(self) -> float:
         return self._incumbent.best_cost
 
-    def cut(self, stop: Callable[[], bool]) -> None:
-        """Cut the relaxation until nothing more is found, and make a first pattern of it."""
+    def begin(self, stop: Callable[[], bool]) -> Integers:
+        """Drop the targets that need nothing further; says which cells have others. Nothing more is done twice."""
         self._stop = stop
         if not self._begun and self._without_self_protected() == 0:
             self._offered(np.zeros(len(self._variables.cost)))
+        return np.unique(self._separation.targets.cell)
+
+    def cut(self, stop: Callable[[], bool]) -> None:
+        """Cut the relaxation until nothing more is found, and make a first pattern of it."""
+        self.begin(stop)
         if not self._done() and not self._rooted:
             self._rooted = self._root()
 
@@ -118,7 +139,7 @@ class BranchAndCut:
     def _without_self_protected(self) -> int:
         """Drop the targets that need nothing further; the cuts of the others are the first. Says how many are left."""
         x = np.zeros(len(self._variables.cost))
-        seen = self._look(x)
+        seen = self._look(x, sweep=True)
         if self._late():
             return len(self._separation.targets)
         self._separation.only(np.array(seen.open, dtype=np.int64))
@@ -141,9 +162,9 @@ class BranchAndCut:
         ]
         return added
 
-    def _look(self, x: Floats) -> Seen:
+    def _look(self, x: Floats, *, sweep: bool = False) -> Seen:
         """Ask about all targets; raise for one that not even withholding everything would protect."""
-        seen = self._separation.look(self._shares(x), x, self._covering.high)
+        seen = self._separation.look(self._shares(x), x, self._covering.high, sweep=sweep)
         if self._incumbent.best is None:
             for at, cut in zip(seen.whose, seen.cuts, strict=True):
                 if cut.least == 1 and float(cut.coefficients.sum()) < 1 - 1e-6:
@@ -256,28 +277,29 @@ class BranchAndCut:
             self._add([Cut(np.unique(needed), np.ones(len(np.unique(needed))))])
 
     def _finish(self) -> None:
-        """Choose exactly among what is left; cut off and repair what the choice leaves open, and again."""
-        incumbent, covering, nodes = self._incumbent, self._covering, NODES
-        while not self._done():
+        """Choose among what is left, part by part, as long as choices are easy or teach much; then branch on the whole.
+
+        What a choice leaves open is cut off and repaired, and the choice is made again.
+        """
+        nodes = 0
+        while not self._done() and self._tree is None and nodes <= MOST_NODES:
             x = self._relaxed()
             if self._done():
                 return
-            choice = covering.choose(
-                best=self._best, nodes=nodes, seconds=incumbent.budget.seconds_left / 4, stop=self._late
-            )
+            wide = int((self._covering.low < self._covering.high).sum()) > WIDE
+            seconds = self._incumbent.budget.seconds_left / 4 if wide else 0.0
+            choice = self._covering.choose(best=self._best, nodes_of_largest=nodes, seconds=seconds, stop=self._late)
             self._prove(choice.bound)
+            self._add(list(choice.floors))
             if self._done() or choice.x is None:
-                if choice.x is None and not self._done():
-                    nodes *= 4
-                    continue
-                return
+                break
             seen = self._look(choice.x)
             if self._late():
                 return
             if not seen.open:
                 if self._offered(choice.x):
                     self._prove(choice.bound)
-                    nodes *= 8
+                    nodes = nodes * MORE_NODES or FIRST_NODES
                     continue
                 seen = self._look(choice.x)
                 if self._late():
@@ -285,14 +307,73 @@ class BranchAndCut:
             added = self._add(seen.cuts)
             shares = np.where(self._shares(choice.x) > 0.5, 1.0, np.minimum(self._shares(x), 0.99))
             self._pattern(shares, np.array(seen.open, dtype=np.int64))
-            if not added:
-                nodes *= 4
+            if not added or (not choice.least and len(seen.open) < FEW):
+                break
             for _ in range(AFTERWARDS):
                 if self._done():
                     return
                 x = self._relaxed()
                 if not self._add(self._look(x).cuts) and not self._strengthened(x):
                     break
+        if not self._done():
+            self._branched()
+
+    def _branched(self) -> None:
+        """Branch on the relaxation, with cuts at every node, until no node may hold anything better."""
+        if self._tree is None:
+            self._relaxed()
+            if self._done():
+                return
+            self._tree = Tree(self._covering)
+        tree = self._tree
+        while tree and not self._done():
+            if self._pruned(tree.bound):
+                break
+            self._prove(tree.bound)
+            self._node(tree, *tree.pop())
+        if not self._late() and self._incumbent.best is not None:
+            self._prove(min(tree.bound, self._best))
+
+    def _pruned(self, bound: float) -> bool:
+        """Whether no answer with such a bound is better than the best."""
+        return self._covering.nothing_better(bound, self._best)
+
+    def _node(self, tree: Tree, bound: float, low: Floats, high: Floats) -> None:
+        """Cut the relaxation of a node until nothing more is found, and branch."""
+        covering, rounds = self._covering, 0
+        self._nodes += 1
+        while not (low > high).any():
+            relaxed = covering.within(low, high, max(self._incumbent.budget.seconds_left, 0.05))
+            if relaxed is None or self._late():
+                tree.push(bound, low, high)
+                return
+            if relaxed.proved == -np.inf:
+                tree.give_up(bound)
+                return
+            if self._pruned(relaxed.proved):
+                return
+            bound = max(bound, relaxed.proved)
+            covering.decide(relaxed, self._best, low, high)
+            x, rounds = relaxed.x, rounds + 1
+            fractional = bool(((x > WHOLE) & (x < 1 - WHOLE)).any())
+            if not fractional or rounds <= ROUNDS_AT_NODES:
+                seen = self._look(x if fractional else np.rint(x))
+                if self._late():
+                    tree.push(bound, low, high)
+                    return
+                if not fractional and not seen.open:
+                    if not self._offered(np.rint(x)):
+                        continue
+                    if self._pruned(relaxed.proved):
+                        return
+                elif self._add(seen.cuts) or (rounds == 1 and self._strengthened(x)):
+                    continue
+            if self._nodes % PATTERN_EVERY == 1:
+                self._pattern(self._shares(x))
+                if self._pruned(relaxed.proved):
+                    return
+            if not tree.branch(relaxed, low, high, self._pruned, self._late):
+                return
 
 
 @dataclass(frozen=True, eq=False)

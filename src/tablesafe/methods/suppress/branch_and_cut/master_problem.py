@@ -32,16 +32,18 @@ from tablesafe.methods.suppress.branch_and_cut.branching import (
 )
 from tablesafe.solve.highs import DUAL, SIMPLEX, Model
 from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
-from tablesafe.work.budget import Budget
+from tablesafe.work.budget import ENDLESS, Budget
 
-NODES = 12
-"""Nodes of a block's own branching before the integer solver is asked for its answer."""
+NODES = 120
+"""Nodes of the branching of a part by itself: what parts cost adds up, where their branchings would multiply."""
 SOLVER_NODES = 200
 """Nodes of the integer solver: its answer will mostly be cut off, the next cuts help more than a finer one."""
-QUICKLY, DENSE = 400_000, 4_000_000
-"""Entries of a part beyond which only the integer solver chooses, and the relaxation's bound stands: at first,
-and in the end."""
+DENSE = 400_000
+"""Entries of a part beyond which it is not branched on by itself."""
 WHOLE = 1e-6
+DEAR = 0.1
+"""What variables may cost, in units of the least cost, by which they lie beyond their bounds: the solver's tolerance is
+nothing to it, but with a cost of 1e9 beside one of 1 it is much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,27 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Relaxed:
+    """The fractional answer of least cost within some bounds, and what its prices prove about all answers there.
+
+    `proved` is infinite where there is no answer at all, and minus infinity where nothing was proved.
+    """
+
+    x: Floats
+    bound: Bound
+    proved: float
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """A 0/1 answer to all cuts, if there is a better one than was known, and a proven lower bound on every answer."""
 
     x: Floats | None
     bound: float
+    least: bool = True
+    """Whether the answer is proved to be the least for all cuts."""
+    floors: tuple[Cut, ...] = ()
+    """What parts of all better answers cost at least, where the relaxation does not say so."""
 
 
 class Covering:
@@ -87,6 +105,9 @@ class Covering:
         self.cuts: list[Cut] = []
         self._seen: set[int] = set()
         self._rows: sparse.csr_array | None = None
+        self._entries = Entries(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+        self._least = np.zeros(0)
+        self._enforced = self.low.copy(), self.high.copy()
         empty, none = Columns(np.zeros(n + 1, np.int32), np.zeros(0, np.int32), np.zeros(0), 0), np.zeros(0)
         self._model = Model(
             Program(cost / self._scale, empty, none, none, self.low, self.high), scale=Scale(), work=self._work,
@@ -94,9 +115,9 @@ class Covering:
         )  # fmt: skip
         self.bound = Bound(np.zeros(0), np.zeros(n), np.zeros(n), np.zeros(n))
         self.proved = 0.0
-        self._prices = np.zeros(0)
+        self._prices = self._last_prices = np.zeros(0)
         self.point = np.zeros(n)
-        self._known: dict[tuple[bytes, bytes], tuple[float, Least]] = {}
+        self._known: dict[tuple[bytes, bytes], Least] = {}
 
     def add(self, cuts: list[Cut]) -> int:
         """Add what is new; says how many that were."""
@@ -107,62 +128,76 @@ class Covering:
                 self._seen.add(key)
                 new.append(cut)
         if new:
+            length = np.array([len(cut.variables) for cut in new])
+            value, column = (
+                np.concatenate([cut.coefficients for cut in new]),
+                np.concatenate([cut.variables for cut in new]),
+            )
+            row, least = np.repeat(np.arange(len(new)), length), np.array([cut.least for cut in new])
+            start = np.concatenate([[0], np.cumsum(length)])
+            rows = sparse.csr_array((value, column, start), shape=(len(new), len(self.cost)))
+            self._model.add_rows(rows, least, np.full(len(new), np.inf))
+            old = self._entries
+            self._entries = Entries(
+                np.append(old.row, row + len(self.cuts)), np.append(old.column, column), np.append(old.value, value)
+            )
+            self._least = np.append(self._least, least)
             self.cuts += new
             self._rows = None
-            length = np.array([len(cut.variables) for cut in new])
-            rows = sparse.csr_array(
-                (
-                    np.concatenate([cut.coefficients for cut in new]),
-                    np.concatenate([cut.variables for cut in new]),
-                    np.concatenate([[0], np.cumsum(length)]),
-                ),
-                shape=(len(new), len(self.cost)),
-            )
-            self._model.add_rows(rows, np.array([cut.least for cut in new]), np.full(len(new), np.inf))
         return len(new)
 
     def rows(self) -> tuple[sparse.csr_array, Floats]:
         """All cuts as a matrix, and their right-hand sides."""
         if self._rows is None:
-            length = np.array([len(cut.variables) for cut in self.cuts], dtype=np.int64)
-            self._rows = sparse.csr_array(
-                (
-                    np.concatenate([np.zeros(0), *(cut.coefficients for cut in self.cuts)]),
-                    np.concatenate([np.zeros(0, np.int64), *(cut.variables for cut in self.cuts)]),
-                    np.concatenate([[0], np.cumsum(length)]),
-                ),
-                shape=(len(self.cuts), len(self.cost)),
-            )
-            self._right = np.array([cut.least for cut in self.cuts])
-            row = np.repeat(np.arange(len(length)), length)
-            self._entries = Entries(row, self._rows.indices.astype(np.int64), self._rows.data)
-        return self._rows, self._right
+            entries = self._entries
+            start = np.searchsorted(entries.row, np.arange(len(self.cuts) + 1))
+            shape = len(self.cuts), len(self.cost)
+            self._rows = sparse.csr_array((entries.value, entries.column, start), shape=shape)
+        return self._rows, self._least
 
     def relax(self, seconds: float = np.inf) -> Floats:
         """The fractional answer of least cost; `proved` is the bound its prices prove, infinite when none is left."""
-        _, least = self.rows()
-        status = self._model.run(Budget(seconds))
-        if status is SolveStatus.INFEASIBLE:
-            ray = self._model.ray()
-            for turned in (self._hardest(least), *(() if ray is None else (ray, -ray))):
-                if contradictory(self._entries, least, turned, self.low, self.high):
-                    self.proved = np.inf
-                    return self.point
-        if status is not SolveStatus.OPTIMAL:
-            if status is SolveStatus.STOPPED:  # the time was over: the last answer stands
-                return self.point
-            raise SolverFailure(f"The relaxation of the suppression problem was not solved ({status}).")
-        x, prices = self._model.answer()
-        self._prices = prices * self._scale
-        self.bound = safe_bound(self.cost, self._entries, least, self._prices, self.low, self.high)
-        self.proved = self.bound.over()
-        self.point = np.clip(x, 0.0, 1.0)
+        relaxed = self.within(self.low, self.high, seconds)
+        if relaxed is None:  # the time was over: the last answer stands
+            return self.point
+        if relaxed.proved == -np.inf:
+            raise SolverFailure("The relaxation of the suppression problem was not solved.")
+        self.proved = relaxed.proved
+        if np.isfinite(relaxed.proved):
+            self.bound, self.point = relaxed.bound, relaxed.x
+            self._prices = self._last_prices
         return self.point
 
-    def _hardest(self, least: Floats) -> Floats:
+    def within(self, low: Floats, high: Floats, seconds: float = np.inf) -> Relaxed | None:
+        """The relaxation within other bounds; None where the time was over before it was solved."""
+        changed = np.flatnonzero((self._enforced[0] != low) | (self._enforced[1] != high))
+        if len(changed):
+            self._model.set_bounds(changed, low[changed], high[changed])
+            self._enforced = low.copy(), high.copy()
+        least, entries = self._least, self._entries
+        status = self._model.run(ENDLESS if seconds == np.inf else Budget(seconds))
+        if status is SolveStatus.INFEASIBLE:
+            ray = self._model.ray()
+            for turned in (self._hardest(low, high), *(() if ray is None else (ray, -ray))):
+                if contradictory(entries, least, turned, low, high):
+                    return Relaxed(self.point, self.bound, np.inf)
+        if status is SolveStatus.STOPPED:
+            return None
+        if status is not SolveStatus.OPTIMAL:
+            return Relaxed(self.point, self.bound, -np.inf)
+        x, prices = self._model.answer()
+        if float((self.cost * np.abs(x - np.clip(x, low, high))).sum()) > DEAR * self._scale:
+            self._model.forget()  # what is fixed goes out of the basis
+            if self._model.run() is SolveStatus.OPTIMAL:
+                x, prices = self._model.answer()
+        self._last_prices = prices * self._scale
+        bound = safe_bound(self.cost, entries, least, self._last_prices, low, high)
+        return Relaxed(np.clip(x, 0.0, 1.0), bound, bound.over())
+
+    def _hardest(self, low: Floats, high: Floats) -> Floats:
         """A price on the row that the bounds of its variables leave furthest from fulfilled."""
-        entries = self._entries
-        most = np.maximum(entries.value * self.low[entries.column], entries.value * self.high[entries.column])
+        entries, least = self._entries, self._least
+        most = np.maximum(entries.value * low[entries.column], entries.value * high[entries.column])
         short = least - np.bincount(entries.row, weights=most, minlength=len(least))
         prices = np.zeros(len(least))
         prices[np.argmax(short)] = 1.0
@@ -175,6 +210,10 @@ class Covering:
     def up(self, bound: float) -> float:
         """A bound rounded up to what a sum of whole costs can be."""
         return float(np.ceil(bound / self.step) * self.step) + 0.0 if self.step and bound < np.inf else max(bound, 0.0)
+
+    def nothing_better(self, bound: float, best: float) -> bool:
+        """Whether no answer that a bound holds for is better than the best one known."""
+        return bound == np.inf or self.up(bound) > best - self.slack(best)
 
     def fix(self, best: float) -> int:
         """Fix the variables that reduced costs decide in every answer better than `best`; says how many."""
@@ -190,21 +229,30 @@ class Covering:
             both = np.flatnonzero(self.low > self.high)  # no better answer at all: the bound will say so
             self.low[both] = 0.0
             self.high[both] = 1.0
-            self._model.set_bounds(fixed, self.low[fixed], self.high[fixed])
         return len(fixed)
+
+    def decide(self, relaxed: Relaxed, best: float, low: Floats, high: Floats) -> None:
+        """Fix, within the bounds of a relaxation, what its reduced costs decide in every better answer there."""
+        if np.isfinite(best):
+            room = best - self.slack(best) - relaxed.proved
+            free = low < high
+            high[free & (relaxed.bound.dearer > room)] = 0.0
+            low[free & (relaxed.bound.cheaper > room)] = 1.0
 
     def choose(
         self,
         *,
         best: float = np.inf,
         nodes: int = NODES,
-        seconds: float = np.inf,
+        nodes_of_largest: int = 0,
+        seconds: float = 0.0,
         stop: Callable[[], bool] = lambda: False,
     ) -> Choice:
         """An answer that costs less than `best`, of the least cost that is found, and a bound on all such answers.
 
-        The bound is proved as far as the nodes of every block allow; the answer is the least cost as far as the
-        integer solver can be believed.
+        It is the least, and the bound is that, where every part shows it within so many nodes; a part that holds most
+        of what is undecided has a number of its own. Elsewhere the answer is
+        the integer solver's, which has so many `seconds` for it, and is not believed to be more; none without them.
         """
         matrix, least = self.rows()
         entries = self._entries
@@ -228,7 +276,7 @@ class Covering:
         parts = [(rows, columns) for rows, columns in parts if len(columns)]
         values = [self.up(max(bound.over(rows, columns), 0.0)) for rows, columns in parts]
         total = float(self.cost[self.low == 1].sum()) + sum(values)
-        complete = True
+        complete, proved, floors, chosen = True, True, [], sum(len(columns) for _, columns in parts)
         for at in sorted(range(len(parts)), key=lambda at: len(parts[at][1])):
             if total > best - slack:
                 return Choice(None, min(total, best))
@@ -237,52 +285,44 @@ class Covering:
             if np.abs(point - np.rint(point)).max() < WHOLE:
                 x[columns] = np.rint(point)
                 continue
-            answer = self._least(rows, columns, values[at], best - (total - values[at]), branching, nodes, seconds)
-            total += max(answer.bound - values[at], 0.0)
+            mostly = 2 * len(columns) > chosen
+            branching.nodes = nodes_of_largest if mostly else nodes
+            answer = self._least_of(rows, columns, values[at], best - (total - values[at]), branching, seconds)
+            if answer.bound > values[at]:
+                total += answer.bound - values[at]
+                floors.append(Cut(columns, self.cost[columns] / answer.bound, 1 - ALIKE, always=False))
             if answer.ones is None:
                 complete = False
             else:
                 x[answer.ones] = 1.0
+                proved &= float(self.cost[answer.ones].sum()) <= answer.bound * (1 + ALIKE)
         if total > best - slack:
             return Choice(None, min(total, best))
-        return Choice(x if complete else None, total)
+        return Choice(x if complete else None, total, proved, tuple(floors))
 
-    def _least(
-        self,
-        rows: Integers,
-        columns: Integers,
-        value: float,
-        limit: float,
-        branching: Branching,
-        nodes: int,
-        seconds: float,
+    def _least_of(
+        self, rows: Integers, columns: Integers, value: float, limit: float, branching: Branching, seconds: float
     ) -> Least:
         """The least cost of one part, and its answer; what was found before is not looked for again."""
         key = (rows.tobytes(), columns.tobytes())
         known = self._known.get(key)
-        if known is not None and (known[0] >= nodes or known[1].bound >= limit):
-            return known[1]
+        if known is not None:
+            return known
         matrix, least = self.rows()
         some = sparse.csr_array(matrix[rows])
         left = least[rows] - some @ np.where(self.low == 1, 1.0, 0.0)
-        if len(rows) * len(columns) > (DENSE if nodes > NODES else QUICKLY):
-            return Least(value, self._chosen(some[:, columns], left, columns, seconds))
-        block = Block(some[:, columns].toarray(), left, self.cost[columns], columns, rows)
-        branching.nodes = nodes
-        answer = branching.together(split(block, np.zeros(len(columns)), np.ones(len(columns))), limit)
-        if answer.bound > limit - branching.slack:
-            return answer
-        finished = answer.ones is not None and self._cost_of(answer.ones) <= answer.bound * (1 + ALIKE)
-        if not finished and not branching.stop():
-            ones = known[1].ones if known is not None else self._chosen(some[:, columns], left, columns, seconds)
-            if answer.ones is None or (ones is not None and self._cost_of(ones) < self._cost_of(answer.ones)):
-                answer = Least(answer.bound, ones)
-        if answer.ones is not None:
-            self._known[key] = (2**60 if finished else nodes, answer)
-        return answer
-
-    def _cost_of(self, ones: Integers) -> float:
-        return float(self.cost[ones].sum())
+        answer = Least(value, None)
+        if len(rows) * len(columns) <= DENSE:
+            block = Block(some[:, columns].toarray(), left, self.cost[columns], columns, rows)
+            answer = branching.together(split(block, np.zeros(len(columns)), np.ones(len(columns))), limit)
+            if answer.bound > limit - branching.slack:
+                return answer
+            if answer.ones is not None and float(self.cost[answer.ones].sum()) <= answer.bound * (1 + ALIKE):
+                self._known[key] = answer
+                return answer
+        if seconds <= 0 or branching.stop():
+            return Least(answer.bound, None)
+        return Least(answer.bound, self._chosen(some[:, columns], left, columns, seconds))
 
     def _chosen(self, matrix: sparse.csr_array, least: Floats, columns: Integers, seconds: float) -> Integers | None:
         """The integer solver's answer to a part: its 1s."""

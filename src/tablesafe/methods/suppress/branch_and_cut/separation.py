@@ -11,13 +11,15 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attacker, Move, Prices
 from tablesafe.methods.suppress.branch_and_cut.cuts import VIOLATION, Variables, capacity
 from tablesafe.methods.suppress.branch_and_cut.master_problem import Cut
-from tablesafe.methods.suppress.branch_and_cut.targets import Targets
+from tablesafe.methods.suppress.branch_and_cut.targets import EVERYBODY, Targets
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
 from tablesafe.methods.suppress.part import Held
 
 UP_AND_DOWN = (1, -1)
 LEAST = 1e-6
 """Share of a cell that a deviation needs at least, however much room it has: none is not enough."""
+SWEPT = 16
+"""Targets of a part from which on it is worth moving many at once before they are asked about one by one."""
 UNLIMITED = 1e9
 """How many times its level a target is asked about, so that no room is cut off."""
 
@@ -54,11 +56,11 @@ class Separation:
         self._enough = self.targets.enough
         self._known.clear()
 
-    def look(self, share: Floats, x: Floats, high: Floats) -> Seen:
+    def look(self, share: Floats, x: Floats, high: Floats, *, sweep: bool = False) -> Seen:
         """Ask about all targets, part by part; a deviation that moves others far enough settles these too.
 
         Where an answer leaves a target open, the cell that the cut names most is set free and the question repeated:
-        the next cut names others.
+        the next cut names others. With `sweep` many targets are first moved at once: for who expects most to hold.
         """
         attacker, targets = self._attacker, self.targets
         attacker.load(share)
@@ -67,6 +69,8 @@ class Separation:
         order = np.lexsort((targets.view, part))
         begin = np.searchsorted(part[order], np.arange(len(attacker.starts)))
         awake = np.ones(len(targets), dtype=np.bool_)
+        if sweep:
+            self._sweep(order, begin, awake)
         cuts: list[Cut] = []
         whose: list[int] = []
         left: list[int] = []
@@ -98,6 +102,23 @@ class Separation:
                 cuts += self._another(at, cut, x, high)
             whose += [at] * (len(cuts) - len(whose))
         return Seen(cuts, whose, left)
+
+    def _sweep(self, order: Integers, begin: Integers, awake: Mask) -> None:
+        """Put to sleep the targets of large parts that moves of many at once settle, or their reverses."""
+        targets, random = self.targets, np.random.default_rng(0)
+        for first, last in zip(begin[:-1].tolist(), begin[1:].tolist(), strict=True):
+            own = order[first:last]
+            own = own[(targets.view[own] == EVERYBODY) & (targets.sign[own] != 0)]
+            if len(own) < SWEPT:
+                continue
+            cells, place = np.unique(targets.cell[own], return_inverse=True)
+            level = np.zeros(len(cells))
+            np.maximum.at(level, place, targets.level[own])
+            for move in self._attacker.sweep(cells, level, random):
+                moved = np.abs(move.amount[self._attacker.place[targets.cell[own]]])
+                awake[own[moved >= self._enough[own]]] = False
+                if self._stop():
+                    return
 
     def deviations(self, share: Floats) -> tuple[Held, ...]:
         """For each target a deviation that moves it far enough, and the others that it serves as well."""

@@ -1,0 +1,78 @@
+"""What is left of a job's time when its release is audited and attacked."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tablesafe as ts
+from tablesafe.work import budget
+from tablesafe.work.budget import Budget
+
+running = import_module("tablesafe.pipeline.running")
+JOB = """
+[source]
+file = "firms.csv"
+respondent = "firm"
+[dimensions.region]
+[dimensions.size]
+[response]
+value = "turnover"
+[[rules]]
+rule = "threshold"
+n = 3
+[method]
+name = "suppress"
+time_limit_s = 100
+"""
+
+
+class Clock:
+    """A clock that goes on only when it is told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    rows = [f"r{i % 3};s{i % 4};f{i};{10 + i}" for i in range(30)]
+    (tmp_path / "firms.csv").write_text("region;size;firm;turnover\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    (tmp_path / "job.toml").write_text(JOB, encoding="utf-8")
+    return tmp_path / "job.toml"
+
+
+@pytest.mark.parametrize("took", [0.0, 70.0, 150.0, 190.0, 1000.0])
+def test_protecting_and_auditing_end_within_twice_the_limit_and_two_seconds(
+    job: Path, took: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, given = Clock(), []
+    monkeypatch.setattr(budget, "monotonic", clock)
+    monkeypatch.setattr(budget, "process_time", clock)
+    outcome, audit, attacked = running.outcome, running.audit, running._attacked
+
+    def slow(*asked: Any) -> Any:
+        found = outcome(*asked)
+        clock.now += took
+        return found
+
+    def watched(*asked: Any, run: Any, **named: Any) -> Any:
+        given.append(run.budget.left)
+        return audit(*asked, **named)
+
+    def attacking(job: Any, findings: Any, listen: Any, some: Budget) -> Any:
+        given.append(some.left)
+        return attacked(job, findings, listen, some)
+
+    monkeypatch.setattr(running, "outcome", slow)
+    monkeypatch.setattr(running, "audit", watched)
+    monkeypatch.setattr(running, "_attacked", attacking)
+    ts.run(job)
+    assert took + given[0] <= max(2 * 100 + 2, took) + 1e-6
+    assert given[0] >= min(50, 202 - took)
+    assert given[1] == pytest.approx(max(202 - took, 2.0))

@@ -16,6 +16,7 @@ from tablesafe.audit.system import System
 from tablesafe.audit.verdict import Word
 from tablesafe.core.errors import Interrupted
 from tablesafe.methods.suppress import securing
+from tablesafe.methods.suppress.instance import Instance
 from tablesafe.work import run
 from tablesafe.work.budget import Budget
 
@@ -101,3 +102,16 @@ def test_respondents_who_were_not_looked_at_are_not_proved() -> None:
     assert late.verdict.word is Word.NOT_PROVED
     assert not late.safe
     assert any("time: it was over" in line for line in late.verdict.lines)
+
+
+def test_a_cheaper_pattern_that_was_not_made_safe_in_time_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dearer one that is safe stays, and a note says why."""
+    problem, budget = firms(5), Budget(600.0)
+    asked = Instance.of(problem, problem.table.value.copy())
+    keeps = securing.Securing(problem, asked, ts.Attackers(), budget, budget)
+    everything = asked.live | asked.forced
+    monkeypatch.setattr(securing, "repaired", lambda audit, instance, pattern, **_: (pattern, False))
+    assert (keeps.secure(everything) == everything).all()
+    monkeypatch.setattr(securing, "repaired", lambda audit, instance, pattern, **_: (pattern, True))
+    assert (keeps.secure(asked.forced) == everything).all()
+    assert budget.given_up == (securing.DEARER,)

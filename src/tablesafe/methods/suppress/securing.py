@@ -34,6 +34,7 @@ SMALL, PER_CELL_S = 10_000, 5e-3
 LEAST_S = 1.5
 """Seconds that a first safe pattern may take in any case, beside twice the limit."""
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
+DEARER = "A cheaper pattern was found, but there was no time to make it safe from everybody."
 NOT_THINNED = "Repair added cells that may not all be needed: there was no time to look at them again."
 
 
@@ -131,6 +132,8 @@ class Securing:
         if not late and (asked.coalition > 1 or asked.integers):
             safe, late = widened(self.problem, self.instance, safe, judge_of(self._all, budget), budget)
         if late:
+            if self.best is not None and not self.budget.stopped and self.instance.pattern_cost(safe) < self.cost:
+                self.budget.give_up(DEARER)
             if self.budget.stopped or self.best is not None:
                 return None
             self.budget.give_up(NOT_PROVED)

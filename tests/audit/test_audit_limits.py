@@ -135,3 +135,21 @@ def test_sums_that_were_not_searched_for_are_not_proved(monkeypatch: pytest.Monk
     assert late.verdict.word is Word.NOT_PROVED
     assert not late.safe
     assert any("the time was over before all were searched for" in line for line in late.verdict.lines)
+
+
+def test_exact_intervals_of_large_releases_are_given_up_where_nobody_said_how_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The verdict and its proofs are the same without them."""
+    problem = firms(fresh(1, "patience")[0])
+    release, _ = everything_withheld(problem)
+    plain = ts.audit(problem, release)
+    outsiders = import_module("tablesafe.audit.outsiders")
+    monkeypatch.setattr(outsiders, "LARGE", 0)
+    assert ts.audit(problem, release).exact
+    monkeypatch.setattr(outsiders, "PATIENT_S", 0.0)
+    hurried = ts.audit(problem, release)
+    assert plain.exact
+    assert not hurried.exact
+    assert (hurried.protected == plain.protected).all()
+    assert hurried.verdict.word == plain.verdict.word

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from itertools import product
 
 import numpy as np
@@ -97,3 +100,16 @@ def test_a_contradiction_is_proved_not_believed() -> None:
     covering.high[:] = 0.0
     covering.relax()
     assert covering.proved == np.inf
+
+
+def test_an_interrupt_stops_the_integer_solver_and_the_signals_are_as_before() -> None:
+    random = np.random.default_rng(1)
+    covering = Covering(random.integers(10, 100, 400).astype(float))
+    covering.add([Cut(np.sort(random.choice(400, 12, replace=False)), np.ones(12)) for _ in range(600)])
+    covering.relax()
+    before = signal.getsignal(signal.SIGINT)
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        covering.choose(nodes=0, seconds=120.0)
+    assert signal.getsignal(signal.SIGINT) is before

@@ -308,8 +308,9 @@ def audit(
     `integers` the attacker knows that values are whole numbers, as those of counts are (by default it does when the
     values are the table's own counts).
 
-    When half of `time_limit_s` is over, intervals are no longer made exact; when all of it is, what was not looked at
-    is open: not proved. `budget` takes its place where the audit is a part of something larger. `checkpoint` names a
+    When half of `time_limit_s` is over, intervals are no longer made exact; without it, after a minute where more than
+    10,000 cells are unknown (a `checkpoint` lets them go on). When all of it is, what was not looked at is open: not
+    proved. `budget` takes its place where the audit is a part of something larger. `checkpoint` names a
     confidential file from which an interrupted audit goes on. `run` says at once who the attackers are, who works, how
     long, and who hears of it: the same that was given to `protect`.
 

@@ -6,12 +6,23 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tablesafe.work.compiled import LATER, LINE, SOON, Compiled, _tell_when_compiling, compiled, compiling_at_once
+from tablesafe.work.budget import Budget
+from tablesafe.work.compiled import (
+    COMPILING,
+    LATER,
+    LINE,
+    SOON,
+    Compiled,
+    _watch_compiling,
+    compiled,
+    compiling_at_once,
+)
 
 
 @compiled
@@ -134,7 +145,7 @@ def test_who_watches_is_told_once_that_something_is_compiled_and_nobody_else_is(
 ) -> None:
     monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))  # nothing is compiled yet
     monkeypatch.setattr(sys, "stderr", screen)
-    _tell_when_compiling.cache_clear()
+    _watch_compiling.cache_clear()
 
     @compiled
     def first(x: float) -> float:
@@ -146,3 +157,17 @@ def test_who_watches_is_told_once_that_something_is_compiled_and_nobody_else_is(
 
     assert (first(1.0), second(1.0)) == (2.0, 3.0)
     assert screen.getvalue() == times * LINE
+
+
+def test_what_compiling_takes_is_taken_from_no_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))  # nothing is compiled yet
+    before, begun, budget = COMPILING.cpu, process_time(), Budget(1_000.0)
+
+    @compiled
+    def sorted_sum(values: np.ndarray) -> float:
+        return float(np.sort(values).sum() + np.unique(values).sum())
+
+    assert sorted_sum.loop()(np.arange(4.0)) == 12.0  # type: ignore[attr-defined]
+    compiling, whole = COMPILING.cpu - before, process_time() - begun
+    assert 0 < compiling < whole
+    assert 1_000.0 - budget.left <= whole - compiling + 0.5 * compiling

@@ -42,6 +42,8 @@ EXACTLY = 0.5
 LARGE, PATIENT_S = 10_000, 60.0
 """Unknown cells beyond which exact intervals get so many seconds where nobody said how long: of 17,000 in one piece,
 half of them sensitive, they would take hours, while the answer itself takes half a minute."""
+FEW = 2_000
+"""Unknown whole numbers up to which programs are asked at once: they tell how far a cell reaches, not that it does."""
 LEAST_WIDTH = 1e-6
 """Units that count as different where a cell must only not be known."""
 
@@ -96,7 +98,8 @@ class Outsiders:
         question = question.answered(known, question.value[known] + held.low, question.value[known] + held.high)
         asked = np.setdiff1d(question.undecided(exact=exact, certify=self.prove_all), known)
         place = Place(self.system.matrix.tocsc(), exact_limits(self.problem, self.release, self.system))
-        cubes = tuple(by_hypercubes(self.system, question.needs.take(asked), place))
+        by_programs = self.whole and len(self.system) <= FEW
+        cubes = () if by_programs else tuple(by_hypercubes(self.system, question.needs.take(asked), place))
         question = self._moved_by(question, cubes)
         asked = asked[~question.proved_by(cubes)[asked]]
         question, several = self._together(place, question, asked)

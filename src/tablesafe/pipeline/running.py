@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tablesafe.methods.intervals.leaks import Leaks
     from tablesafe.methods.suppress.stability import Stability
 
-LEAST_S = 2.0
+LEAST_S = 8.0
 """Seconds that the audit may take in any case, and all of a job beside twice its limit: a release that the audit cannot
 judge is lost."""
 PROTECTING = 0.7

@@ -68,7 +68,7 @@
     const next = row && row.cells[cell.cellIndex + step[1]];
     if (next && next.tagName === "TD") focus(slice, next);
   }
-  for (const button of document.querySelectorAll("[data-fold]"))
+  for (const button of document.querySelectorAll("button[data-fold]"))
     button.addEventListener("click", () => {
       for (const slice of slices) toDepth(slice, button.dataset.fold === "all" ? Infinity : Number(button.dataset.fold));
     });

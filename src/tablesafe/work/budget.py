@@ -4,8 +4,8 @@
 and its steps; a search that ends by its work ends at the same point on every machine, however busy. The **clock** is
 for machines that are slower than that, and for what nobody counts: it ends everything. It is the processor's clock, so
 that a machine which is busy with something else takes longer and gives the same answer, but the one on the wall goes no
-further than `PATIENCE` times as far. A **stop** is the user's: by Ctrl-C (see `tablesafe.work.stopping`), by the button
-of the app, or by `stop()`.
+further than `PATIENCE` times as far; neither counts what compiling loops takes, once on a machine. A **stop** is the
+user's: by Ctrl-C (see `tablesafe.work.stopping`), by the button of the app, or by `stop()`.
 
 A budget is divided: what a part counts, the whole counts too, and a part is over when the whole is. What a part gave up
 for want of time it says in a sentence, which whoever holds the whole passes on to the user.
@@ -19,6 +19,7 @@ from threading import Lock
 from time import monotonic, process_time
 
 from tablesafe.core.errors import OutOfTime
+from tablesafe.work.compiled import COMPILING
 
 PER_PROGRAM = 4e-4
 PER_ENTRY = 1.5e-7
@@ -45,6 +46,16 @@ GENEROUS = 4.0
 """How many times its share of the time a part of the work may take, where parts differ."""
 
 
+def wall() -> float:
+    """Seconds on the wall, without those in which loops were compiled: that is done once, whoever is in a hurry."""
+    return monotonic() - COMPILING.wall
+
+
+def worked() -> float:
+    """Seconds of this process's processor, without those that compiling took."""
+    return process_time() - COMPILING.cpu
+
+
 class Budget:
     """So much work, and no longer than so many seconds on the clock; without limits where none are given."""
 
@@ -66,7 +77,7 @@ class Budget:
 
         `clock` and `cpu` are other clocks, for tests.
         """
-        self._clock, self._cpu, self._parent = clock or monotonic, cpu or clock or process_time, parent
+        self._clock, self._cpu, self._parent = clock or wall, cpu or clock or worked, parent
         self._end = inf if seconds is None else self._clock() + patience * max(seconds, 0.0)
         self._cpu_end = inf if seconds is None else self._cpu() + max(seconds, 0.0)
         self._most = max(work, 0.0) if work is not None else inf if seconds is None else max(seconds, 0.0)
@@ -232,7 +243,7 @@ class PatientClock:
     """A clock for deadlines that are numbers: it goes as a budget's does, with the processor, and on a machine that is
     busy with something else no slower than the wall's by `PATIENCE`."""
 
-    def __init__(self, clock: Callable[[], float] = monotonic, cpu: Callable[[], float] = process_time) -> None:
+    def __init__(self, clock: Callable[[], float] = wall, cpu: Callable[[], float] = worked) -> None:
         self._clock, self._cpu, self._lock = clock, cpu, Lock()
         self._at, self._shown = (clock(), cpu()), 0.0
 

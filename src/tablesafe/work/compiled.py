@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from time import monotonic, process_time
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast, overload
 
@@ -79,7 +80,7 @@ class Compiled:
         if self._loop is None:
             from numba import njit
 
-            _tell_when_compiling()
+            _watch_compiling()
             given = self.function
             names = dict(given.__globals__)
             function = FunctionType(given.__code__, names, given.__name__, given.__defaults__, given.__closure__)
@@ -131,22 +132,65 @@ def _loops(names: Mapping[str, Any], used: Iterable[str], kind: Callable[[Compil
     return {name: kind(names[name]) for name in used if isinstance(names.get(name), Compiled)}
 
 
-@cache
-def _tell_when_compiling() -> None:
-    """Let people who watch know why nothing happens: a line on a terminal or in a notebook, once."""
-    if not (sys.stderr.isatty() or "ipykernel" in sys.modules):
-        return
-    event: Any = import_module("numba.core.event")
+class _Compiling:
+    """How long this process has compiled loops so far, on the wall and on its processor: no budget counts that."""
 
-    class Tell(event.Listener):  # type: ignore[misc]
-        """Says it when something is compiled and not only loaded."""
+    def __init__(self) -> None:
+        self._wall = self._cpu = 0.0
+        self._since: tuple[float, float] | None = None
+        self._depth = 0
+
+    def began(self) -> None:
+        """Something is compiled, or something that it needs."""
+        if not self._depth:
+            self._since = monotonic(), process_time()
+        self._depth += 1
+
+    def ended(self) -> None:
+        """It is compiled."""
+        self._depth -= 1
+        if not self._depth:
+            wall, cpu = self._now()
+            self._wall, self._cpu, self._since = wall, cpu, None
+
+    @property
+    def wall(self) -> float:
+        """Seconds on the wall."""
+        return self._now()[0]
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of the processor."""
+        return self._now()[1]
+
+    def _now(self) -> tuple[float, float]:
+        if self._since is None:
+            return self._wall, self._cpu
+        return self._wall + monotonic() - self._since[0], self._cpu + process_time() - self._since[1]
+
+
+COMPILING = _Compiling()
+
+
+@cache
+def _watch_compiling() -> None:
+    """Count what compiling takes, and let people who watch know why nothing happens: one line, once."""
+    event: Any = import_module("numba.core.event")
+    tells = sys.stderr.isatty() or "ipykernel" in sys.modules
+
+    class Watch(event.Listener):  # type: ignore[misc]
+        """Hears when something is compiled and not only loaded."""
+
+        told = not tells
 
         def on_start(self, _: Any) -> None:
-            event.unregister("numba:compile", self)
-            sys.stderr.write(LINE)
-            sys.stderr.flush()
+            COMPILING.began()
+            if not self.told:
+                self.told = True
+                sys.stderr.write(LINE)
+                sys.stderr.flush()
 
         def on_end(self, _: Any) -> None:
-            """Nothing to say."""
+            COMPILING.ended()
 
-    event.register("numba:compile", Tell())
+    event.register("numba:compile", Watch())

@@ -38,6 +38,8 @@ from tablesafe.rules.linear import PQ, Dominance, PPercent
 from tablesafe.solve.program import Price
 from tablesafe.work.budget import Budget
 
+REACHING = 0.3
+"""Share of the time for finding out what no pattern can hide: a program over the whole table for each question."""
 AUDITS = 12
 """Audits to find out which cells are really needed, where a pattern cannot be argued against otherwise."""
 
@@ -95,7 +97,11 @@ class Objections:
         targets = Targets(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8), np.zeros(0))
         for part in parts:
             targets = targets.and_also(part)
-        hopeless = set(self._unreachable(targets))
+        unreachable = self._unreachable(targets)
+        if unreachable is None:
+            self._budget.stop()
+            return targets.take(np.zeros(0, dtype=np.int64))
+        hopeless = set(unreachable)
         self._hopeless |= {keys[at] for at in hopeless}
         self._asked |= set(keys)
         return targets.take(np.array([at for at in targets if at not in hopeless], dtype=np.int64))
@@ -170,16 +176,18 @@ class Objections:
             np.zeros(1, dtype=np.int64),
         )
 
-    def _unreachable(self, targets: Targets) -> list[int]:
-        """Targets that stay open when everything is withheld that may be."""
+    def _unreachable(self, targets: Targets) -> list[int] | None:
+        """Targets that stay open when everything is withheld that may be; None where there is no time to find out."""
         if not len(targets):
             return []
         instance = self.instance
         variables = Variables.of(instance, None)
         everything = np.ones(len(variables.cost))
         attacker = Attacker(instance, self._budget)
-        separation = Separation(instance, targets, variables, attacker, lambda: False)
-        return separation.look(variables.shares(instance.forced, everything), everything, everything).open
+        allowed = self._budget.child(REACHING * self._budget.left)
+        separation = Separation(instance, targets, variables, attacker, lambda: allowed.over)
+        seen = separation.look(variables.shares(instance.forced, everything), everything, everything)
+        return None if allowed.over else seen.open
 
     def _needed(self, pattern: Mask) -> Integers:
         """Cells of which one must be withheld besides: as few as some audits show."""

@@ -67,7 +67,8 @@ class Incumbent:
         """Raise the proven bound."""
         if bound > self.bound:
             self.bound = bound
-            self.report(self.best_cost, self.bound)
+            if self.best is not None:
+                self.report(self.best_cost, self.bound)
 
     def closed(self) -> bool:
         """Whether the best pattern is proven to be the least costly."""

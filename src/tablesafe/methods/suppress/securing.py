@@ -31,7 +31,7 @@ AFTER_STOP_S = 1.5
 """Seconds for a safe pattern when the user stops before there is one."""
 SMALL, PER_CELL_S = 10_000, 5e-3
 """Cells up to which a first safe pattern is there within twice the limit, and what each further one may take."""
-LEAST_S = 1.5
+LEAST_S = 6.0
 """Seconds that a first safe pattern may take in any case, beside twice the limit."""
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
 DEARER = "A cheaper pattern was found, but there was no time to make it safe from everybody."

@@ -126,6 +126,21 @@ def test_who_is_said_to_move_far_enough_does(seed: int) -> None:
     assert whole is None or not unprotected(instance, whole)
 
 
+def test_a_deviation_serves_whom_it_moves_as_far_as_the_level_and_its_reverse_where_there_is_room() -> None:
+    instance, _ = read(firms(3, 90, TREES))
+    rise, fall = levels(instance)
+    cell = int(np.flatnonzero((rise > 1) & (fall > 1) & (instance.down >= rise))[0])
+    for share, served in ((1.0, True), (0.9, False)):
+        pattern = Pattern(instance)
+        pattern.add(np.where(np.arange(len(instance)) == cell, share * max(rise[cell], fall[cell]), 0.0))
+        assert (pattern.rises[cell], pattern.falls[cell]) == (served, served)
+    pattern = Pattern(instance)
+    far = np.where(np.arange(len(instance)) == cell, instance.down[cell] + rise[cell], 0.0)
+    pattern.add(far)  # nothing falls by more than it has
+    assert pattern.rises[cell]
+    assert not pattern.falls[cell]
+
+
 @pytest.mark.parametrize("seed", fresh(4, "many targets, bound"))
 def test_no_safe_pattern_costs_less_than_the_bound(seed: int) -> None:
     """Against all patterns of a tiny table."""

@@ -7,6 +7,7 @@ one in hand, is asked only about what these leave open. `audit` asks once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cached_property
@@ -91,6 +92,7 @@ class Audit:
         self._release: Release | None = None
         self._system: System | None = None
         self._proved, self._settled = Proved(), Settled()
+        self._suggested: tuple[Floats, ...] = ()
 
     @property
     def release(self) -> Release:
@@ -195,6 +197,20 @@ class Audit:
             return self._system
         return System.of(self.problem, release.as_judged)
 
+    def suggest(self, deviations: Sequence[Floats]) -> None:
+        """Deviations of the whole table, in its units, that may be witnesses for many cells at once.
+
+        They are what a search for a pattern has found on its way; none of them is believed before it is checked in
+        whole numbers.
+        """
+        self._suggested = tuple(deviations)
+
+    def _suggestions(self, system: System) -> tuple[Floats, ...]:
+        """Those that move nothing but unknown cells, as moves of these."""
+        hidden = np.zeros(len(self.problem.table), dtype=np.bool_)
+        hidden[system.cells] = True
+        return tuple(each[system.cells] for each in self._suggested if not each[~hidden].any())
+
     @cached_property
     def _lists(self) -> Lists | None:
         return Lists.of(self.problem.table)
@@ -204,7 +220,10 @@ class Audit:
         budget: Budget, checkpoint: str | Path | None, presume: bool,
     ) -> Findings:  # fmt: skip
         problem, judged = self.problem, release.as_judged
-        work = Outsiders(problem, judged, system, self.whole, certify, self.executor, progress, budget, checkpoint)
+        work = Outsiders(
+            problem, judged, system, self.whole, certify, self.executor, progress, budget, checkpoint,
+            suggested=self._suggestions(system),
+        )  # fmt: skip
         question = Question.of(problem, system, everything=cells == "all")
         quick = len(system) > (MANY_WHOLE if self.whole else MANY) and bool((release.status == Status.CHANGED).any())
         quick |= int(system.unseen.sum()) > MANY
@@ -259,9 +278,10 @@ class Audit:
             wanted = np.searchsorted(keep, left)
         found, settled = search_insiders(
             self.problem, inside, wanted, coalition=self.coalition, names=self.names, lists=self._lists,
-            checked=len(secret), presume=presume, budget=budget,
+            checked=len(secret), presume=presume, suggested=() if system.is_large else self._suggestions(system),
+            budget=budget,
         )  # fmt: skip
-        self._settled.keep(system, keep[settled.cells], [keep[each] for each in settled.moved])
+        self._settled.keep(system, keep[settled.cells], [keep[each] for each in settled.moved], settled.by)
         return found
 
     def _unions(self, system: System, budget: Budget) -> Unions | None:

@@ -24,16 +24,20 @@ the rules; and the cell can be less than what the coalition has in it, so that n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from tablesafe.audit.alternative_tables import Limits, Move, Moves, Room
+from tablesafe.audit.doubts import MOST_BYTES, Doubts, Listed
+from tablesafe.audit.hypercubes import hypercubes_of
 from tablesafe.audit.respondent_knowledge import Knowledge, Lists, Members
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
+from tablesafe.audit.together import MANY, convincing_moves
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidOption, OutOfTime
 from tablesafe.core.problem import Problem
@@ -119,6 +123,9 @@ class SettledCells:
     cells: NDArray[np.intp] = field(repr=False)
     """Positions among the unknown cells."""
     moved: tuple[NDArray[np.intp], ...] = field(repr=False)
+    """Sets of cells that witnesses change."""
+    by: NDArray[np.intp] = field(repr=False)
+    """Pairs of a place in `cells` and a set that it rests on."""
 
 
 def insiders(
@@ -154,26 +161,28 @@ def search_insiders(
     lists: Lists | None = None,
     checked: int | None = None,
     presume: bool = False,
+    suggested: Sequence[Floats] = (),
     budget: Budget = ENDLESS,
 ) -> tuple[Insiders, SettledCells]:
     """The same, and what it takes to know of another release without asking again.
 
     `lists` are those of the table, where they are at hand; `checked` is how many cells are told to have been looked
     at, where others were before. With `presume`, whoever has no witness that is soon found is said to know the cell:
-    for a repair, which gives it one, that is quicker than to find out how much it knows.
+    for a repair, which gives it one, that is quicker than to find out how much it knows. `suggested` are moves of the
+    unknown cells that may convince many: they are checked.
     """
     if coalition < 1:
         raise InvalidOption(f"insiders' coalition must be at least 1, got {coalition!r}.")
     knowledge = Knowledge.of(system, coalition, lists)
     if knowledge is None:
         words = "No insiders: the table tells neither contributors nor their number."
-        nothing = SettledCells(np.zeros(0, np.intp), ())
+        nothing = SettledCells(np.zeros(0, np.intp), (), np.zeros((0, 2), np.intp))
         return Insiders((), (), 0, 0, words, coalition=coalition, examined=False), nothing
     sensitive = np.flatnonzero(problem.sensitivity.mask[system.cells])
     wanted = sensitive if wanted is None else np.intersect1d(wanted, sensitive)
     checked = len(wanted) if checked is None else checked
     search = _Search(problem, knowledge, wanted, max_coalitions, budget, presume=presume)
-    search.run()
+    search.run(suggested)
     listed = np.unique(knowledge.who[knowledge.who >= 0])
     who = "contributor" if coalition == 1 else f"coalition of up to {coalition}"
     found = Insiders(
@@ -320,6 +329,8 @@ class _Search:
         """The cells of such moves."""
         self.moved: dict[int, list[NDArray[np.intp]]] = {target: [] for target in self.needs}
         """For each target the cells of all moves on which the answer about it rests."""
+        self.presumed: dict[int, list[Members]] = {}
+        """Who is presumed to learn a cell, because moves of many at once have not convinced it."""
         self.open_to_all: set[int] = set()
         self.convincing: list[list[Move]] = []
         """Witnesses for the cell that is looked at, which convinced somebody."""
@@ -335,17 +346,25 @@ class _Search:
         self.as_it_is = not said or knowledge.lists.shadow or measured_by_value(problem.rules)
         """Whether the levels of cells with negative contributions tell nothing about absolute values."""
 
-    def run(self) -> None:
+    def run(self, suggested: Sequence[Floats] = ()) -> None:
         """Look at every sensitive cell: first for witnesses that nobody at all can rule out.
 
-        Where hypercubes are looked for, and a search after them finds hardly any, they alone are looked for.
+        Where there are many, for moves that take many of them at once. Where hypercubes are looked for, and a search
+        after them finds hardly any, they alone are looked for.
         """
+        if len(self.needs) >= MANY and self.knowledge.size == 1 and hypercubes_of(self.system) is not None:
+            self._together(suggested)
         searched = found = 0
         for target in self.needs:
+            if target in self.presumed:
+                for members in dict.fromkeys(self.presumed[target]):
+                    self._note(target, self._presumed(target, members))
+                continue
             before = self.moves.solved
             self.moves.only_hypercubes = searched >= SEARCHED and found < WORTH_IT * searched
             try:
-                self.budget.check()
+                if not self._is_settled(target):
+                    self.budget.check()
                 witnesses = self._witnesses(target, (), self.free, NOTHING)
                 if self.moves.solved > before:
                     searched, found = searched + 1, found + (witnesses is not None)
@@ -354,6 +373,35 @@ class _Search:
                     self._look_at(target)
             except OutOfTime:
                 self.late.add(target)
+
+    def _together(self, suggested: Sequence[Floats]) -> None:
+        """Settle cells by moves of many at once, where hypercubes leave many.
+
+        Where one shows a cell to the outsider, few can rule it out, and these are soon asked; unless moves are at hand.
+        """
+        self.moves.only_hypercubes = True
+        left = [target for target in self.needs if self._witnesses(target, (), self.free, NOTHING) is None]
+        if not suggested:
+            left = [target for target in left if self._witnesses(target, (), self.cautious, NOTHING) is None]
+        down, up, listed = self.plain.down, self.plain.up, Listed.of(self.knowledge)
+        if len(left) < MANY or Doubts.bytes(listed, len(left)) > MOST_BYTES:
+            return
+        asked = np.zeros(len(self.system), dtype=np.bool_)
+        asked[left] = True
+        doubts = Doubts(listed, *(np.where(asked, self.wanted[side], 0.0) for side in (-1, 1)))
+        matrix, moved = sparse.csr_array(self.system.matrix), np.zeros(len(self.system), dtype=np.bool_)
+        for by in convincing_moves(matrix, down, up, doubts, suggested, self.budget):
+            moved |= by != 0
+        self.offered.append(np.flatnonzero(moved))
+        for side in (-1, 1):
+            open_ = np.flatnonzero(doubts.open(side))
+            self.settled[side][np.setdiff1d(doubts.targets, open_)] = len(self.offered) - 1
+            for target in open_.tolist() if self.presume else ():
+                self.presumed.setdefault(target, []).extend(doubts.some(side, target))
+
+    def _is_settled(self, target: int) -> bool:
+        """Whether moves are at hand that nobody can rule out."""
+        return all(self.wanted[side][target] <= 0 or self.settled[side][target] >= 0 for side in (-1, 1))
 
     def _look_at(self, target: int) -> None:
         """Find out who can rule out the witnesses of a cell, and what they learn."""
@@ -556,8 +604,17 @@ class _Search:
         """The targets that nobody comes too close to, each with the cells that its witnesses move."""
         doubtful = {*self.openings, *self.cut, *self.late, *self.open_to_all}
         safe = [target for target in self.needs if target not in doubtful]
-        moved = tuple(np.unique(np.concatenate([np.zeros(0, np.intp), *self.moved[target]])) for target in safe)
-        return SettledCells(np.array(safe, dtype=np.intp), moved)
+        number: dict[int, int] = {}
+        sets: list[NDArray[np.intp]] = []
+        pairs: list[tuple[int, int]] = []
+        for place, target in enumerate(safe):
+            for moved in self.moved[target]:
+                if id(moved) not in number:
+                    number[id(moved)] = len(sets)
+                    sets.append(moved)
+                pairs.append((place, number[id(moved)]))
+        by = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+        return SettledCells(np.array(safe, dtype=np.intp), tuple(sets), by)
 
     # -- what must hold ------------------------------------------------------------------------------------------------
 

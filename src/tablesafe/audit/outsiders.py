@@ -61,6 +61,8 @@ class Outsiders:
     progress: Progress | None
     budget: Budget = field(repr=False)
     checkpoint: str | Path | None
+    suggested: Sequence[Floats] = field(default=(), repr=False)
+    """Moves of the unknown cells that may be witnesses for many."""
     seen: list[Group] = field(default_factory=list, repr=False)
     """Witnesses that settle clear cases without having been proved in whole numbers."""
 
@@ -138,7 +140,7 @@ class Outsiders:
         np.maximum.at(rise, needs.at, np.ceil(np.maximum(np.maximum(upper, sliding / 2), 1.0)))
         moves: list[ExactMove] = []
         room = system.truth - system.lower, system.upper - system.truth
-        for move in moves_together(sparse.csr_array(system.matrix), *room, fall, rise, self.budget):
+        for move in moves_together(sparse.csr_array(system.matrix), *room, fall, rise, self.budget, self.suggested):
             moves += [move, ExactMove(move.cells, -move.numerators, move.denominator)]
         group = prove(place, needs, moves)
         done = np.isin(needs.at, group.at)

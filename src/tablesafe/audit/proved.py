@@ -161,19 +161,36 @@ def _reached(group: Group, which: NDArray[np.intp]) -> Floats:
 
 
 class Settled:
-    """Cells that no respondent comes too close to, each with all that the tables change which show it."""
+    """Cells that no respondent comes too close to, each with the sets of cells that the tables change which show it."""
 
     def __init__(self) -> None:
         self._changes = _Changes()
         self._cell = np.zeros(0, dtype=np.intp)
+        self._pairs = np.zeros((0, 2), dtype=np.intp)
+        """A place among these cells, and a set that it rests on."""
 
-    def keep(self, system: System, cells: NDArray[np.intp], moved: Sequence[NDArray[np.intp]]) -> None:
-        """Remember some of a system's unknown cells, and for each the cells that its witnesses move."""
+    def keep(
+        self,
+        system: System,
+        cells: NDArray[np.intp],
+        moved: Sequence[NDArray[np.intp]],
+        pairs: NDArray[np.intp],
+    ) -> None:
+        """Remember some of a system's unknown cells, the sets that witnesses move, and which cell rests on which."""
         old = np.flatnonzero(~np.isin(self._cell, system.cells[cells]))
-        self._changes.take(old)
+        place = np.full(len(self._cell), -1)
+        place[old] = np.arange(len(old))
+        kept = self._pairs[place[self._pairs[:, 0]] >= 0]
+        used, sets = np.unique(kept[:, 1], return_inverse=True)
+        self._changes.take(used)
         self._changes.add(system, moved)
+        own = np.column_stack([place[kept[:, 0]], sets])
+        self._pairs = np.concatenate([own, pairs + np.array([len(old), len(used)])])
         self._cell = np.concatenate([self._cell[old], system.cells[cells]])
 
     def holding(self, system: System) -> NDArray[np.intp]:
         """The table's cells for which this holds in a system."""
-        return np.unique(self._cell[self._changes.possible(system)])
+        possible = self._changes.possible(system)
+        bad = np.zeros(len(self._cell), dtype=np.bool_)
+        bad[self._pairs[~possible[self._pairs[:, 1]], 0]] = True
+        return np.unique(self._cell[~bad])

@@ -11,15 +11,17 @@ Like every suggestion of a solver, what comes from here is checked in whole numb
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from itertools import count
 from math import lcm
 
 import numpy as np
 from scipy import sparse
 
+from tablesafe.audit.doubts import MOST, Doubts
 from tablesafe.audit.exact import ExactMove, row_sums
-from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve.highs import Model
 from tablesafe.solve.program import Program, SolveStatus
@@ -35,24 +37,42 @@ PAYS = 0.1
 """Share of what is left that a round must serve, or the rest is for others: its vertices have no simple fractions."""
 READ, LARGEST, COMMON = 2.0**-24, 1_000, 10**11
 """How finely a solver's values are read, the denominators that they may have, and what these may have in common."""
-MOST = 2.0**24
-"""Nothing is said to go further than that many whole units, so that numerators stay within 64 bits."""
-PRESOLVED = 3
-"""By which factor presolve makes such programs smaller, about."""
+PER_STEP = 1.3e-9
+"""Seconds of a step of such a program, for each of its entries to the power of 1.5."""
+SEVERAL, FEWEST = 1_500, 1_000
+"""Cells that a program moves which is to convince respondents: at first, and a third of it each time that this does no
+more; some move only when few others must."""
+TURNS, FEWER, CONVINCED = 4, 0.04, 0.08
+"""Programs after which either so many fewer cells are open, or so many doubts are gone, or the rest is for others."""
+IN_VAIN = 4
+"""How many times as long as others a cell waits for its next turn that gained nothing by the last one."""
 SEED = 7
 
 
 def moves_together(
-    matrix: sparse.csr_array, down: Floats, up: Floats, fall: Floats, rise: Floats, budget: Budget
+    matrix: sparse.csr_array,
+    down: Floats,
+    up: Floats,
+    fall: Floats,
+    rise: Floats,
+    budget: Budget,
+    suggested: Iterable[Floats] = (),
 ) -> Iterator[ExactMove]:
     """Moves that take cells down by `fall` and up by `rise`, where these are above 0, within `down` and `up`.
 
-    All in whole units. They end when they no longer serve many, or the budget is over.
+    All in whole units; first those suggested. They end when they no longer serve many, or the budget is over.
     """
     random = np.random.default_rng(SEED)
     low, high = fall > 0, rise > 0
     low &= fall <= down
     high &= rise <= up
+    for point in suggested:
+        before = int(low.sum()) + int(high.sum())
+        move = _exact(matrix, point, down, up) if before else None
+        if move is not None:
+            _serve(low, high, fall, rise, move, up, down)
+            if int(low.sum()) + int(high.sum()) < before:
+                yield move
     far = min(FAR * max(float(fall.max(initial=0.0)), float(rise.max(initial=0.0))), MOST)
     below, above = np.minimum(down, far), np.minimum(up, far)
     while not budget.over:
@@ -75,6 +95,82 @@ def moves_together(
             return
 
 
+def convincing_moves(
+    matrix: sparse.csr_array, down: Floats, up: Floats, doubts: Doubts, suggested: Iterable[Floats], budget: Budget
+) -> Iterator[np.ndarray]:
+    """Moves within `down` and `up` by which respondents are convinced, in whole numbers of some unit each.
+
+    First those suggested, then what programs find, as long as they convince many.
+    """
+    random = np.random.default_rng(SEED)
+    far = min(FAR * max(float(need.max(initial=0.0)) for need in doubts.need.values()), MOST)
+
+    def exactly(point: Floats) -> tuple[np.ndarray, int] | None:
+        move = _exact(matrix, point, down, up)
+        if move is None:
+            return None
+        by = np.zeros(len(down), dtype=np.int64)
+        by[move.cells] = move.numerators
+        return by, move.denominator
+
+    def ways(cells: Integers) -> Floats:
+        low, high = doubts.open(-1)[cells], doubts.open(1)[cells]
+        return np.where(low & high, random.choice([-1.0, 1.0], len(cells)), np.where(high, 1.0, -1.0))
+
+    def mover(cells: Integers, way: Floats, still: Mask) -> tuple[np.ndarray, int] | None:
+        below, above = doubts.rooms(down, up, still)
+        level = np.where(way > 0, doubts.need[1][cells], doubts.need[-1][cells])
+        can = level > 0
+        point = _furthest(
+            matrix, np.minimum(below, far), np.minimum(above, far), cells[can], way[can], level[can], budget
+        )
+        return None if point is None else exactly(point)
+
+    for point in suggested:
+        found = exactly(point)
+        if found is not None:
+            for by in (found[0], -found[0]):
+                if (by <= np.floor(np.minimum(up, MOST)) * found[1]).all() and (
+                    -by <= np.floor(np.minimum(down, MOST)) * found[1]
+                ).all():
+                    doubts.add(by, found[1])
+            yield found[0]
+    yield from convince(doubts, mover, ways, budget)
+
+
+Mover = Callable[[Integers, Floats, Mask], tuple[np.ndarray, int] | None]
+"""Finds a move of some cells, each its own way, in which others stay at rest: in whole numbers of one over a unit."""
+
+
+def convince(doubts: Doubts, mover: Mover, ways: Callable[[Integers], Floats], budget: Budget) -> Iterator[np.ndarray]:
+    """Convince respondents by moves of many cells, as long as that convinces many; what these move is told.
+
+    `ways` gives each cell a direction in which somebody still doubts that it can move.
+    """
+    random, size, before = np.random.default_rng(SEED), SEVERAL, (0, 0)
+    tried = np.zeros(len(doubts.listed.alone), dtype=np.int64)
+    open_ = doubts.open(-1) | doubts.open(1)
+    for turn in count():
+        if turn % TURNS == 0:
+            now = int(open_.sum()), doubts.total
+            if turn and now[0] > (1 - FEWER) * before[0] and now[1] > (1 - CONVINCED) * before[1]:
+                size //= 3
+            before = now
+        cells = np.flatnonzero(open_)
+        if not len(cells) or size < FEWEST or budget.over:
+            return
+        cells = cells[np.lexsort((random.random(len(cells)), tried[cells]))][:size]
+        way = ways(cells)
+        chosen, still = doubts.batch(cells, way, random)
+        found = mover(cells[chosen], way[chosen], still) if chosen.any() else None
+        if found is not None:
+            doubts.add(*found)
+            yield found[0]
+        now_open = doubts.open(-1) | doubts.open(1)
+        tried[cells] += np.where(open_[cells] & now_open[cells], IN_VAIN, 1)
+        open_ = now_open
+
+
 def _furthest(
     matrix: sparse.csr_array,
     below: Floats,
@@ -89,13 +185,13 @@ def _furthest(
     cost[batch] = -way / level
     upper[batch[way > 0]] = level[way > 0]
     lower[batch[way < 0]] = -level[way < 0]
-    model = Model(Program.equations(matrix, np.zeros(matrix.shape[0]), lower, upper, cost=cost), solver="simplex")
+    model = Model(Program.equations(matrix, np.zeros(matrix.shape[0]), lower, upper, cost=cost), solver="ipm")
     try:
         answer = model.solve(budget)
     except (OutOfTime, SolverFailure):
         return None
     finally:
-        budget.hot(matrix.shape[0] // PRESOLVED, max(int(model.info("simplex_iteration_count")), 0))
+        budget.count(PER_STEP * matrix.nnz**1.5 * max(model.info("ipm_iteration_count"), 0))
     return answer.point if answer.status is SolveStatus.OPTIMAL else None
 
 

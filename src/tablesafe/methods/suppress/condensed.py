@@ -9,6 +9,7 @@ them are degenerate throughout.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -54,6 +55,11 @@ class Condensed:
 
     def __len__(self) -> int:
         return len(self.instance)
+
+    @cached_property
+    def first(self) -> Integers:
+        """One member of each cell of the smaller instance."""
+        return np.asarray(np.unique(self.number, return_index=True)[1])
 
     def whole(self, cells: Mask) -> Mask:
         """The cells of the smaller instance of which all members are among these."""

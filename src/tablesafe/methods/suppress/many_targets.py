@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tablesafe.audit.doubts import Listed
 from tablesafe.audit.respondent_knowledge import Guard
-from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
@@ -21,7 +22,7 @@ from tablesafe.methods.suppress.hypercubes import CubePattern
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.lower_bound import lower_bound
-from tablesafe.methods.suppress.simultaneous import Pattern, Together, levels
+from tablesafe.methods.suppress.simultaneous import Convincing, Pattern, Together, TogetherForAll, levels
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
@@ -30,8 +31,12 @@ LEAST_S = 1e-3
 """Seconds for each target without which programs do not get far enough to be better than hypercubes."""
 SUGGESTING = 0.6
 """Share of the time for suggestions."""
+SUGGESTING_EARLY = 0.25
+"""The same where every respondent has to be convinced: that takes longer."""
 BOUNDING = 0.2
 """Share of what is left after a first pattern, for a bound."""
+BOUNDING_EARLY = 0.05
+"""The same before one."""
 GAINS = 0.99
 """Share of its cost below which a pattern made anew must be, for another to be worth while."""
 
@@ -93,6 +98,37 @@ def improved(
         if turn and incumbent.best_cost > before * GAINS:
             return
         suggested, turn = incumbent.best, turn + 1
+
+
+def improved_for_all(
+    incumbent: Incumbent,
+    listed: Listed,
+    dimensions: Sequence[Hierarchy],
+    cubes: Hypercubes,
+    random: np.random.Generator,
+    budget: Budget,
+) -> list[Floats]:
+    """Look for a pattern that convinces every respondent and costs less than the incumbent's, until a budget is over.
+
+    Given with it are the deviations that convince them, for the audit.
+    """
+    instance = incumbent.instance
+    if budget.left < LEAST_S * len(instance.level):
+        return []
+    rise, fall = levels(instance)
+    subtables = Subtables(instance, dimensions, cubes)
+    suggested = from_the_top(instance, subtables, rise, fall, budget.child(SUGGESTING_EARLY * budget.left))
+    targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
+    incumbent.prove(lower_bound(instance, targets, subtables, budget.child(BOUNDING_EARLY * budget.left)))
+    condensed = Condensed.of(instance)
+    own = condensed.instance
+    pattern = Convincing(own, listed.take(condensed.first), own.forced)
+    together = TogetherForAll(pattern, condensed.whole(suggested), budget, random)
+    together.protect()
+    withheld = condensed.members(pattern.withheld) | instance.forced
+    if instance.pattern_cost(withheld) < incumbent.best_cost:
+        incumbent.offer_pattern(withheld, instance.pattern_cost(withheld))
+    return [deviation[condensed.number] for deviation in together.found]
 
 
 def completed(instance: Instance, condensed: Condensed, pattern: Pattern, cubes: Hypercubes) -> Mask | None:

@@ -11,7 +11,9 @@ from time import monotonic, process_time
 import numpy as np
 
 from tablesafe.audit.audit import audit
-from tablesafe.audit.respondent_knowledge import Guard
+from tablesafe.audit.doubts import Listed
+from tablesafe.audit.respondent_knowledge import Guard, Knowledge
+from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting, SolverFailure
 from tablesafe.core.problem import Problem
@@ -25,7 +27,7 @@ from tablesafe.methods.suppress.hypercubes import hypercubes_of
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded, exactly, refuse_levels_beyond_bounds
-from tablesafe.methods.suppress.many_targets import convincing_patterns, first_pattern, improved
+from tablesafe.methods.suppress.many_targets import convincing_patterns, first_pattern, improved, improved_for_all
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.network import Flows
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
@@ -47,9 +49,9 @@ SEARCHING = 0.65
 QUICKEST = "The search was given up: the pattern is the first that was found in the quickest way."
 STOPPED = "The search was stopped by the user."
 IMPROVING = "The search for a better pattern ended with the time limit."
-AUDITED_S, SECURING = 6e-3, 1.5
-"""Seconds that are kept for making a better pattern safe: for each of many sensitive cells, and how many times what it
-took for the first one."""
+AUDITED_S, ALL_AUDITED_S, SECURING = 2e-3, 4e-3, 1.5
+"""Seconds that are kept for making a better pattern safe: for each of many sensitive cells, from outsiders and from
+respondents too; and how many times what it took for the first one."""
 SOON_S, SOON = 0.5, 0.5
 """Seconds, and share of the limit, in which a cheaper pattern must be seen to be safe where there is one to fall back
 on: the audit that decides will take as long again."""
@@ -282,10 +284,15 @@ class Suppression:
             begin = process_time()
             securing.secure(pattern, within=securing.limit.child(SOON_S + SOON * self.seconds))
         search.keep(pattern, instance.pattern_cost(pattern))
-        again = max(SECURING * (process_time() - begin), AUDITED_S * len(problem.sensitive))
+        each = ALL_AUDITED_S if self.run.attackers.insiders else AUDITED_S
+        again = max(SECURING * (process_time() - begin), each * len(problem.sensitive))
         budget = securing.budget.child(max(securing.budget.left - again, 0.0))
+        dimensions, listed = list(problem.table.dimensions.values()), self._listed(problem, instance)
         try:
-            improved(search, list(problem.table.dimensions.values()), cubes, search.random, budget)
+            if listed is None:
+                improved(search, dimensions, cubes, search.random, budget)
+            else:
+                securing.suggest(improved_for_all(search, listed, dimensions, cubes, search.random, budget))
         except KeyboardInterrupt:
             warnings.warn(
                 "Interrupted: the best pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2
@@ -297,6 +304,15 @@ class Suppression:
             securing.budget.give_up(IMPROVING)
         return search.best
 
+    def _listed(self, problem: Problem, instance: Instance) -> Listed | None:
+        """What single respondents know of each cell that may be withheld; None where nobody asks for them."""
+        if not self.run.attackers.insiders or self.run.attackers.coalition > 1:
+            return None
+        everything = Release.from_suppression(problem, (instance.live & ~problem.frozen) | instance.forced)
+        system = System.of(problem, everything)
+        known = Knowledge.of(system, 1)
+        return None if known is None else Listed.of(known).among(system.cells, len(problem.table))
+
     def _first_by_cubes(
         self, problem: Problem, search: Search, cubes: Hypercubes, securing: Securing
     ) -> Iterator[tuple[Mask, Integers]]:
@@ -306,7 +322,7 @@ class Suppression:
         """
         cleaning = CLEANING * SEARCHING * self.seconds
         guard = Guard.of(problem) if self.run.attackers.insiders else None
-        if guard is None or self.seconds >= SHORT * AUDITED_S * len(problem.sensitive):
+        if guard is None or self.seconds >= SHORT * ALL_AUDITED_S * len(problem.sensitive):
             yield first_pattern(search.instance, cubes, search.budget.child(cleaning))
         else:
             yield from convincing_patterns(search.instance, cubes, guard, securing.limit.child(cleaning + A_SECOND))

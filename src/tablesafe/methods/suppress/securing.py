@@ -7,6 +7,7 @@ kept, so that there is one to fall back on when time is over, or when the user s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +15,7 @@ from math import inf
 
 from tablesafe.audit.audit import Audit
 from tablesafe.audit.respondent_knowledge import Lists
-from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import Interrupted, SolverFailure
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.instance import Instance
@@ -102,6 +103,11 @@ class Securing:
         if self.best is None:
             raise Interrupted("Stopped before a safe pattern was found; nothing was written.")
         return self.best
+
+    def suggest(self, deviations: Sequence[Floats]) -> None:
+        """Deviations that a search has found, for the audits of what comes from it."""
+        for session in {id(each): each for each in (self._single, self._all)}.values():
+            session.suggest(deviations)
 
     def _again(self, pattern: Mask) -> bool:
         """Whether nothing is new about a pattern of hypercubes: of these, what repair adds is not thinned."""

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from tablesafe.audit.doubts import Doubts, Listed
+from tablesafe.audit.together import convince
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.methods.suppress.condensed import finest_parts
@@ -59,6 +61,8 @@ FLAT = 1e-3
 """Share of the level below which a move is charged as if it were so long."""
 EACH = 0.02
 """Share of the average cost that a cell costs besides, so that many cheap ones are not taken for a few."""
+AGAIN = 4
+"""How many times as often a target is tried of which respondents must be convinced."""
 ALONE = 1e5
 """What it is worth to move the last targets, one at a time."""
 
@@ -72,6 +76,10 @@ class Pattern:
         self.rise, self.fall = levels(instance)
         self.rises, self.falls = self.rise <= 0, self.fall <= 0
         """Cells that need not rise or fall further than is proved."""
+
+    def rooms(self) -> tuple[Floats, Floats]:
+        """How far cells can be believed to fall and to rise."""
+        return self.instance.down, self.instance.up
 
     @property
     def cost(self) -> float:
@@ -93,6 +101,29 @@ class Pattern:
     def _serves(self, deviation: Floats) -> None:
         self.rises |= deviation >= self.rise * REACHED
         self.falls |= -deviation >= self.fall * REACHED
+
+
+class Convincing(Pattern):
+    """The same, where a target is protected only when no respondent is left in doubt."""
+
+    def __init__(self, instance: Instance, listed: Listed, withheld: Mask) -> None:
+        super().__init__(instance, withheld)
+        self.doubts = Doubts(listed, self.fall, self.rise)
+        self.still = np.zeros(len(instance), dtype=np.bool_)
+        """Cells that are to stay at rest, so that those who know them are convinced."""
+        self.look()
+
+    def rooms(self) -> tuple[Floats, Floats]:
+        """How far everybody can believe cells to fall and to rise; but for what somebody knows and is asked to move."""
+        return self.doubts.rooms(self.instance.down, self.instance.up, self.still)
+
+    def _serves(self, deviation: Floats) -> None:
+        self.doubts.add(deviation)
+        self.look()
+
+    def look(self) -> None:
+        """Read off who is left in doubt."""
+        self.rises, self.falls = ~self.doubts.open(1), ~self.doubts.open(-1)
 
 
 def levels(instance: Instance) -> tuple[Floats, Floats]:
@@ -218,11 +249,13 @@ class Together:
         """The deviation that moves the cells of a batch as far as that is worth its price; None where time is over."""
         pattern, instance = self.pattern, self.instance
         far = FAR * max(float(pattern.rise.max()), float(pattern.fall.max()))
-        above, below = np.minimum(instance.up, far), np.minimum(instance.down, far)
-        above[batch] = np.where(pattern.rise[batch] > 0, np.minimum(pattern.rise[batch], above[batch]), above[batch])
-        below[batch] = np.where(pattern.fall[batch] > 0, np.minimum(pattern.fall[batch], below[batch]), below[batch])
+        down, up = pattern.rooms()
+        above, below = np.minimum(up, far), np.minimum(down, far)
+        for room, own, need in ((above, instance.up, pattern.rise), (below, instance.down, pattern.fall)):
+            room[batch] = np.where(need[batch] > 0, np.minimum(need[batch], own[batch]), room[batch])
         level = np.where(way > 0, pattern.rise[batch], pattern.fall[batch])
         useful = instance.live & (np.minimum(instance.up, instance.down) >= least * float(level.min()))
+        useful &= (above > 0) | (below > 0)
         free, paid = np.flatnonzero(pattern.withheld & useful), np.flatnonzero(offered & ~pattern.withheld & useful)
         gain = np.zeros(len(instance))
         gain[batch] = worth * way
@@ -243,6 +276,59 @@ class Together:
         deviation[paid] = answer[len(free) : len(free) + len(paid)] - answer[len(free) + len(paid) :]
         deviation[np.abs(deviation) <= USED] = 0.0
         return deviation
+
+
+class TogetherForAll(Together):
+    """The same until every respondent is convinced: by what is withheld as far as that goes, then by more."""
+
+    pattern: Convincing
+
+    def __init__(self, pattern: Convincing, suggested: Mask, budget: Budget, random: np.random.Generator) -> None:
+        super().__init__(pattern, suggested, budget, random)
+        self.found: list[Floats] = []
+        """The deviations by which respondents were convinced."""
+
+    def _add(self, deviation: Floats | None) -> None:
+        super()._add(deviation)
+        if deviation is not None:
+            self.found.append(deviation)
+
+    def protect(self, *, only: bool = False) -> None:
+        """Convince everybody of what is open; a batch that may buy cells comes when what is withheld does no more."""
+        pattern, tried = self.pattern, np.zeros(len(self.instance), dtype=np.int64)
+        self._within()
+        while not self.budget.over and len(pattern.open):
+            cells = pattern.open
+            turn = int(tried[cells].min())
+            if turn == AGAIN * len(WORTH):
+                break
+            cells = cells[tried[cells] == turn]
+            cells = cells[np.argsort(-self._need[cells], kind="stable")]
+            cells = cells[: max(FEWEST, int((self._need[cells] >= self._need[cells[0]] / ALIKE).sum()))]
+            batch = self._random.choice(cells, min(SEVERAL, len(cells)), replace=False)
+            tried[batch] += 1
+            way = self._ways(batch)
+            chosen, pattern.still = pattern.doubts.batch(batch, way, self._random)
+            batch, way = batch[chosen], way[chosen]
+            if not len(batch):
+                continue
+            dearest = DEAREST * 2.0**turn * float(np.median(self._need[batch]))
+            offered = self.suggested | (self.instance.cost <= dearest)
+            cost = np.where(self.suggested, SUGGESTED, 1.0) * self._cost
+            self._add(self._sloped(batch, way, WORTH[min(turn, len(WORTH) - 1)], cost, offered))
+            self._within()
+
+    def _within(self) -> None:
+        for deviation in convince(self.pattern.doubts, self._mover, self._ways, self.budget):
+            self.pattern.look()
+            self.found.append(deviation)
+
+    def _mover(self, cells: Integers, way: Floats, still: Mask) -> tuple[Floats, int] | None:
+        pattern, nothing = self.pattern, np.zeros(len(self.instance), dtype=np.bool_)
+        pattern.still = still
+        level = np.where(way > 0, pattern.rise[cells], pattern.fall[cells])
+        deviation = self._moved(cells, way * float(np.median(level)) / level, 1.0, self._cost, nothing)
+        return None if deviation is None else (deviation, 1)
 
 
 def _main_parts(instance: Instance, need: Floats) -> Integers:

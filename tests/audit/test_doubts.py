@@ -1,0 +1,207 @@
+"""Whom moves of many cells convince: against what each respondent can derive, by a linear program of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+import tablesafe as ts
+from tablesafe.audit import insiders as module
+from tablesafe.audit.doubts import Doubts, Listed
+from tablesafe.audit.respondent_knowledge import Knowledge
+from tablesafe.audit.system import System
+from tablesafe.core.problem import Problem
+
+
+def _problem(seed: int) -> Problem:
+    """Few firms in a cell, several cells of many firms."""
+    import polars as pl
+
+    random = np.random.default_rng(seed)
+    k = int(random.integers(30, 70))
+    frame = pl.DataFrame(
+        {
+            "a": random.choice(list("pqrs"), k),
+            "b": random.choice(list("xyzw"), k),
+            "firm": random.integers(0, k * 3 // 4, k),
+            "value": np.ceil(random.lognormal(3, 1.2, k)),
+        }
+    )
+    table = ts.tabulate(
+        frame, dimensions=["a", "b"], value="value", respondent="firm", largest=int(random.integers(2, 6))
+    )
+    return ts.Problem(table, rules=[ts.Threshold(n=3), ts.PPercent(p=15)])
+
+
+def _reaches(system: System, known: Knowledge, target: int, member: int, by: float) -> bool:
+    """Whether a table exists for one respondent in which a cell has moved so far; the cell itself moves freely."""
+    low, high = system.lower - system.truth, system.upper - system.truth
+    guess = known.guesses((member,)) - system.truth
+    low = np.maximum(low, np.minimum(guess, 0.0))
+    for cell, place in zip(*np.nonzero(known.who == member), strict=True):
+        if known.everyone[cell] == 1:
+            low[cell] = high[cell] = 0.0
+        else:
+            low[cell] = max(
+                system.lower[cell] - system.truth[cell], min(known.own[cell, place] - system.truth[cell], 0.0)
+            )
+    own = float(known.own[target][known.who[target] == member].sum())
+    if by < 0:
+        by = -min(-by, float(system.truth[target]) - own)
+    low[target], high[target] = min(by, 0.0), max(by, 0.0)
+    cost = np.zeros(len(system))
+    cost[target] = -np.sign(by)
+    bounds = [(a, None if np.isinf(b) else b) for a, b in zip(low, high, strict=True)]
+    found = optimize.linprog(cost, A_eq=system.matrix, b_eq=np.zeros(system.matrix.shape[0]), bounds=bounds)
+    return found.status == 0 and -found.fun >= abs(by) - 1e-6
+
+
+def _settled(problem: Problem, pattern: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> module._Search | None:
+    monkeypatch.setattr(module, "MANY", 1)
+    system = System.of(problem, ts.Release.from_suppression(problem, pattern))
+    known = Knowledge.of(system, 1)
+    wanted = np.flatnonzero(problem.sensitivity.mask[system.cells])
+    if known is None or not len(wanted):
+        return None
+    search = module._Search(problem, known, wanted, 0, ts.Run().within(None))
+    monkeypatch.setattr(search, "_witnesses", lambda *_: None)  # no hypercubes: programs have to do it all
+    search._together(())
+    return search
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_who_is_convinced_cannot_rule_it_out(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = _problem(seed)
+    random = np.random.default_rng(seed)
+    table = problem.table
+    pattern = problem.sensitivity.mask | (random.random(len(table)) < random.choice([0.3, 0.6, 0.9]))
+    search = _settled(problem, pattern, monkeypatch)
+    if search is None:
+        return
+    known, system = search.knowledge, search.system
+    for side in (-1, 1):
+        for target in search.needs:
+            by = side * float(search.wanted[side][target])
+            if by == 0 or search.settled[side][target] < 0:
+                continue
+            for member in np.unique(known.who[known.who >= 0]).tolist():
+                if not search._covers(target, (member,)):
+                    assert _reaches(system, known, target, member, by), (seed, target, member, by)
+
+
+# -- what convinces whom, followed by hand -----------------------------------------------------------------------------
+
+
+def _listed(who: list[list[int]], room: list[list[float]], alone: list[bool], others: list[float]) -> Listed:
+    return Listed(np.array(who), np.array(room), np.array(alone), np.array(others))
+
+
+def _left(doubts: Doubts, side: int, cell: int) -> set[int]:
+    bits = np.unpackbits(doubts.left(side, np.array([cell]))[0], count=doubts.respondents)
+    number = {int(doubts._number[one]): one for one in np.unique(doubts.listed.who[doubts.listed.who >= 0]).tolist()}
+    return {number[at] for at in np.flatnonzero(bits).tolist()}
+
+
+FAR = 1e9
+TWO = _listed([[0, 1], [2, -1], [3, -1]], [[FAR, FAR], [0, 0], [0, 0]], [False, True, True], [FAR] * 3)
+"""A target, and two cells with one contributor each."""
+NOTHING, FIVE = np.zeros(3), np.array([5.0, 0.0, 0.0])
+
+
+def test_whoever_sees_its_cell_move_is_not_convinced() -> None:
+    doubts = Doubts(TWO, NOTHING, FIVE)
+    doubts.add(np.array([5, -5, 0]))
+    assert _left(doubts, 1, 0) == {2}
+
+
+def test_two_moves_that_are_ruled_out_for_opposite_reasons_convince() -> None:
+    doubts = Doubts(TWO, NOTHING, FIVE)
+    doubts.add(np.array([5, -5, 0]))
+    doubts.add(np.array([5, -3, -2]))
+    assert _left(doubts, 1, 0) == {2}  # its cell fell both times
+    doubts.add(np.array([10, 1, -11]), unit=2)
+    assert not doubts.open(1)[0]
+
+
+def test_a_move_that_does_not_reach_the_level_convinces_nobody() -> None:
+    doubts = Doubts(TWO, NOTHING, FIVE)
+    doubts.add(np.array([5, -5, 0]))
+    doubts.add(np.array([4, 0, -4]))
+    assert _left(doubts, 1, 0) == {2}
+    doubts.add(np.array([9, 0, -9]), unit=2)
+    assert _left(doubts, 1, 0) == {2}
+    doubts.add(np.array([10, 0, -10]), unit=2)
+    assert not doubts.open(1)[0]
+
+
+def test_opposite_moves_convince_only_who_sees_all_its_cells_move_alike() -> None:
+    listed = _listed([[0, 1], [2, -1], [2, -1]], [[FAR, FAR], [0, 0], [0, 0]], [False, True, True], [FAR] * 3)
+    doubts = Doubts(listed, NOTHING, FIVE)
+    doubts.add(np.array([5, -2, -3]))
+    doubts.add(np.array([5, 2, 3]))
+    assert _left(doubts, 1, 0) == {2}  # no mixture need leave both at rest: (−2, −3) and (2, 3) would, (−1, −3) not
+    doubts.add(np.array([5, -2, -2]))
+    assert _left(doubts, 1, 0) == {2}
+    doubts.add(np.array([5, 4, 4]))
+    assert not doubts.open(1)[0]
+
+
+def test_the_only_contributor_of_a_target_has_nothing_to_learn() -> None:
+    doubts = Doubts(TWO, NOTHING, np.array([0.0, 5.0, 0.0]))
+    doubts.add(np.array([-5, 5, 0]))
+    assert not doubts.open(1)[1]
+
+
+def test_no_cell_falls_below_what_a_respondent_has_there() -> None:
+    listed = _listed([[0, 1], [2, 3]], [[FAR, FAR], [4, 20]], [False, False], [FAR] * 2)
+    doubts = Doubts(listed, np.zeros(2), np.array([5.0, 0.0]))
+    doubts.add(np.array([5, -5]))
+    assert _left(doubts, 1, 0) == {2}
+    doubts.add(np.array([10, -8]), unit=2)
+    assert not doubts.open(1)[0]
+
+
+def test_nor_below_what_somebody_may_have_who_is_not_listed() -> None:
+    listed = _listed([[0, 1], [2, 3]], [[FAR, FAR], [20, 30]], [False, False], [FAR, 4])
+    doubts = Doubts(listed, np.zeros(2), np.array([5.0, 0.0]))
+    doubts.add(np.array([5, -5]))
+    assert _left(doubts, 1, 0) == {0, 2}
+    doubts.add(np.array([5, -4]))
+    assert not doubts.open(1)[0]
+
+
+def test_a_contributor_of_the_target_is_content_with_what_the_others_have() -> None:
+    """Of a cell of 100, of which it has 97, nothing must be hidden from it but the 3: whatever the level is."""
+    listed = _listed([[0, 1], [2, 3], [0, 4]], [[3, 97], [FAR, FAR], [1, 90]], [False] * 3, [FAR] * 3)
+    fall = np.array([10.0, 0.0, 0.0])
+    doubts = Doubts(listed, fall, np.zeros(3))
+    doubts.add(np.array([-10, 5, 5]))
+    assert not doubts.open(-1)[0]
+    doubts = Doubts(listed, fall, np.zeros(3))
+    doubts.add(np.array([-10, 20, -10]))  # 3 of it is 3 in the last cell, too, and that is 2 too many
+    assert _left(doubts, -1, 0) == {0}
+    doubts.add(np.array([-3, 2, 1]))
+    assert not doubts.open(-1)[0]
+
+
+def test_a_level_beyond_what_any_move_reaches_is_not_reached() -> None:
+    doubts = Doubts(TWO, NOTHING, np.array([2.0**25, 0.0, 0.0]))
+    doubts.add(np.array([2**24, 0, -(2**24)]))
+    assert doubts.open(1)[0]
+
+
+def test_a_mixture_keeps_to_what_both_moves_keep_to() -> None:
+    """One respondent knows the second cell, and has nearly all of the third."""
+    listed = _listed([[0, 1], [2, -1], [2, 3]], [[FAR, FAR], [0, 0], [1, 50]], [False, True, False], [FAR] * 3)
+    doubts = Doubts(listed, NOTHING, FIVE)
+    doubts.add(np.array([5, -5, 0]))
+    doubts.add(np.array([5, 5, -10]))
+    assert _left(doubts, 1, 0) == {2}
+
+
+def test_a_contributor_that_knows_another_cell_is_not_content_when_that_moves() -> None:
+    listed = _listed([[0, 1], [0, -1]], [[3, 97], [0, 0]], [False, True], [FAR] * 2)
+    doubts = Doubts(listed, np.array([10.0, 0.0]), np.zeros(2))
+    doubts.add(np.array([-10, 10]))
+    assert _left(doubts, -1, 0) == {0}

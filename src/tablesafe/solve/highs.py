@@ -446,15 +446,15 @@ def _feasible(x: Floats, lower: Floats, upper: Floats, columns: Columns) -> bool
 
 
 def whole_point(
-    matrix: sparse.csr_array, rhs: Integers, upper: Floats, *, budget: Budget
+    matrix: sparse.csr_array, rhs: Integers, upper: Floats, *, lower: Floats | None = None, budget: Budget
 ) -> tuple[SolveStatus, Integers | None]:
-    """A whole point of `matrix @ x = rhs`, `0 <= x <= upper`; or that there is none, or none was found.
+    """A whole point of `matrix @ x = rhs`, `lower <= x <= upper` (0 if not told); or none, or none was found.
 
     The vertices of many such systems are whole by themselves, so a linear program is tried before an integer one.
     """
     n = matrix.shape[1]
     for integer in (None, np.ones(n, np.bool_)):
-        program = Program.equations(matrix, rhs, np.zeros(n), upper, integer=integer)
+        program = Program.equations(matrix, rhs, np.zeros(n) if lower is None else lower, upper, integer=integer)
         model = Model(program, scale=Scale(), mip_feasibility_tolerance=1e-9)
         status = model.run(budget)
         if status is SolveStatus.INFEASIBLE:

@@ -89,7 +89,7 @@ class Model:
         self.set(output_flag=False, threads=1, random_seed=0, **options)
         self._scale, self._later = Scale(), later
         self.work = Budget() if work is None else work
-        """Where the runs are counted."""
+        """Where the runs are counted; it limits those that have no budget of their own."""
         self._warm = self._mixed = self._torn = False
         self._watch: _Watch | None = None
         self.status, self.interrupted, self.seconds = SolveStatus.FAILED, False, 0.0
@@ -311,14 +311,15 @@ class Model:
 
     def minimise(
         self, cost: Floats, lower: Floats, upper: Floats, columns: Columns, *, most: float = np.inf,
-        pivots: int = UNLIMITED, budget: Budget = ENDLESS,
+        pivots: int = UNLIMITED, budget: Budget | None = None,
     ) -> Solution | None:  # fmt: skip
         """The minimum over `A x = 0`, `lower ≤ x ≤ upper`; None when there is none or the answer fails our check.
 
         The short way for small programs by the thousand, in numbers about 1: nothing is kept from one to the next. A
         program whose minimum is seen to lie above `most`, or that takes more than `pivots` steps, is given up, and so
-        is one for which the budget is over.
+        is one for which the budget is over: its own, or that in which it is counted.
         """
+        budget = self.work if budget is None else budget
         entries, zeros = len(columns.value), np.zeros(columns.rows)
         self.set(
             objective_bound=most, simplex_iteration_limit=pivots, solver="ipm" if entries > LARGE else "simplex",

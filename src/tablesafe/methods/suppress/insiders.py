@@ -94,7 +94,7 @@ def against(
     if len(left) and len(instance) > SIZES[-1]:
         pattern, left = _in_parts(found, instance, lists, value, executor, budget)
         instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
-    if not len(left) or budget.over:
+    if not len(left):
         return instance.forced
     ledger = ledger_of(instance, np.arange(len(found)), None, Model.small(budget.child()))
     for efforts in _efforts(len(left)):

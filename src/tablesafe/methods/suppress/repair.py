@@ -82,7 +82,7 @@ def repaired(
         wider = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings, cubes, budget)
         _note(because, "sums", wider & ~pattern)
         pattern = wider
-        if budget.over:
+        if budget.left <= 0:
             return pattern, True
         if (pattern == before).all() and round_ > presuming + (5 if findings.open else PATIENCE):
             break

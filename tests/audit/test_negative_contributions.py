@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import tablesafe as ts
 from oracle.signed import Cell, Signed
+from seeds import fresh
 from tablesafe.core.errors import InvalidOption, InvalidProblem, InvalidTable
 from tablesafe.core.table import Table
 
@@ -265,3 +266,54 @@ def test_every_attack_works_where_no_cell_has_a_bound() -> None:
     for attack in ATTACKS.values():
         estimate = ts.attack(problem, release, attack())
         assert len(estimate.values) == len(table)
+
+
+def test_short_lists_never_hide_a_sum_that_fails_where_contributions_may_be_negative() -> None:
+    """What fails with every contributor listed fails with three of them too, if only possibly."""
+    tried = 0
+    for seed in fresh(12, "sums of signed contributions by short lists"):
+        random = np.random.default_rng(seed)
+        n = 60
+        frame = pl.DataFrame(
+            {
+                "a": random.choice(list("xyz"), n),
+                "b": random.choice(list("pqr"), n),
+                "firm": random.integers(0, 11, n),
+                "v": np.ceil(random.lognormal(2.5, 1.3, n)).astype(int) * random.choice([1, 1, 1, 1, -1], n),
+            }
+        )
+        found = []
+        for largest in (3, 20):
+            table = ts.tabulate(frame, dimensions=["a", "b"], value="v", respondent="firm", largest=largest)
+            problem = ts.Problem(table, [ts.PPercent(p=40)])
+            hidden = np.random.default_rng(seed).random(len(table)) < 0.6
+            findings = ts.audit(problem, ts.Release.from_suppression(problem, hidden), insiders=False)
+            assert findings.unions is not None
+            found.append({one.cells: one.certain for one in findings.unions.failed})
+        short, full = found
+        tried += len(full)
+        for cells in full:  # of sums within each other the smallest is told
+            assert any(set(one) <= set(cells) for one in short)
+    assert tried
+
+
+def test_what_is_not_listed_may_leave_one_alone_in_a_sum() -> None:
+    """f9 has 29 in B that the list does not show, and what f3 has in A takes away what it has in B."""
+    parts = {
+        "A": {9: 100, 0: 60, 2: -30, 3: -29},
+        "B": {0: 40, 2: 31, 3: 30, 9: 29},
+        "C": dict.fromkeys(range(4, 9), 10),
+    }
+    rows = [{"a": a, "firm": firm, "v": v} for a, part in parts.items() for firm, v in part.items()]
+    word, failed = {}, {}
+    for largest in (3, 9):
+        table = ts.tabulate(pl.DataFrame(rows), dimensions=["a"], value="v", respondent="firm", largest=largest)
+        problem = ts.Problem(table, [ts.PPercent(p=25)])
+        hidden = np.isin(table.code_columns()["a"].to_numpy(), ["A", "B"])
+        findings = ts.audit(problem, ts.Release.from_suppression(problem, hidden))
+        assert findings.unions is not None
+        word[largest] = findings.verdict.word
+        failed[largest] = [(one.cells, one.certain) for one in findings.unions.failed]
+    both = tuple(np.flatnonzero(hidden).tolist())
+    assert failed == {3: [(both, False)], 9: [(both, True)]}
+    assert word == {3: "POSSIBLY OPEN", 9: "OPEN"}

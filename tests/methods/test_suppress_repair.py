@@ -21,6 +21,7 @@ from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
 from tablesafe.methods.suppress.repair import _opened, repaired
 from tablesafe.methods.suppress.wider import judge_of
+from tablesafe.work.budget import Budget
 from tablesafe.work.run import OUTSIDERS, Run
 
 
@@ -137,6 +138,27 @@ def test_whoever_a_part_was_found_for_learns_too_much_no_longer(seed: int) -> No
     served = {(one.cell, one.members) for one in whose} - still_asked
     assert served
     assert not served & {(one.cell, one.members) for one in after.every if one.certain}
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("asked_before", [0, 3])
+def test_repair_from_insiders_ends_with_its_time_and_keeps_what_it_has(asked_before: int) -> None:
+    """A clock that goes on whenever somebody looks: the work of one round ends too, not only the rounds."""
+    problem, found, instance = open_to_insiders(1)
+    looks = iter(range(10**6))
+    ended = Budget(2.0 * asked_before, clock=lambda: float(next(looks)))
+    pattern, late = repaired(Audit(problem), instance, found, budget=ended)
+    assert late
+    assert (pattern >= found).all()
+    insiders = audit(problem, Release.from_suppression(problem, found), exact=False, certify=False).insiders
+    assert insiders is not None
+    asked, whose = parts.asked_by([one for one in insiders.every if one.certain], instance, problem)
+    lists = Lists.of(problem.table)
+    assert lists is not None
+    opened = _opened(asked, found, 0)
+    over = Budget(0.0)
+    assert (parts.against(whose, opened, lists, problem.table.integers, None, budget=over) == found).all()
+    assert (parts.against(whose, opened, lists, problem.table.integers, None) != found).any()
 
 
 @pytest.mark.usefixtures("small_parts")

@@ -227,6 +227,7 @@ def test_a_small_program_for_which_there_is_no_time_has_no_answer(monkeypatch: p
     asked = rng.random(60), np.full(60, -1.0), np.ones(60), Columns.of(matrix)
     assert Model.small().minimise(*asked, budget=Budget(1e6)) is not None
     assert Model.small().minimise(*asked, budget=Budget(0.0)) is None
+    assert Model.small(Budget(0.0)).minimise(*asked) is None, "it is counted in a budget that is over"
     small = Model.small()
     assert small.minimise(*asked, budget=Budget(0.0)) is None
     assert small.minimise(*asked) is not None  # the next one has its time again

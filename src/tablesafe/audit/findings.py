@@ -37,6 +37,7 @@ MOST_SHOWN = 20
 TOO_MANY = "coalitions, of which there are more than could be looked at"
 TOO_LATE = "respondents, whom there was no time to look at"
 SUMS_LATE = "Sums of withheld cells that can be derived were not all searched for: the time was over."
+UNSEEN_PARTS = "What respondents know of their own part of unseen cells is not told by linked tables, only by records."
 
 
 @shown
@@ -83,14 +84,22 @@ class Findings:
 
     @property
     def not_proved(self) -> tuple[str, ...]:
-        """What was not examined though nobody chose that, beside single cells: tables together, or all sums."""
+        """What was not examined though nobody chose that, beside single cells: tables together, all sums, own parts."""
         apart = tuple(str(each) for each in self.apart if each.why != "ignored")
-        return (*apart, SUMS_LATE) if self.sums_late else apart
+        parts = (UNSEEN_PARTS,) if self.unseen_parts and self.possibly == "open" else ()
+        return (*apart, *((SUMS_LATE,) if self.sums_late else ()), *parts)
 
     @property
     def sums_late(self) -> bool:
         """Whether the time was over before all sums were searched for."""
         return self.unions is not None and self.unions.late
+
+    @property
+    def unseen_parts(self) -> bool:
+        """Whether respondents were examined of whom nobody knows what they have in unseen cells."""
+        table = self.problem.table
+        asked = self.insiders is not None and self.insiders.examined and bool(len(self.problem.sensitive))
+        return asked and table.unseen is not None and not table.judged
 
     @cached_property
     def apart(self) -> tuple[Apart, ...]:

@@ -128,7 +128,7 @@ def _free(system: System, wanted: NDArray[np.intp]) -> Mask:
     some = inner[entries.col] & held[entries.row]
     row, column = entries.row[some], entries.col[some]
     each = max(2, min(EACH, MOST_FREE // max(2 * int(held.sum()), 1)))
-    for size in (system.truth.astype(np.float64), _weight(system)):
+    for size in (np.abs(system.truth).astype(np.float64), _weight(system)):
         order = np.lexsort((column, -size[column], row))
         rank = np.arange(len(order)) - np.searchsorted(row[order], row[order])
         free[column[order[rank < each]]] = True
@@ -140,7 +140,7 @@ def _weight(system: System) -> Floats:
     codes = system.table.codes[system.cells]
     out = np.zeros(len(system))
     for d in range(codes.shape[1]):
-        out += np.log1p(np.bincount(codes[:, d], system.truth)[codes[:, d]])
+        out += np.log1p(np.bincount(codes[:, d], np.abs(system.truth))[codes[:, d]])
     return out
 
 

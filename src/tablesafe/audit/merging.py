@@ -5,8 +5,10 @@ readings enclose the truth. The *known* reading merges those that are listed and
 fails a rule so fails it for certain. The *cautious* reading lets every contributor add, in each cell where it is not
 listed, as much as one that is not listed can (no more than the smallest that is, and no more than remains of the cell),
 and counts no respondent twice that could be the same. They agree where all contributors are listed, and where the
-counts of the table add up, so that nobody contributes to two cells. Where contributions are negative there is no such
-limit to what is not listed, and nothing is added.
+counts of the table add up, so that nobody contributes to two cells. Where contributions may be negative, neither what
+remains of a cell is a limit nor a total: there only the smallest that is listed is, in absolute values, and of all
+others a sum is taken to hold no more than its value shows. Where weights or a shadow variable come in as well, nothing
+limits what is not listed, and nothing is added.
 """
 
 from __future__ import annotations
@@ -50,7 +52,13 @@ def merged(table: Table, groups: Groups, *, cautious: bool) -> Table:
     lists = _Lists.of(ranked)
     count, holdings = _counts(table, groups, lists, cautious)
     value = np.asarray(groups.cells.astype(np.int64) @ table.integers)
-    contributors = None if lists is None else _merged_contributors(ranked, groups, lists, cautious)
+    guessed = np.zeros(n, dtype=np.bool_)
+    if lists is not None and cautious and ranked is table:
+        guessed = _guessed_by_size(groups, lists)
+    contributors = None if lists is None else _merged_contributors(ranked, groups, lists, cautious, guessed)
+    if contributors is not None and guessed.any():
+        first = np.ceil(contributors.amount[:, 0] * 10.0**table.decimals).astype(np.int64)
+        value = np.where(guessed, np.maximum(np.abs(value), first), value)
     shadow = {SHADOW: np.asarray(groups.cells.astype(np.int64) @ ranked.integers) / 10.0**ranked.decimals}
     return Table(
         value,
@@ -119,7 +127,8 @@ class _Lists:
         none_left = listed < kept.depth if everyone is None else everyone <= listed
         complete = none_left & (used == named).all(axis=1)
         nameless = (used & ~named).any(axis=1)
-        gap = np.where(none_left, 0.0, np.minimum(np.abs(kept.amount[:, -1]), remains))
+        least = np.abs(kept.amount[:, -1])
+        gap = np.where(none_left, 0.0, np.where(table.may_be_negative, least, np.minimum(least, remains)))
         unlisted = np.where(nameless[:, None], np.abs(kept.amount), gap[:, None])
         weighted = None
         if kept.weighted is not None:
@@ -163,11 +172,23 @@ def _identified(groups: Groups, lists: _Lists | None) -> tuple[Integers, Mask] |
     return seen, ~partly
 
 
-def _merged_contributors(table: Table, groups: Groups, lists: _Lists, cautious: bool) -> Contributors:
-    """The largest contributors of each set, from the largest down."""
-    negative = np.asarray(groups.cells.astype(np.int64) @ lists.negative.astype(np.int64)) > 0
-    settled = replace(groups, separate=groups.separate | negative)
-    members = _members(settled, lists, guess=cautious and not bool(negative.all()))
+def _may_be_negative(groups: Groups, lists: _Lists) -> Mask:
+    return np.asarray(groups.cells.astype(np.int64) @ lists.negative.astype(np.int64)) > 0
+
+
+def _guessed_by_size(groups: Groups, lists: _Lists) -> Mask:
+    """Sets with contributors that may be negative and are not listed: guessed at by absolute values."""
+    identified = _identified(groups, lists)
+    if identified is None or lists.kept.weighted is not None:
+        return np.zeros(len(groups), dtype=np.bool_)
+    return np.asarray(_may_be_negative(groups, lists) & ~identified[1] & ~groups.separate)
+
+
+def _merged_contributors(table: Table, groups: Groups, lists: _Lists, cautious: bool, guessed: Mask) -> Contributors:
+    """The largest contributors of each set, from the largest down; of those `guessed` at by size, absolute values."""
+    negative = _may_be_negative(groups, lists) & ~guessed
+    settled = replace(groups, separate=groups.separate | negative, whole=np.where(guessed, -1, groups.whole))
+    members = _members(settled, lists, guessed, guess=cautious and not bool(negative.all()))
     weighted = lists.kept.weighted is not None
     amount, added = members.most, members.most_weighted
     order = np.lexsort((-np.abs(amount), members.group))
@@ -179,6 +200,7 @@ def _merged_contributors(table: Table, groups: Groups, lists: _Lists, cautious: 
     amounts, weights, identity = np.zeros(shape), np.zeros(shape), np.full(shape, -1, dtype=np.int64)
     amounts[at], weights[at], identity[at] = amount[first], added[first], np.maximum(members.identity[first], -1)
     value = np.asarray(groups.cells.astype(np.int64) @ table.integers) / 10.0**table.decimals
+    value = np.where(guessed, np.maximum(np.abs(value), amounts[:, 0]), value)
     within = _no_more_than(value, weights)
     cut = within if not weighted else np.minimum(amounts, value[:, None])
     weights, amounts = np.where(negative[:, None], weights, within), np.where(negative[:, None], amounts, cut)
@@ -201,7 +223,7 @@ class _Members:
     most_weighted: Floats
 
 
-def _members(groups: Groups, lists: _Lists, *, guess: bool) -> _Members:
+def _members(groups: Groups, lists: _Lists, by_size: Mask, *, guess: bool) -> _Members:
     """Merge the listed contributors of each set; with `guess`, the most that each of them, and others, can add."""
     group, cell = _entries(groups.cells)
     at, slot, identity = _spread(group, cell, lists)
@@ -211,12 +233,13 @@ def _members(groups: Groups, lists: _Lists, *, guess: bool) -> _Members:
     columns = [lists.kept.amount[cells, place], added[cells, place]]
     if not guess:
         return _Members(*_summed(at, identity, columns))
-    return _with_guesses(groups, lists, group, cell, (at, cells, identity), columns)
+    return _with_guesses(groups, lists, by_size, group, cell, (at, cells, identity), columns)
 
 
 def _with_guesses(
     groups: Groups,
     lists: _Lists,
+    by_size: Mask,
     group: NDArray[np.intp],
     cell: NDArray[np.intp],
     listed: tuple[NDArray[np.intp], NDArray[np.intp], Integers],
@@ -250,6 +273,7 @@ def _with_guesses(
     for j, (have, own_gap, whole, others) in enumerate(
         ((here, mine, top, out), (here_weighted, mine_weighted, top_weighted, out_weighted))
     ):
+        have = np.where(by_size[who], np.abs(have), have)
         guess = have + gap[j][who, 0] - own_gap
         limit = np.where(is_top > 0, whole, unlisted[j][groups.whole[who], 0]) - others
         limited = np.where(groups.whole[who] >= 0, np.minimum(guess, limit), guess)

@@ -283,11 +283,16 @@ def _limits(findings: Findings) -> list[Text]:
 
 def _judged_unseen(findings: Findings) -> Text:
     problem = findings.problem
-    if not problem.table.judged:
+    if findings.unseen_parts:
+        accepted = "" if findings.possibly == "open" else text(", which was accepted (possibly = accept)")
         return text(
-            "who contributes to them is not known, so that no rule was applied to them and no respondent is taken to "
-            "know of them."
+            "who contributes to them is not known, so that no rule was applied to them, and nothing is proved about "
+            "respondents who know their own part of them{accepted}; records would tell it, tabulated into all these "
+            "tables at once.",
+            accepted=accepted,
         )
+    if not problem.table.judged:
+        return text("who contributes to them is not known, so that no rule was applied to them.")
     left = text("; some are sensitive that were asked about by bounds only") if problem.unjudged else ""
     return text("those that are sensitive were judged like cells that are shown{left}.", left=left)
 

@@ -8,8 +8,9 @@ cells of the cube become cells of the table that are never published.
 always be extended to one table without negative values where they hang together like a tree (Vorob'ev 1962; Beeri,
 Fagin, Maier and Yannakakis 1983), and then nothing unseen matters. Elsewhere it is enough to cross the variables of
 each clique of a triangulation of the graph in which two variables are joined that some table shows together, and to
-make neighbouring cliques agree on what they share (Lauritzen 1996). Where values may be negative, tables that agree in
-pairs can always be extended, so nothing unseen matters at all.
+make neighbouring cliques agree on what they share (Lauritzen 1996). Where values may be negative the same cells matter,
+though less often: to a respondent who is alone in one of them, and to everybody where combinations are known to be
+empty; only their values have no lower bound.
 
 **Which not.** A combination is known to be empty where a table that should show a sum over it has no such cell, or has
 a structural zero there: cells that are not there are empty, here as everywhere.
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.core.equations import Integers, cell_keys
+from tablesafe.core.equations import Integers, Mask, cell_keys
 from tablesafe.core.errors import InvalidOption, InvalidTable
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.table import RESPONSE, Apart, Contributors, Table
@@ -241,6 +242,8 @@ class Found:
     tables: tuple[str, ...]
     codes: Codes = field(repr=False)
     sums: tuple[Sums, ...] = field(repr=False)
+    negative: bool
+    """Whether they may be negative, as the cells of their tables may."""
 
 
 class _TooLarge(Exception):
@@ -260,8 +263,6 @@ def tied(table: Table, *, known: Table | None = None, cube: str = TIE, limit: in
     found: list[Found] = []
     apart: list[Apart] = []
     for cells in _slices(table):
-        if table.may_be_negative[cells].any():
-            continue
         layout = Layout.of(table, cells)
         tables = layout.tables()
         words = tuple(layout.words(levels) for levels in tables)
@@ -300,8 +301,6 @@ def untied(table: Table) -> tuple[Apart, ...]:
         return table.apart
     found: list[Apart] = []
     for cells in _slices(table):
-        if table.may_be_negative[cells].any():
-            continue
         layout = Layout.of(table, cells)
         tables = layout.tables()
         if len(tables) > 1 and (unseen_levels(tables) or _unshown_joins(layout, tables)):
@@ -365,7 +364,8 @@ def _found(
         new = ~np.isin(layout.keys(total), layout.keys(layout.table.codes[layout.cells]))
         blocks.append(total[new])
         sums += [_sums(layout, total, codes, levels) for codes in sources]
-    return Found(words, _distinct_codes(layout, blocks), tuple(sums))
+    negative = bool(layout.table.may_be_negative[layout.cells].any())
+    return Found(words, _distinct_codes(layout, blocks), tuple(sums), negative)
 
 
 def _crossed(layout: Layout, levels: Levels, margins: Sequence[Levels], limit: int) -> Codes:
@@ -430,8 +430,9 @@ def _extended(table: Table, found: Sequence[Found], known: Table | None) -> Tabl
     sizes = [len(tree) for tree in table.dimensions.values()]
     rows, totals = _rows(codes, sizes, found)
     extra = len(codes) - n
+    negative = np.concatenate([np.full(len(each.codes), each.negative) for each in found])
     if known is None:
-        integers, at = _fitted(table, rows, totals, extra), np.full(extra, -1, dtype=np.int64)
+        integers, at = _fitted(table, rows, totals, negative), np.full(extra, -1, dtype=np.int64)
     else:
         at = _places(known, codes[n:], sizes)
         integers = _taken(known.integers * np.int64(10 ** (table.decimals - known.decimals)), at)
@@ -456,7 +457,7 @@ def _extended(table: Table, found: Sequence[Found], known: Table | None) -> Tabl
             for name, column in table.columns.items()
         },
         structural_zero=None if zero is None else np.concatenate([zero, np.zeros(extra, np.bool_)]),
-        signed=None if table.signed is None else np.concatenate([table.signed, np.zeros(extra, np.bool_)]),
+        signed=np.concatenate([table.may_be_negative, negative]),
         unseen=unseen,
         judged=known is not None,
     )
@@ -540,8 +541,8 @@ def _weighted(more: Contributors) -> Any:
     return more.amount if more.weighted is None else more.weighted
 
 
-def _fitted(table: Table, rows: sparse.csr_array, totals: Integers, extra: int) -> Integers:
-    """Some whole cube without negative values that has the shown margins."""
+def _fitted(table: Table, rows: sparse.csr_array, totals: Integers, negative: Mask) -> Integers:
+    """Some whole cube that has the shown margins, without negative values where there can be none."""
     n = len(table)
     right = -np.asarray(rows[:, :n].astype(np.int64) @ table.integers)
     inner = sparse.csr_array(rows[:, n:])
@@ -553,18 +554,19 @@ def _fitted(table: Table, rows: sparse.csr_array, totals: Integers, extra: int) 
             f"same records say that there is nothing.",
             hint="were all tables made from the same records?",
         )
-    if extra > MOST_FITTED:
+    if len(negative) > MOST_FITTED:
         raise _TooLarge
     from tablesafe.solve.highs import whole_point  # only where no records are at hand: a solver is slow to load
 
-    most = np.full(inner.shape[1], np.inf)
-    status, found = whole_point(inner[~bare], right[~bare], most, budget=Budget(FIT_S))
+    least, most = np.where(negative, -np.inf, 0.0), np.full(len(negative), np.inf)
+    status, found = whole_point(inner[~bare], right[~bare], most, lower=least, budget=Budget(FIT_S))
     if found is not None:
         return found
     if status is SolveStatus.INFEASIBLE:
+        whose = "no records" if negative.any() else "no records without negative values"
         raise InvalidTable(
-            "The linked tables contradict each other: no records without negative values have all of them as margins, "
-            "though any two of them agree.",
+            f"The linked tables contradict each other: {whose} have all of them as margins, though any two of them "
+            "agree.",
             hint="were they made from the same records? link(..., cube='ignore') does not ask.",
         )
     raise _TooLarge

@@ -284,9 +284,9 @@ def _how(job: Job, problem: Problem, listen: Listener, executor: Executor | None
 
 def _least(problem: Problem) -> float:
     """What the audit may take in any case, and all of a job beside twice its limit."""
-    from tablesafe.methods.suppress.securing import PER_CELL_S, SMALL
+    from tablesafe.methods.suppress.securing import beyond_s
 
-    return LEAST_S + PER_CELL_S * max(0, len(problem.table) - SMALL)
+    return LEAST_S + beyond_s(problem.table)
 
 
 def _for_audit(job: Job, whole: Budget, limit: float | None, least: float, left: float) -> Budget:

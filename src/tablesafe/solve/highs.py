@@ -89,7 +89,7 @@ class Model:
         self.set(output_flag=False, threads=1, random_seed=0, **options)
         self._scale, self._later = Scale(), later
         self.work = Budget() if work is None else work
-        """Where the runs are counted."""
+        """Where the runs are counted; it limits those that have no budget of their own."""
         self._warm = self._mixed = self._torn = False
         self._watch: _Watch | None = None
         self.status, self.interrupted, self.seconds = SolveStatus.FAILED, False, 0.0
@@ -311,14 +311,15 @@ class Model:
 
     def minimise(
         self, cost: Floats, lower: Floats, upper: Floats, columns: Columns, *, most: float = np.inf,
-        pivots: int = UNLIMITED, budget: Budget = ENDLESS,
+        pivots: int = UNLIMITED, budget: Budget | None = None,
     ) -> Solution | None:  # fmt: skip
         """The minimum over `A x = 0`, `lower ≤ x ≤ upper`; None when there is none or the answer fails our check.
 
         The short way for small programs by the thousand, in numbers about 1: nothing is kept from one to the next. A
         program whose minimum is seen to lie above `most`, or that takes more than `pivots` steps, is given up, and so
-        is one for which the budget is over.
+        is one for which the budget is over: its own, or that in which it is counted.
         """
+        budget = self.work if budget is None else budget
         entries, zeros = len(columns.value), np.zeros(columns.rows)
         self.set(
             objective_bound=most, simplex_iteration_limit=pivots, solver="ipm" if entries > LARGE else "simplex",
@@ -446,15 +447,15 @@ def _feasible(x: Floats, lower: Floats, upper: Floats, columns: Columns) -> bool
 
 
 def whole_point(
-    matrix: sparse.csr_array, rhs: Integers, upper: Floats, *, budget: Budget
+    matrix: sparse.csr_array, rhs: Integers, upper: Floats, *, lower: Floats | None = None, budget: Budget
 ) -> tuple[SolveStatus, Integers | None]:
-    """A whole point of `matrix @ x = rhs`, `0 <= x <= upper`; or that there is none, or none was found.
+    """A whole point of `matrix @ x = rhs`, `lower <= x <= upper` (0 if not told); or none, or none was found.
 
     The vertices of many such systems are whole by themselves, so a linear program is tried before an integer one.
     """
     n = matrix.shape[1]
     for integer in (None, np.ones(n, np.bool_)):
-        program = Program.equations(matrix, rhs, np.zeros(n), upper, integer=integer)
+        program = Program.equations(matrix, rhs, np.zeros(n) if lower is None else lower, upper, integer=integer)
         model = Model(program, scale=Scale(), mip_feasibility_tolerance=1e-9)
         status = model.run(budget)
         if status is SolveStatus.INFEASIBLE:

@@ -20,9 +20,11 @@ from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.hypercubes import against_insiders
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, GUARDED, SECOND_THOUGHTS, ledger_of, work
-from tablesafe.methods.suppress.part import Part
+from tablesafe.methods.suppress.part import Outcome, Part
 from tablesafe.methods.suppress.subtables import Subtables, region
+from tablesafe.solve.highs import Model
 from tablesafe.solve.hypercubes import Hypercubes
+from tablesafe.work.budget import ENDLESS, Budget
 from tablesafe.work.executor import in_order, workers
 
 FEW = 20
@@ -31,10 +33,10 @@ MANY = 200
 """Insiders from which on each is content with the first way that is found near it."""
 SIZES = (2_000, 8_000, 40_000)
 """Cells of a part, beside the subtables of its target; a table no larger than the last is not taken apart."""
-WAVE = 32
-"""Parts under way at the same time."""
-PART_S = 0.2
-"""Rough seconds of work on a part."""
+WAVE, STEP = 32, 4
+"""Parts that start from the same pattern, and those of them that are sent off before one looks at the time again."""
+PART_S, MOST_S = 0.2, 3.0
+"""Rough seconds of work on a part, and those after which it is given up."""
 
 
 def asked_by(found: Sequence[Insider], instance: Instance, problem: Problem) -> tuple[Instance, list[Insider]]:
@@ -72,8 +74,13 @@ def against(
     value: Integers,
     executor: Executor | None,
     cubes: Hypercubes | None = None,
+    *,
+    budget: Budget = ENDLESS,
 ) -> Mask:
-    """The pattern of an instance and what has to be withheld besides; there is one target for each insider."""
+    """The pattern of an instance and what has to be withheld besides; there is one target for each insider.
+
+    When the budget is over, it is what was found so far.
+    """
     left = np.arange(len(found))
     if cubes is not None:
         seen = (_seen_by(insider, lists, value) for insider in found)
@@ -85,12 +92,16 @@ def against(
         )
         left = np.arange(len(found))
     if len(left) and len(instance) > SIZES[-1]:
-        pattern, left = _in_parts(found, instance, lists, value, executor)
+        pattern, left = _in_parts(found, instance, lists, value, executor, budget)
         instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
-    ledger = ledger_of(instance, np.arange(len(found)), None)
+    if not len(left):
+        return instance.forced
+    ledger = ledger_of(instance, np.arange(len(found)), None, Model.small(budget.child()))
     for efforts in _efforts(len(left)):
         failed = []
         for target in left.tolist():
+            if budget.over:
+                break
             ledger.watched_by(_seen_by(found[target], lists, value))
             failed += ledger.protect_all([target], efforts=efforts, strict=frozenset([target]))
         left = np.array(failed, dtype=np.int64)
@@ -105,8 +116,9 @@ def _efforts(insiders: int) -> tuple[int, ...]:
 
 
 def _in_parts(
-    found: Sequence[Insider], instance: Instance, lists: Lists, value: Integers, executor: Executor | None
-) -> tuple[Mask, Integers]:
+    found: Sequence[Insider], instance: Instance, lists: Lists, value: Integers, executor: Executor | None,
+    budget: Budget = ENDLESS,
+) -> tuple[Mask, Integers]:  # fmt: skip
     """The pattern with what parts have found, and the targets for which they found nothing."""
     subtables, pattern, left = Subtables.of(instance.rows), instance.forced.copy(), np.arange(len(found))
     with workers(executor, PART_S * len(left)) as pool:
@@ -121,12 +133,17 @@ def _in_parts(
                 for target, own in zip(wave, cells, strict=True):
                     seen = _seen_by(found[target], lists, value)
                     part = Part.cut(instance, own, np.array([target]), pattern, seen)
-                    parts.append(replace(part, pending=(0,), strict=True))
-                outcomes = in_order(work, parts, [PART_S] * len(parts), pool)
-                for target, own, outcome in zip(wave, cells, outcomes, strict=True):
+                    parts.append(replace(part, pending=(0,), strict=True, most_s=MOST_S))
+                outcomes: list[Outcome] = []
+                while len(outcomes) < len(parts) and not budget.over:
+                    some = parts[len(outcomes) : len(outcomes) + STEP]
+                    outcomes += in_order(work, some, [PART_S] * len(some), pool)
+                for target, own, outcome in zip(wave, cells, outcomes, strict=False):
                     failed += [target] if outcome.failed else []
                     for held in outcome.held:
                         pattern[own[held.cells]] = True
+                if budget.over:
+                    return pattern, left[:0]
             left = np.sort(np.array(failed, dtype=np.int64))
     return pattern, left
 

@@ -18,6 +18,7 @@ from tablesafe.methods.suppress.sparing import cheapest_point, sparing
 from tablesafe.methods.suppress.surroundings import Effort, Scratch, around
 from tablesafe.solve.boxes import Space, System, cheapest_box
 from tablesafe.solve.highs import Model
+from tablesafe.work.budget import Budget
 
 EFFORTS = 4
 GUARDED = 2
@@ -50,7 +51,7 @@ CROWDED = 60
 
 def work(part: Part) -> Outcome:
     """Protect what is pending, then reconsider what is doubtful."""
-    ledger = Ledger(part)
+    ledger = Ledger(part, None if part.most_s == np.inf else Model.small(Budget(part.most_s)))
     for held in part.held:
         ledger.add(held)
     strict = frozenset(part.pending) if part.strict else frozenset()

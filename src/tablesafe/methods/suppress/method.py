@@ -250,7 +250,7 @@ class Suppression:
         self, problem: Problem, instance: Instance, budget: Budget, cubes: Hypercubes | None, group: Integers | None
     ) -> Securing:
         """What makes patterns safe from all whom the options name."""
-        limit = necessary(budget, self.seconds, len(problem.table))
+        limit = necessary(budget, self.seconds, problem.table)
         return Securing(problem, instance, self.run.attackers, budget, limit, self.run.workers, cubes, group)
 
     def _by_slices(self, problem: Problem, search: Search) -> Mask:

@@ -56,6 +56,8 @@ class Part:
     """Cells to publish again if that pays, in this order."""
     seconds: float = np.inf
     """Work to spend on the doubtful, as a quiet machine would count it: equal on every machine."""
+    most_s: float = np.inf
+    """Seconds after which programs are given up."""
 
     @classmethod
     def cut(cls, instance: Instance, cells: Integers, targets: Integers, withheld: Mask, guard: Guard | None) -> Self:

@@ -23,6 +23,7 @@ from tablesafe.methods.suppress.instance import UNBOUNDED, Instance, zeros_kept
 from tablesafe.methods.suppress.ledger import ledger_of
 from tablesafe.methods.suppress.wider import judge_of
 from tablesafe.methods.suppress.witnesses import CannotProtect
+from tablesafe.solve.highs import Model
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import ENDLESS, Budget
 
@@ -69,17 +70,20 @@ def repaired(
         if round_ >= presuming and not findings.open and (best is None or len(findings.possible) < best[0]):
             best = len(findings.possible), pattern
         before = pattern
-        pattern = pattern | _against_outsiders(_opened(instance, pattern, round_), guard, findings, cubes)
+        pattern = pattern | _against_outsiders(_opened(instance, pattern, round_), guard, findings, cubes, budget)
         if lists is not None and findings.insiders is not None:
             found = [each for each in findings.insiders.every if each.certain or findings.possibly == "open"]
             asked, whose = asked_by(found, instance, problem)
             whole = problem.table.integers
-            wider = pattern | against(whose, _opened(asked, pattern, round_), lists, whole, executor, cubes)
+            opened = _opened(asked, pattern, round_)
+            wider = pattern | against(whose, opened, lists, whole, executor, cubes, budget=budget)
             _note(because, "respondents", wider & ~pattern)
             pattern = wider
-        wider = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings, cubes)
+        wider = pattern | _against_sums(_opened(instance, pattern, round_), problem, findings, cubes, budget)
         _note(because, "sums", wider & ~pattern)
         pattern = wider
+        if budget.left <= 0:
+            return pattern, True
         if (pattern == before).all() and round_ > presuming + (5 if findings.open else PATIENCE):
             break
         findings = quick(pattern) if round_ + 1 < presuming else judge(pattern)
@@ -113,8 +117,10 @@ def _targets_of(instance: Instance, cells: NDArray[np.intp]) -> Integers:
     return np.flatnonzero(np.isin(instance.cell, cells))
 
 
-def _against_outsiders(instance: Instance, guard: Guard | None, findings: Findings, cubes: Hypercubes | None) -> Mask:
-    """What has to be withheld besides to protect the cells that are open to everyone."""
+def _against_outsiders(
+    instance: Instance, guard: Guard | None, findings: Findings, cubes: Hypercubes | None, budget: Budget
+) -> Mask:
+    """What has to be withheld besides to protect the cells that are open to everyone; when time is over, so far."""
     targets = _targets_of(instance, findings.cells[~findings.protected])
     if not targets.size:
         return instance.forced
@@ -126,9 +132,9 @@ def _against_outsiders(instance: Instance, guard: Guard | None, findings: Findin
         if not targets.size:
             return pattern
         instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
-    ledger = ledger_of(instance, targets, guard)
-    failed = ledger.protect_all(range(len(targets)))
-    if failed:
+    ledger = ledger_of(instance, targets, guard, Model.small(budget.child()))
+    failed = ledger.protect_all(range(len(targets)), seconds=budget.left)
+    if failed and not budget.over:
         raise CannotProtect(int(targets[failed[0]]))
     return instance.forced | ledger.used
 
@@ -137,7 +143,9 @@ def _only(instance: Instance, targets: Integers) -> dict[str, Any]:
     return {"cell": instance.cell[targets], "sign": instance.sign[targets], "level": instance.level[targets]}
 
 
-def _against_sums(instance: Instance, problem: Problem, findings: Findings, cubes: Hypercubes | None) -> Mask:
+def _against_sums(
+    instance: Instance, problem: Problem, findings: Findings, cubes: Hypercubes | None, budget: Budget
+) -> Mask:
     """What has to be withheld besides so that sums which fail a rule can no longer be derived."""
     unions = () if findings.unions is None else findings.unions.failed
     failed = [union for union in unions if union.certain or findings.possibly == "open"]
@@ -149,8 +157,8 @@ def _against_sums(instance: Instance, problem: Problem, findings: Findings, cube
             return pattern
         instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
     wider = _with_sums(instance, failed, 10.0**problem.table.decimals)
-    ledger = ledger_of(wider, np.arange(len(wider.level)), None)
-    ledger.protect_all(range(len(wider.level)))
+    ledger = ledger_of(wider, np.arange(len(wider.level)), None, Model.small(budget.child()))
+    ledger.protect_all(range(len(wider.level)), seconds=budget.left)
     return instance.forced | ledger.used[: len(instance)]
 
 

@@ -18,6 +18,7 @@ from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import Interrupted, SolverFailure
 from tablesafe.core.problem import Problem
+from tablesafe.core.table import Table
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed
@@ -30,8 +31,9 @@ from tablesafe.work.stopping import heed
 
 AFTER_STOP_S = 1.5
 """Seconds for a safe pattern when the user stops before there is one."""
-SMALL, PER_CELL_S = 10_000, 5e-3
-"""Cells up to which a first safe pattern is there within twice the limit, and what each further one may take."""
+SMALL, PER_CELL_S, PER_UNSEEN_S = 10_000, 5e-3, 2e-4
+"""Cells up to which a first safe pattern is there within twice the limit, and what each further one, and each unseen
+cell, may take."""
 LEAST_S = 6.0
 """Seconds that a first safe pattern may take in any case, beside twice the limit."""
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
@@ -39,9 +41,14 @@ DEARER = "A cheaper pattern was found, but there was no time to make it safe fro
 NOT_THINNED = "Repair added cells that may not all be needed: there was no time to look at them again."
 
 
-def necessary(budget: Budget, seconds: float, cells: int) -> Budget:
+def beyond_s(table: Table) -> float:
+    """Seconds that a large table may take beside what all may."""
+    return PER_CELL_S * max(0, table.seen - SMALL) + PER_UNSEEN_S * (len(table) - table.seen)
+
+
+def necessary(budget: Budget, seconds: float, table: Table) -> Budget:
     """What a first safe pattern may take, where the limit is too short for one, or the user stops before there is."""
-    limit = necessary_work(1.9 * seconds + LEAST_S + PER_CELL_S * max(0, cells - SMALL))
+    limit = necessary_work(1.9 * seconds + LEAST_S + beyond_s(table))
     limit.hurry(budget, AFTER_STOP_S)
     return limit
 

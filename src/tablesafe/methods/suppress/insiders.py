@@ -17,10 +17,11 @@ from tablesafe.audit.insiders import Insider
 from tablesafe.audit.respondent_knowledge import Guard, Lists
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
-from tablesafe.methods.suppress.hypercubes import against_insiders
+from tablesafe.methods.suppress.hypercube_method import against_insiders
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, GUARDED, SECOND_THOUGHTS, ledger_of, work
-from tablesafe.methods.suppress.part import Part
+from tablesafe.methods.suppress.linear_programs import EFFORTS, EVERYTHING, SECOND_THOUGHTS
+from tablesafe.methods.suppress.parts import Part, work
+from tablesafe.methods.suppress.sequential import GUARDED, Sequential
 from tablesafe.methods.suppress.subtables import Subtables, region
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.executor import in_order, workers
@@ -78,23 +79,21 @@ def against(
     if cubes is not None:
         seen = (_seen_by(insider, lists, value) for insider in found)
         pattern, left = against_insiders(seen, instance, cubes)
-        instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
-        found, instance = (
-            [found[target] for target in left.tolist()],
-            replace(instance, cell=instance.cell[left], sign=instance.sign[left], level=instance.level[left]),
-        )
+        instance = instance.withholding(pattern).asking(left)
+        found = [found[target] for target in left.tolist()]
         left = np.arange(len(found))
     if len(left) and len(instance) > SIZES[-1]:
         pattern, left = _in_parts(found, instance, lists, value, executor)
-        instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
-    ledger = ledger_of(instance, np.arange(len(found)), None)
-    for efforts in _efforts(len(left)):
+        instance = instance.withholding(pattern)
+    engine = Sequential.by_programs(instance)
+    strict = np.ones(len(found), dtype=np.bool_)
+    for effort in _efforts(len(left)):
         failed = []
         for target in left.tolist():
-            ledger.watched_by(_seen_by(found[target], lists, value))
-            failed += ledger.protect_all([target], efforts=efforts, strict=frozenset([target]))
+            engine.watched_by(_seen_by(found[target], lists, value))
+            failed += engine.protect_all([target], effort=effort, strict=strict)
         left = np.array(failed, dtype=np.int64)
-    return instance.forced | ledger.used
+    return engine.pattern.withheld
 
 
 def _efforts(insiders: int) -> tuple[int, ...]:
@@ -125,8 +124,8 @@ def _in_parts(
                 outcomes = in_order(work, parts, [PART_S] * len(parts), pool)
                 for target, own, outcome in zip(wave, cells, outcomes, strict=True):
                     failed += [target] if outcome.failed else []
-                    for held in outcome.held:
-                        pattern[own[held.cells]] = True
+                    for deviation in outcome.deviations:
+                        pattern[own[deviation.cells]] = True
             left = np.sort(np.array(failed, dtype=np.int64))
     return pattern, left
 

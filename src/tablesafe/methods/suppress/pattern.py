@@ -57,7 +57,7 @@ class Pattern:
         """What a deviation usually costs."""
         self._charged = np.where(instance.forced, 0.0, instance.cost)
         self._asked = np.maximum(instance.cost, self.least)
-        self._users: dict[int, set[int]] | None = None
+        self._users: dict[int, list[int]] | None = None
 
     # -- what is withheld ------------------------------------------------------------------------------------------
 
@@ -96,17 +96,25 @@ class Pattern:
     def add(self, deviation: Deviation) -> int:
         """Keep a deviation for the targets that it serves; returns its name."""
         name, self.next = self.next, self.next + 1
+        self._put(name, deviation)
+        self.ever_used[deviation.cells] = True
+        if self._users is not None:
+            self._note(name, deviation)
+        return name
+
+    def _put(self, name: int, deviation: Deviation) -> None:
         cells, uses = deviation.cells, self.uses[deviation.cells]
         self.cost += float(self._charged[cells[uses == 0]].sum())
         self.uses[cells] = uses + 1
-        self.ever_used[cells] = True
         self.price[cells] = self.least[cells]
         self.kept[name] = deviation
         self.by[deviation.served] = name
-        if self._users is not None:
-            for cell in cells[~self.instance.forced[cells]].tolist():
-                self._users.setdefault(cell, set()).add(name)
-        return name
+
+    def _note(self, name: int, deviation: Deviation) -> None:
+        """Note which cells a deviation uses; that is not taken back when it is dropped, for it may come again."""
+        assert self._users is not None
+        for cell in deviation.cells[~self.instance.forced[deviation.cells]].tolist():
+            self._users.setdefault(cell, []).append(name)
 
     def drop(self, name: int) -> Deviation:
         """Forget a deviation; whoever relied on it is open."""
@@ -118,10 +126,11 @@ class Pattern:
         self.cost -= float(self._charged[gone].sum())
         self.price[gone] = self._asked[gone]
         self.by[deviation.served] = -1
-        if self._users is not None:
-            for cell in cells[~self.instance.forced[cells]].tolist():
-                self._users[cell].discard(name)
         return deviation
+
+    def restore(self, name: int, deviation: Deviation) -> None:
+        """Keep a deviation again that was dropped, under its old name."""
+        self._put(name, deviation)
 
     def exchange(self, names: Iterable[int], new: Iterable[Deviation], most: float) -> bool:
         """Take new deviations for old ones, unless all of them cost more than so much then; says whether."""
@@ -138,14 +147,14 @@ class Pattern:
         if self._users is None:
             self._users = {}
             for name, deviation in self.kept.items():
-                for cell in deviation.cells[~self.instance.forced[deviation.cells]].tolist():
-                    self._users.setdefault(cell, set()).add(name)
+                self._note(name, deviation)
         found: set[int] = set()
         for cell in cells:
             if self.instance.forced[cell]:  # used by so many that nobody keeps a list of them
                 found.update(name for name, deviation in self.kept.items() if (deviation.cells == cell).any())
-            else:
-                found.update(self._users.get(cell, ()))
+            elif cell in self._users:
+                own = self._users[cell] = [name for name in self._users[cell] if name in self.kept]
+                found.update(own)
         return sorted(found)
 
     # -- what deviations cost --------------------------------------------------------------------------------------
@@ -213,8 +222,8 @@ class Trial:
     """Deviations that were dropped to be replaced: what came after them can be undone."""
 
     def __init__(self, pattern: Pattern, names: Iterable[int]) -> None:
-        self._pattern, self._first = pattern, pattern.next
-        self.dropped = [pattern.drop(name) for name in names]
+        self._pattern, self._first, self._names = pattern, pattern.next, tuple(names)
+        self.dropped = [pattern.drop(name) for name in self._names]
 
     @property
     def targets(self) -> Integers:
@@ -227,5 +236,5 @@ class Trial:
         for name in range(self._first, pattern.next):
             if name in pattern.kept:
                 pattern.drop(name)
-        for deviation in self.dropped:
-            pattern.add(deviation)
+        for name, deviation in zip(self._names, self.dropped, strict=True):
+            pattern.restore(name, deviation)

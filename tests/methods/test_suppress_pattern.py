@@ -19,8 +19,7 @@ from tablesafe.methods.suppress.flow import Flows
 from tablesafe.methods.suppress.hypercube_method import HypercubeMethod
 from tablesafe.methods.suppress.hypercubes import Boxes, Cubes, both_ways
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.linear_programs import LocalPrograms, NeighbourhoodPrograms, least_of
-from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
+from tablesafe.methods.suppress.linear_programs import LocalPrograms, least_of
 from tablesafe.methods.suppress.pattern import CannotProtect, Pattern, Trial
 from tablesafe.methods.suppress.sequential import Sequential, never
 from tablesafe.solve.boxes import System
@@ -152,12 +151,11 @@ def finders(problem: Problem, instance: Instance) -> dict[str, DeviationFinder]:
         "boxes": Boxes(System.of(instance.rows, instance.up, instance.down), Budget()),
         "hypercubes": Cubes(cubes),
         "flows": flows,
-        "local programs": LocalPrograms(pattern, solver),
-        "programs of neighbourhoods": NeighbourhoodPrograms(pattern, Neighbourhoods(instance), solver),
+        "programs": LocalPrograms(pattern, solver),
     }
 
 
-@pytest.mark.parametrize("kind", ["boxes", "hypercubes", "flows", "local programs", "programs of neighbourhoods"])
+@pytest.mark.parametrize("kind", ["boxes", "hypercubes", "flows", "programs"])
 @pytest.mark.parametrize("seed", seeds.fresh(2, "finders"))
 def test_every_finder_keeps_what_all_promise(kind: str, seed: int) -> None:
     """It adds up, has the room, moves the target by its level, and leaves alone what must stay."""

@@ -17,8 +17,6 @@ import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
 
-FAR = 1e4
-"""No cell needs to move further than this many times the protection level."""
 NEGLIGIBLE = 1e-7
 """A move, in levels, that is noise of a solver."""
 NOBODY: Integers = np.zeros(0, dtype=np.int64)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.methods.suppress.deviations import FAR, NEGLIGIBLE, Deviation, Wanted
+from tablesafe.methods.suppress.deviations import NEGLIGIBLE, Deviation, Wanted
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.solve.neighbourhood import FAR
 from tablesafe.solve.network import Network, cheapest_circulation, network_of
 from tablesafe.work.budget import Budget
 

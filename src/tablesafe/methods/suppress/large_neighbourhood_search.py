@@ -11,8 +11,8 @@ import numpy as np
 
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
 from tablesafe.methods.suppress.sequential import Sequential, Stop
+from tablesafe.solve.neighbourhood import rings
 
 MOST = 6
 """Complementary cells that are reconsidered together, at most."""
@@ -34,7 +34,6 @@ def clean_up(engine: Sequential, stop: Stop) -> None:
 
 def improve(
     engine: Sequential,
-    neighbourhoods: Neighbourhoods,
     random: np.random.Generator,
     stop: Stop,
     *,
@@ -54,7 +53,7 @@ def improve(
             return
         weight = np.sqrt(instance.cost[cells]) + 1e-12
         centre = int(random.choice(cells, p=weight / weight.sum()))
-        chosen = _around(engine, neighbourhoods, centre, random)
+        chosen = _around(engine, centre, random)
         noise = NOISIEST * random.random()
         cost = None if noise < 0.1 else _disturbed(instance, noise, random)
         slack = heat() * best * random.exponential()
@@ -78,10 +77,15 @@ def _disturbed(instance: Instance, noise: float, random: np.random.Generator) ->
     return np.asarray(instance.cost * factors[(np.arange(len(instance)) * step) % 997])
 
 
-def _around(engine: Sequential, neighbourhoods: Neighbourhoods, centre: int, random: np.random.Generator) -> Integers:
+def _around(engine: Sequential, centre: int, random: np.random.Generator) -> Integers:
     """A complementary cell, and perhaps those nearest to it."""
     many = int(np.exp(random.uniform(0.0, np.log(MOST))))
     if many == 1:
         return np.array([centre])
-    near = neighbourhoods.nearest(centre, CROWD)
-    return near[(engine.pattern.uses[near] > 0) & ~engine.instance.forced[near]][:many]
+    instance, chosen, seen = engine.instance, [centre], 1
+    for ring, _ in rings(instance.rows, instance.columns, np.array([centre]), instance.live):
+        chosen += ring[(engine.pattern.uses[ring] > 0) & ~instance.forced[ring]].tolist()
+        seen += len(ring)
+        if len(chosen) >= many or seen > CROWD:
+            break
+    return np.array(chosen[:many])

@@ -13,13 +13,13 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.methods.suppress.deviations import FAR, NEGLIGIBLE, Deviation, Wanted
+from tablesafe.methods.suppress.deviations import NEGLIGIBLE, Deviation, Wanted
 from tablesafe.methods.suppress.hypercubes import Boxes
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.neighbourhood import Effort, LocalProgram, Neighbourhoods, Scratch, around
 from tablesafe.methods.suppress.pattern import Pattern
 from tablesafe.solve.boxes import System
 from tablesafe.solve.highs import UNLIMITED, Model
+from tablesafe.solve.neighbourhood import Effort, LocalProgram, Scratch, around
 from tablesafe.solve.program import Columns
 
 EFFORTS = 4
@@ -39,9 +39,6 @@ LEEWAY = 1.5
 """A program counts what is withheld already as almost free, not as free: how much dearer than it pays it may look."""
 NEAR = 2_000
 """Cells that count as near."""
-WIDTHS, WIDE = 5, 2
-"""Neighbourhoods that are looked at one after another; before which it is worth asking whether all that is withheld in
-the table is enough."""
 SPARING = 2
 """Times a deviation is asked to use fewer cells."""
 PIVOTS = 500
@@ -206,80 +203,3 @@ def _restricted(program: LocalProgram, cells: Mask) -> tuple[LocalProgram, Integ
         program.way[kept],
         len(rows),
     ), kept
-
-
-class NeighbourhoodPrograms:
-    """Finds deviations of a pattern by linear programs over fixed neighbourhoods, which are remembered.
-
-    For large neighbourhood search, where the same cells are asked about again and again; what is withheld is free.
-    """
-
-    def __init__(self, pattern: Pattern, neighbourhoods: Neighbourhoods, solver: Model) -> None:
-        self._pattern, self._instance = pattern, pattern.instance
-        self._neighbourhoods, self._solver = neighbourhoods, solver
-
-    def cheapest(self, wanted: Wanted) -> Deviation | None:
-        """The cheapest deviation near a target; what costs nothing first, then wider and wider."""
-        near = self._neighbourhoods.near
-        found, size = self._free(wanted, near(wanted.cell, effort=1)), -1
-        for effort in range(WIDTHS):
-            if found is None and effort == WIDE:
-                found = self._free(wanted, np.flatnonzero(self._instance.live))
-            if found is not None:
-                break
-            cells = near(wanted.cell, effort=effort)
-            cells = cells[wanted.price[cells] < np.inf]
-            if len(cells) != size:
-                size = len(cells)
-                found = self._among(wanted, cells, wanted.price)
-        return found
-
-    def _free(self, wanted: Wanted, cells: Integers) -> Deviation | None:
-        """A deviation that costs nothing, looked for among some cells; those that come first may be used besides."""
-        allowed = ~self._pattern.fresh(cells)
-        if wanted.first is not None:
-            allowed |= wanted.first[cells]
-        allowed &= wanted.price[cells] < np.inf
-        return self._among(wanted, cells[allowed], self._instance.cost)
-
-    def _among(self, wanted: Wanted, cells: Integers, cost: Floats) -> Deviation | None:
-        """The cheapest deviation among some cells.
-
-        Every cell is two variables, up and down, that start at 0: so a deviation does not use what it does not need.
-        """
-        local = self._neighbourhoods.localities.around(cells, wanted.cell)
-        if local is None:
-            return None
-        fresh = np.where(self._pattern.fresh(local.cells), cost[local.cells], 0.0)
-        asked = _asked(wanted, local.cells, fresh)
-        if asked is None:
-            return None
-        n = len(local.cells)
-        columns = Columns(
-            np.concatenate([local.start, local.start[-1] + local.start[1:]]),
-            np.tile(local.index, 2),
-            np.concatenate([local.value, -local.value]),
-            len(local.rows),
-        )
-        answer = self._solver.minimise(*asked, columns)
-        if answer is None:
-            return None
-        amount = answer.point[:n] - answer.point[n:]
-        used = np.abs(amount) > NEGLIGIBLE
-        return Deviation(local.cells[used], amount[used] * wanted.level)
-
-
-def _asked(wanted: Wanted, cells: Integers, price: Floats) -> tuple[Floats, Floats, Floats] | None:
-    """Costs and bounds of the moves up and down of some cells, in levels; None for a target that has no room."""
-    n = len(cells)
-    room = np.concatenate([wanted.room.up[cells], wanted.room.down[cells]]) / wanted.level
-    at = int(np.searchsorted(cells, wanted.cell))
-    moving, resting = (at, at + n) if wanted.sign > 0 else (at + n, at)
-    if room[moving] < 1:
-        return None
-    cost = np.where(room > 0, np.tile(price, 2) / np.clip(room, 1e-9, 1.0), 0.0)
-    upper = np.minimum(room, FAR)
-    lower = np.zeros(2 * n)
-    cost[moving] = cost[resting] = upper[resting] = 0.0
-    lower[moving] = upper[moving] = 1.0
-    return cost / (float(cost.max(initial=0.0)) or 1.0), lower, upper

@@ -13,11 +13,8 @@ from tablesafe.core.linking import RESPONSE
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.linear_programs import NeighbourhoodPrograms
-from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
 from tablesafe.methods.suppress.pattern import Pattern, Trial
 from tablesafe.methods.suppress.sequential import Sequential
-from tablesafe.solve.highs import Model
 
 
 def groups_of(table: Table) -> Integers:
@@ -63,10 +60,11 @@ def together(problem: Problem, cost: Floats, group: Integers) -> tuple[Problem, 
 
 def thinned_groups(instance: Instance, pattern: Mask, group: Integers, stop: Callable[[], bool]) -> Mask:
     """The pattern of whole groups without those that are not needed, the most costly taken out first."""
-    inside = replace(instance, live=instance.live & closed(pattern, group))
-    state = Pattern(inside)
-    engine = Sequential(state, NeighbourhoodPrograms(state, Neighbourhoods(inside), Model.small()))
+    live = instance.live & closed(pattern, group)
+    inside = replace(instance, live=live, up=np.where(live, instance.up, 0.0), down=np.where(live, instance.down, 0.0))
+    engine = Sequential.by_programs(inside)
     engine.protect_all(insist=True)
+    state = engine.pattern
     price = np.bincount(group, weights=inside.cost).astype(np.float64)
     chosen = np.unique(group[state.complementary])
     banned = np.zeros(len(inside), dtype=np.bool_)

@@ -14,8 +14,6 @@ from tablesafe.methods.suppress.deviations import DeviationFinder
 from tablesafe.methods.suppress.incumbent import Incumbent, Report, Stop
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.large_neighbourhood_search import clean_up, improve
-from tablesafe.methods.suppress.linear_programs import EVERYTHING, NeighbourhoodPrograms
-from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
 from tablesafe.methods.suppress.parts import reconsider
 from tablesafe.methods.suppress.pattern import Pattern
 from tablesafe.methods.suppress.sequential import Sequential, boxed
@@ -25,13 +23,8 @@ from tablesafe.work.budget import Budget
 HOTTEST = 5e-4
 """Share of the cost by which a pattern may become worse at first, on average, while it is improved."""
 
-QUICKLY = 0.25
-GRACE = 3.0
-PER_TARGET = 2e-3
-"""Share of the time for the quick way to a first pattern, and seconds that it has in any case: as such, per target."""
-SAMPLED = 200
-PROMISING = 0.9
-"""Targets that show whether the quick way is better, and the share of the usual cost below which it is."""
+GRACE, PER_TARGET = 3.0, 2e-3
+"""Seconds of work that a first pattern has in any case: as such, per target."""
 
 MANAGEABLE = 30_000
 """Cells up to which an audit finds deviations that programs have found."""
@@ -48,7 +41,7 @@ class Unfinished(Exception):
 
 
 class Search(Incumbent):
-    """Everything a search for a pattern needs: programs, neighbourhoods, the seed, and the best pattern so far."""
+    """Everything a search for a pattern needs: programs, the seed, and the best pattern so far."""
 
     def __init__(
         self,
@@ -62,7 +55,6 @@ class Search(Incumbent):
         group: Integers | None = None,
     ) -> None:
         super().__init__(instance, budget=budget, report=report, exactly=exactly, group=group)
-        self.neighbourhoods = Neighbourhoods(instance)
         self.solver = Model.small(budget)
         self.seed = seed
         self.random = np.random.default_rng(seed)
@@ -82,45 +74,33 @@ class Search(Incumbent):
         """Whether flows take the place of linear programs."""
         return self._flows is not None
 
-    def nobody(self, like: Pattern | None = None) -> Sequential:
-        """An engine that has protected nobody yet, or whoever another pattern protects."""
-        pattern = Pattern(self.instance)
-        for deviation in () if like is None else like.deviations:
-            pattern.add(deviation)
-        return Sequential(pattern, self._flows or NeighbourhoodPrograms(pattern, self.neighbourhoods, self.solver))
+    def nobody(self) -> Sequential:
+        """An engine that has protected nobody yet: by flows where the table is a network, else by programs."""
+        if self._flows is None:
+            return Sequential.by_programs(self.instance, None, self.solver)
+        return Sequential(Pattern(self.instance), self._flows)
 
-    def offer(self, engine: Sequential) -> None:
-        """Keep a pattern if it is the best so far."""
+    def offer(self, engine: Sequential, *, tried: bool = True) -> None:
+        """Keep a pattern if it is the best so far; others are looked for among what was `tried` for it, or is in it."""
         pattern = engine.pattern
-        self.ever_used |= pattern.ever_used
+        self.ever_used |= pattern.ever_used if tried else pattern.used
         if pattern.cost < self.best_cost - 1e-9 or self.best is None:
             self.keep(pattern.withheld, max(pattern.cost, 0.0))
 
-    def build(self, guide: Floats | Mask | None = None) -> Sequential:
-        """A safe pattern, one sensitive cell after another; `guide` are shares that a cell should cost less for."""
+    def build(self, guide: Floats | Mask | None = None, *, grace: bool = False) -> Sequential:
+        """A safe pattern, one sensitive cell after another; `guide` are shares that a cell should cost less for.
+
+        With `grace` it has some time though there is none: without a first pattern there is nothing to improve.
+        """
         engine, cost, first = self.nobody(), None, None
         if guide is not None:
             cost = self.instance.cost * np.where(guide > 0.999, 1e-6, 1.001 - guide)
             first = np.asarray(guide > 0.5)
+        spent = self._spent(GRACE + PER_TARGET * len(self.instance.level) if grace else 0.0)
         with engine.pattern.charging(cost):
-            if engine.protect_all(first=first, insist=True, stop=self.late):
+            if engine.protect_all(first=first, insist=True, stop=lambda: self.late() and spent()):
                 raise Unfinished(engine.pattern.withheld)
         return engine
-
-    def build_sparing(self) -> Sequential | None:
-        """Another safe pattern, in which cells withheld already cost a little, so that deviations stay short.
-
-        It looks at a few hundred cells around each sensitive one: on sparse tables much better. None if the first
-        targets show that it is not, here, or if that does not protect them all, or not soon.
-        """
-        targets = range(len(self.instance.level))
-        engine = Sequential.by_programs(self.instance, None, self.solver)
-        seconds = max(self.left * QUICKLY, GRACE + PER_TARGET * len(targets))
-        failed = engine.protect_all(targets[:SAMPLED], effort=EVERYTHING, stop=self._spent(seconds))
-        if failed or (len(targets) > SAMPLED and not engine.pattern.cost < PROMISING * self._cost_of_first()):
-            return None
-        rest = engine.pattern.open.tolist()
-        return None if engine.protect_all(rest, effort=EVERYTHING, stop=self._spent(seconds)) else engine
 
     def build_of_boxes(self, cells: Integers | None = None) -> Sequential | None:
         """A safe pattern of boxes, in no time, with programs for the few targets without one; None if they are many.
@@ -139,12 +119,6 @@ class Search(Incumbent):
         """A clock that rings after so much work, whatever else is over: what is begun so is all there is."""
         work, end = self.solver.work, self.solver.work.spent + seconds
         return lambda: work.spent > end
-
-    def _cost_of_first(self) -> float:
-        """What the first targets cost in the usual way."""
-        engine = self.nobody()
-        engine.protect_all(range(SAMPLED), insist=True, stop=self.late)
-        return engine.pattern.cost
 
     def reconsidered(self, engine: Sequential, *, boxes: bool = False, within: bool = True) -> float:
         """Publish again what is plainly not needed, the most costly first; says what share of the cost that gains."""
@@ -177,4 +151,4 @@ class Search(Incumbent):
             gone = (self.budget.spent - begin) / max(length, 1e-9)
             return HOTTEST * max(0.0, 1.0 - gone) if np.isfinite(length) else 0.0
 
-        improve(engine, self.neighbourhoods, self.random, stop, patience=patience, heat=heat, offer=self.offer)
+        improve(engine, self.random, stop, patience=patience, heat=heat, offer=self.offer)

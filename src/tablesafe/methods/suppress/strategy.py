@@ -13,8 +13,6 @@ from tablesafe.methods.suppress.large_neighbourhood_search import clean_up
 from tablesafe.methods.suppress.restricted import combine
 from tablesafe.methods.suppress.search import Search
 
-MUCH_BETTER = 0.6
-"""Share of the cost of a first pattern below which one that was made in the other way is taken instead."""
 CLEANING = 0.5
 """Share of the time for publishing again what is not needed."""
 AT_FIRST = 4
@@ -44,7 +42,7 @@ def first_pattern(search: Search) -> None:
         _by_programs(search)
     else:
         search.settle(boxes)
-        search.offer(search.nobody(boxes.pattern))
+        search.offer(boxes, tried=False)
 
 
 def _affordable(search: Search) -> bool:
@@ -61,14 +59,8 @@ def _affordable(search: Search) -> bool:
 
 
 def _by_programs(search: Search) -> None:
-    """In two ways; then publish again what is not needed."""
-    sparing = None if search.by_flows else search.build_sparing()
-    if sparing is not None and sparing.pattern.cost < search.best_cost:
-        search.keep(sparing.pattern.withheld, sparing.pattern.cost)
-    engine = search.build()
-    if sparing is not None and sparing.pattern.cost < MUCH_BETTER * engine.pattern.cost:
-        search.reconsidered(sparing)
-        engine = search.nobody(sparing.pattern)
+    """Target by target; then publish again what is not needed."""
+    engine = search.build(grace=True)
     search.offer(engine)
     if len(engine.pattern.complementary):
         clean_up(engine, search.until(search.left * CLEANING))

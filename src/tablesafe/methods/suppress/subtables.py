@@ -19,6 +19,7 @@ from scipy.sparse import csgraph
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.blocks import blocks
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.solve.neighbourhood import rings, spans
 
 LARGEST = 1_300
 """Inner cells of a subtable beyond which it is cut into blocks."""
@@ -54,17 +55,17 @@ class Subtables:
         """The whole subtables in which some cells stand, and those of which they are totals, with their margins."""
         own: Mask = np.zeros(len(self.number) + 1, dtype=np.bool_)
         own[cells] = True
-        below = self.parts.indices[_entries(self.parts.indptr, np.flatnonzero(own[self.total]))]
+        below = self.parts.indices[spans(self.parts.indptr, np.flatnonzero(own[self.total]))[0]]
         return self._boxes(np.union1d(cells, below))
 
     def _boxes(self, cells: Integers) -> Integers:
         """The inner cells of the subtables of some cells, and every total all of whose parts are among them."""
         order, start = self._members
         inside: Mask = np.zeros(len(self.number), dtype=np.bool_)
-        fresh = order[_entries(start, np.unique(self.number[cells]))]
+        fresh = order[spans(start, np.unique(self.number[cells]))[0]]
         while fresh.size:
             inside[fresh] = True
-            rows = np.unique(self._equations.indices[_entries(self._equations.indptr, fresh)])
+            rows = np.unique(self._equations.indices[spans(self._equations.indptr, fresh)[0]])
             rows = rows[(self.total[rows] >= 0) & ~inside[self.total[rows]]]
             whole = self.parts[rows] @ inside.astype(np.int64) == np.diff(self.parts.indptr)[rows]
             fresh = np.unique(self.total[rows[whole]])
@@ -142,23 +143,13 @@ def region(instance: Instance, cells: Integers, cost: Floats, most: int) -> Inte
     """The cells around some cells, ring by ring, ascending; of a ring that is too large, the cheapest."""
     inside: Mask = np.zeros(len(instance), dtype=np.bool_)
     inside[cells] = True
-    met: Mask = np.zeros(instance.rows.shape[0], dtype=np.bool_)
-    ring, size = np.unique(cells), int(inside.sum())
-    while ring.size and size < most:
-        rows = np.unique(instance.columns.indices[_entries(instance.columns.indptr, ring)])
-        rows = rows[~met[rows]]
-        met[rows] = True
-        ring = np.unique(instance.rows.indices[_entries(instance.rows.indptr, rows)])
-        ring = ring[instance.live[ring] & ~inside[ring]]
-        if size + len(ring) > most:
-            ring = ring[np.argsort(cost[ring], kind="stable")[: most - size]]
-        inside[ring] = True
-        size += len(ring)
+    size = int(inside.sum())
+    if size < most:
+        for ring, _ in rings(instance.rows, instance.columns, cells, instance.live):
+            if size + len(ring) > most:
+                ring = ring[np.argsort(cost[ring], kind="stable")[: most - size]]
+            inside[ring] = True
+            size += len(ring)
+            if size >= most:
+                break
     return np.flatnonzero(inside)
-
-
-def _entries(pointers: Integers, which: Integers) -> Integers:
-    """Positions of the entries of some rows (or columns) of a compressed matrix."""
-    start = pointers[which].astype(np.int64)
-    length = pointers[which + 1] - start
-    return np.repeat(start - (np.cumsum(length) - length), length) + np.arange(int(length.sum()))

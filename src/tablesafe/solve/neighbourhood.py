@@ -1,137 +1,26 @@
-"""The part of a table around a cell: what a cheap deviation is likely to need, and the linear program over it.
+"""The part of a system around a cell: who stands near it, from equation to equation, and the linear program over them.
 
-Cells are gathered equation by equation, so the work depends on the surroundings and not on the size of the table. A
-cell that stands alone in an equation cannot move and is pruned, with all that hangs on it.
+What a cell can do while all that is far away stays as it is, it can do; so searches for deviations, and proofs that a
+cell can move, look near it first. Cells are gathered equation by equation, and the work depends on the surroundings and
+not on the size of the table. A cell that stands alone in an equation cannot move and is pruned, with all that hangs on
+it; the dearest cells are left out as long as the target can still move.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.methods.suppress.deviations import FAR
-from tablesafe.methods.suppress.instance import Instance
 from tablesafe.solve.boxes import System
 from tablesafe.work.compiled import compiled
 
-REACH = 3
-"""Steps from cell to equation to cell: a cycle of a hierarchical table, and the next level up."""
-CROWD = 600
-"""Cells beyond which only the cheapest of a neighbourhood are looked at."""
-REMEMBERED = 20_000_000
-"""Cells in all remembered neighbourhoods."""
-
-
-class Neighbourhoods:
-    """The cells around a cell in the graph of cells and equations; what is near is remembered."""
-
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
-        self.localities = Localities(instance)
-        self._near: dict[tuple[int, int], Integers] = {}
-        self._held = 0
-        self._columns = (instance.columns.indptr.astype(np.int64), instance.columns.indices.astype(np.int64))
-        self._rows = (instance.rows.indptr.astype(np.int64), instance.rows.indices.astype(np.int64))
-        self._seen_cell = np.zeros(len(instance), dtype=np.int64)
-        self._seen_row = np.zeros(instance.rows.shape[0], dtype=np.int64)
-        self._turn = 0
-
-    def ball(self, cell: int, steps: int) -> Integers:
-        """The cells that may be withheld within some steps of a cell, ascending; the cell itself among them."""
-        return np.sort(self._spread(cell, steps, len(self._instance))[0])
-
-    def nearest(self, cell: int, crowd: int) -> Integers:
-        """The cells nearest to a cell, in order, about so many."""
-        return self._spread(cell, 2 * REACH, crowd)[0]
-
-    def near(self, cell: int, *, effort: int) -> Integers:
-        """Where to look first; more with every `effort`, in the end everything."""
-        if effort >= 4:
-            return np.flatnonzero(self._instance.live)
-        key = (cell, effort)
-        found = self._near.get(key)
-        if found is None:
-            crowd = CROWD * 4**effort
-            wide, own = self._spread(cell, REACH + 2 * effort, crowd)
-            found = np.sort(wide if len(wide) <= crowd else self._cheapest(wide, own, crowd))
-            if self._held + len(found) > REMEMBERED:
-                self._near.clear()
-                self._held = 0
-            self._near[key] = found
-            self._held += len(found)
-        return found
-
-    def _cheapest(self, cells: Integers, own: int, crowd: int) -> Integers:
-        """The cells in the cell's own equations, which come first, and the cheapest others."""
-        others = cells[own:]
-        room = max(crowd - own, 0)
-        if room == 0:
-            return cells[:own]
-        cheap = np.argpartition(self._instance.cost[others], room - 1)[:room]
-        return np.concatenate([cells[:own], others[cheap]])
-
-    def _spread(self, cell: int, steps: int, crowd: int) -> tuple[Integers, int]:
-        self._turn += 1
-        return _spread(
-            *self._columns, *self._rows, self._instance.live, cell, steps, crowd,
-            self._seen_cell, self._seen_row, self._turn,
-        )  # fmt: skip
-
-
-@compiled
-def _spread(
-    column_start: Integers, column_row: Integers, row_start: Integers, row_column: Integers, live: Mask, cell: int,
-    steps: int, crowd: int, seen_cell: Integers, seen_row: Integers, turn: int,
-) -> tuple[Integers, int]:  # fmt: skip
-    """Cells in the order they are reached, whole steps, until there are more than `crowd`; how many the first step has.
-
-    `turn` marks what was seen this time, so that nothing has to be wiped.
-    """
-    found = np.empty(1024, np.int64)
-    found[0] = cell
-    size, begin, own = 1, 0, 1
-    seen_cell[cell] = turn
-    for step in range(steps):
-        end = size
-        for k in range(begin, end):
-            for z in range(column_start[found[k]], column_start[found[k] + 1]):
-                r = column_row[z]
-                if seen_row[r] == turn:
-                    continue
-                seen_row[r] = turn
-                for y in range(row_start[r], row_start[r + 1]):
-                    c = row_column[y]
-                    if seen_cell[c] != turn and live[c]:
-                        seen_cell[c] = turn
-                        if size == len(found):
-                            found = np.concatenate((found, np.empty(len(found), np.int64)))
-                        found[size] = c
-                        size += 1
-        if step == 0:
-            own = size
-        if size == end or size > crowd:
-            break
-        begin = end
-    return found[:size].copy(), own
-
-
-# -- a few cells and the equations among them --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """The cells that can move when all others stand still, and the equations that tie them together."""
-
-    cells: Integers
-    rows: Integers
-    start: NDArray[np.int32]
-    """Column-wise entries of the equations over the cells, rows numbered from 0."""
-    index: NDArray[np.int32]
-    value: Floats
+FAR = 1e4
+"""No cell needs to move further than this many times the protection level."""
 
 
 def spans(pointers: NDArray[Any], which: NDArray[Any]) -> tuple[Integers, Integers]:
@@ -142,109 +31,28 @@ def spans(pointers: NDArray[Any], which: NDArray[Any]) -> tuple[Integers, Intege
     return np.repeat(start - begin, length) + np.arange(int(length.sum())), length
 
 
-class Localities:
-    """Cuts small systems out of a large one; holds the scratch space that this takes."""
+def rings(
+    rows: sparse.csr_array, columns: sparse.csc_array, cells: Integers, among: Mask | None = None
+) -> Iterator[tuple[Integers, Integers]]:
+    """The cells that share an equation with some cells, then those that share one with these, and so on to the end.
 
-    def __init__(self, instance: Instance) -> None:
-        columns = instance.columns
-        self._start = columns.indptr.astype(np.int64)
-        self._row = columns.indices.astype(np.int64)
-        self._value = columns.data.astype(np.float64)
-        self._left = np.zeros(columns.shape[0], dtype=np.int64)
-        self._mixed = np.zeros(columns.shape[0], dtype=np.int64)
-        self._number = np.full(columns.shape[0], -1, dtype=np.int64)
-
-    def around(self, cells: Integers, target: int) -> Local | None:
-        """The part of some (ascending) cells that can move with a target; None when the target cannot.
-
-        A cell that is alone in an equation stands still, so it goes, and with it perhaps the next.
-        """
-        return self._cut_out(cells, target, True)
-
-    def all_of(self, cells: Integers, target: int) -> Local:
-        """All of some (ascending) cells, the target among them, and all their equations."""
-        local = self._cut_out(cells, target, False)
-        assert local is not None
-        return local
-
-    def _cut_out(self, cells: Integers, target: int, peel: bool) -> Local | None:
-        kept, rows, start, index, value = _peel(
-            self._start, self._row, self._value, cells, self._left, self._mixed, self._number, peel
-        )
-        some = cells[kept]
-        at = np.searchsorted(some, target)
-        if at == len(some) or some[at] != target:
-            return None
-        return Local(some, rows, start, index, value)
-
-
-@compiled
-def _peel(
-    start: Integers,
-    row: Integers,
-    value: Floats,
-    cells: Integers,
-    left: Integers,
-    mixed: Integers,
-    number: Integers,
-    peel: bool,
-) -> tuple[NDArray[np.bool_], Integers, NDArray[np.int32], NDArray[np.int32], Floats]:
-    """Drop cells that are alone in an equation until none is; `left` and `mixed` are zero before and after.
-
-    `mixed` is the exclusive or of the positions of the cells left in an equation: with one left, its position.
+    Each ring is ascending, with the number of equations by which every cell of it was met. Only cells `among` some are
+    gone to. Equations are given by row and by column.
     """
-    n = len(cells)
-    entries = 0
-    for k in range(n):
-        for z in range(start[cells[k]], start[cells[k] + 1]):
-            left[row[z]] += 1
-            mixed[row[z]] ^= k
-            entries += 1
-    kept = np.ones(n, np.bool_)
-    lonely = np.empty(entries, np.int64)
-    waiting = 0
-    for k in range(n):
-        for z in range(start[cells[k]], start[cells[k] + 1]):
-            if peel and left[row[z]] == 1:
-                lonely[waiting] = row[z]
-                waiting += 1
-    while waiting:
-        waiting -= 1
-        r = lonely[waiting]
-        if left[r] != 1:
-            continue
-        k = mixed[r]
-        kept[k] = False
-        for z in range(start[cells[k]], start[cells[k] + 1]):
-            left[row[z]] -= 1
-            mixed[row[z]] ^= k
-            if left[row[z]] == 1:
-                lonely[waiting] = row[z]
-                waiting += 1
-    size = 0
-    for k in range(n):
-        if kept[k]:
-            size += start[cells[k] + 1] - start[cells[k]]
-    rows = np.empty(size, np.int64)
-    local_start = np.zeros(kept.sum() + 1, np.int32)
-    index, entry = np.empty(size, np.int32), np.empty(size, np.float64)
-    used, column, at = 0, 0, 0
-    for k in range(n):
-        if kept[k]:
-            for z in range(start[cells[k]], start[cells[k] + 1]):
-                if number[row[z]] < 0:
-                    number[row[z]] = used
-                    rows[used] = row[z]
-                    used += 1
-                index[at], entry[at] = number[row[z]], value[z]
-                at += 1
-            column += 1
-            local_start[column] = at
-        for z in range(start[cells[k]], start[cells[k] + 1]):
-            left[row[z]] = mixed[row[z]] = 0
-    for u in range(used):
-        number[rows[u]] = -1
-    return kept, rows[:used].copy(), local_start, index, entry
+    inside: Mask = np.zeros(rows.shape[1], dtype=np.bool_)
+    met: Mask = np.zeros(rows.shape[0], dtype=np.bool_)
+    ring = np.unique(cells)
+    inside[ring] = True
+    while ring.size:
+        new = np.unique(columns.indices[spans(columns.indptr, ring)[0]])
+        new = new[~met[new]]
+        met[new] = True
+        ring, times = np.unique(rows.indices[spans(rows.indptr, new)[0]], return_counts=True)
+        fresh = ~inside[ring] if among is None else among[ring] & ~inside[ring]
+        ring, times = ring[fresh].astype(np.int64), times[fresh]
+        inside[ring] = True
+        if ring.size:
+            yield ring, times
 
 
 # -- the program around a target ---------------------------------------------------------------------------------------

@@ -30,11 +30,10 @@ from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
 from tablesafe.methods.suppress import Suppress, subtables
 from tablesafe.methods.suppress import modular as parts
-from tablesafe.methods.suppress.blocks import blocks
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.sequential import Sequential
-from tablesafe.methods.suppress.subtables import Subtables, waves
+from tablesafe.methods.suppress.subtables import Subtables, blocks, waves
 from tablesafe.work.executor import in_order, workers
 
 

@@ -10,7 +10,7 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.methods.suppress import restricted
+from tablesafe.methods.suppress import construct_merge_solve
 from tablesafe.methods.suppress import search as searching
 from tablesafe.methods.suppress.incumbent import Stop
 from tablesafe.methods.suppress.instance import Instance
@@ -52,8 +52,8 @@ def test_what_a_part_found_counts_though_its_time_ended(monkeypatch: pytest.Monk
             self._part.keep(better, before / 2)
             self._part.prove(before / 4)
 
-    monkeypatch.setattr(restricted, "BranchAndCut", EndsEarly)
-    assert restricted.combine(search, seconds=1.0)
+    monkeypatch.setattr(construct_merge_solve, "BranchAndCut", EndsEarly)
+    assert construct_merge_solve.combine(search, seconds=1.0)
     assert search.bound == 0.0  # a bound among some cells says nothing about the others
     assert search.best_cost == before / 2
 

@@ -25,7 +25,7 @@ from tablesafe.methods.suppress.flow import Flows
 from tablesafe.methods.suppress.hypercube_method import hypercubes_of
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.levels import demanded, exactly, refuse_levels_beyond_bounds
+from tablesafe.methods.suppress.levels import demanded, exactly, looked_after, refuse_levels_beyond_bounds
 from tablesafe.methods.suppress.many_targets import convincing_patterns, first_pattern, improved
 from tablesafe.methods.suppress.modular import modular
 from tablesafe.methods.suppress.pattern import CannotProtect
@@ -35,7 +35,6 @@ from tablesafe.methods.suppress.search import Search, Unfinished
 from tablesafe.methods.suppress.securing import Securing, necessary
 from tablesafe.methods.suppress.slices import by_slices
 from tablesafe.methods.suppress.strategy import find
-from tablesafe.methods.suppress.unseen import looked_after
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.solve.program import Price, Solution, SolveStatus
 from tablesafe.work.budget import Budget

@@ -9,8 +9,8 @@ import numpy as np
 from tablesafe.core.equations import Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
+from tablesafe.methods.suppress.construct_merge_solve import combine
 from tablesafe.methods.suppress.large_neighbourhood_search import clean_up
-from tablesafe.methods.suppress.restricted import combine
 from tablesafe.methods.suppress.search import Search
 
 CLEANING = 0.5

@@ -65,7 +65,7 @@ class Cubes:
         """
         found = self._cubes.cheapest(wanted.cell, wanted.level, wanted.price, wanted.room.down, most=wanted.most)
         if found is not None:
-            return Deviation(found[0], found[1] * wanted.level)
+            return Deviation(found[0], found[1].astype(np.float64) * wanted.level)
         return self._several(wanted) if wanted.effort and wanted.most == np.inf else None
 
     def _several(self, wanted: Wanted) -> Deviation | None:

@@ -161,7 +161,7 @@ class Pattern:
 
     def fresh(self, cells: Integers) -> Mask:
         """Which of some cells are not withheld yet."""
-        return (self.uses[cells] == 0) & ~self.instance.forced[cells]
+        return np.asarray((self.uses[cells] == 0) & ~self.instance.forced[cells])
 
     def fresh_cost(self, cells: Integers) -> float:
         """What a further deviation of these cells would cost."""

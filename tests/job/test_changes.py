@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablesafe.job.changes import changes
+from tablesafe.job.dump import changes
 
 JOB = """title = "Turnover"
 [source]

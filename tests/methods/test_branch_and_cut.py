@@ -21,8 +21,8 @@ from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.exact import least_costly
 from tablesafe.methods.suppress.branch_and_cut.targets import View
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.pattern import CannotProtect
 from tablesafe.methods.suppress.responses import groups_of
-from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.program import SolveStatus
 from tablesafe.work.budget import Budget
 
@@ -198,9 +198,9 @@ def test_small_instances_are_solved_without_a_table_and_with_deviations(seed: in
         assert np.abs(instance.rows @ moved).max(initial=0.0) < 1e-6
         assert (moved <= instance.up + 1e-6).all()
         assert (-moved <= instance.down + 1e-6).all()
-        for target in held.served:
+        for target in held.served.tolist():
             assert instance.sign[target] * moved[instance.cell[target]] >= instance.level[target] * (1 - 1e-6)
-        served |= set(held.served)
+        served |= set(held.served.tolist())
     assert served == set(range(len(instance.level)))
     again = least_costly(instance, Budget(), first=answer.pattern)
     assert again is not None

@@ -18,7 +18,7 @@ from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
-from tablesafe.methods.suppress.hypercubes import against_insiders
+from tablesafe.methods.suppress.hypercube_method import against_insiders
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded

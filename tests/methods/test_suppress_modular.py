@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -29,12 +30,10 @@ from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
 from tablesafe.methods.suppress import Suppress, subtables
 from tablesafe.methods.suppress import modular as parts
-from tablesafe.methods.suppress.blocks import blocks
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.ledger import ledger_of
 from tablesafe.methods.suppress.modular import modular
-from tablesafe.methods.suppress.part import Held
-from tablesafe.methods.suppress.subtables import Subtables, waves
+from tablesafe.methods.suppress.sequential import Sequential
+from tablesafe.methods.suppress.subtables import Subtables, blocks, waves
 from tablesafe.work.executor import in_order, workers
 
 
@@ -160,9 +159,9 @@ def test_second_thoughts_never_cost_more() -> None:
     instance = Instance.of(problem, problem.cost, zeros=False)
     plan = parts.Modular(instance, None, None)
     plan.protect()
-    before = instance.pattern_cost(plan.pattern)
+    before = instance.pattern_cost(plan.pattern.withheld)
     plan.clean_up(10.0)
-    assert instance.pattern_cost(plan.pattern) < before
+    assert instance.pattern_cost(plan.pattern.withheld) < before
 
 
 def test_guarded_patterns_leave_respondents_in_the_dark() -> None:
@@ -316,15 +315,15 @@ def test_in_large_subtables_boxes_protect_every_target(
     instance, told = Instance.of(problem, problem.cost, zeros=False), []
     plan = parts.Modular(instance, guard, None, lambda cost, bound: told.append(cost))
     plan.protect()
-    before = instance.pattern_cost(plan.pattern)
+    before = instance.pattern_cost(plan.pattern.withheld)
     plan.clean_up(10.0)
     assert told, "it looked for other boxes"
-    assert told[-1] == pytest.approx(instance.pattern_cost(plan.pattern))
+    assert told[-1] == pytest.approx(instance.pattern_cost(plan.pattern.withheld))
     assert told[-1] <= before
-    release = Release.from_suppression(problem, plan.pattern)
+    release = Release.from_suppression(problem, plan.pattern.withheld)
     assert audit(problem, release, insiders=False, unions=False).safe
     if guarded:
-        held = [one for one in plan._deviations.values() if one.guarded]
+        held = [one for one in plan.pattern.deviations if one.guarded]
         assert held
         for one in held:
             own = np.unique(instance.cell[list(one.served)])
@@ -347,15 +346,14 @@ def test_what_one_respondent_knows_stays_out_of_guarded_deviations() -> None:
     alone = np.zeros(len(problem.table), dtype=np.bool_)
     instance = Instance.of(problem, problem.cost, zeros=False)
     target, own = 0, int(instance.cell[0])
-    plain = ledger_of(instance, np.arange(len(instance.level)), None, boxes=True)
-    first = plain.cheapest(target, 0)
+    first = Sequential.by_programs(instance, boxes=True).cheapest(target, 0)
     assert first is not None
-    alone[first[0][first[0] != own]] = True
-    ledger = ledger_of(instance, np.arange(len(instance.level)), Guard(alone, np.full(len(alone), np.inf)), boxes=True)
-    ledger.add(Held(*first, (target,)))
-    ledger.drop(0)
-    ledger.add(Held(*first, (target,)))
-    assert not ledger.protect_all([target], efforts=0, strict=frozenset([target]))
-    *_, last = ledger.deviations
+    first = replace(first, served=np.array([target]))
+    alone[first.cells[first.cells != own]] = True
+    engine = Sequential.by_programs(instance, Guard(alone, np.full(len(alone), np.inf)), boxes=True)
+    engine.pattern.drop(engine.pattern.add(first))
+    engine.pattern.add(first)
+    assert not engine.protect_all([target], effort=0, strict=np.ones(len(instance.level), dtype=np.bool_))
+    *_, last = engine.pattern.deviations
     assert last.guarded
     assert not alone[last.cells].any()

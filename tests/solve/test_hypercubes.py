@@ -16,7 +16,9 @@ from tablesafe.audit.audit import audit
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
-from tablesafe.methods.suppress import hypercubes as in_suppress
+from tablesafe.methods.suppress import hypercube_method as in_suppress
+from tablesafe.methods.suppress.deviations import Room, Wanted
+from tablesafe.methods.suppress.hypercubes import Cubes
 from tablesafe.solve.hypercubes import Hypercubes
 
 TREES = {
@@ -165,7 +167,14 @@ def test_a_level_that_no_hypercube_has_the_room_for_is_shared_out() -> None:
     room = np.where(inner, table.value, 0.0)
     cell = int(np.flatnonzero(table.value == 100)[0])
     assert cubes.cheapest(cell, 10.0, np.zeros(len(table)), room) is None
-    together = in_suppress.spread(cubes, cell, 10.0, np.zeros(len(table)), room)
+    wanted = Wanted(cell, 1, 10.0, np.zeros(len(table)), Room(room, room), effort=1)
+    together = Cubes(cubes).cheapest(wanted)
     assert together is not None
-    assert set(table.value[together].tolist()) == {100, 6, 7, 90, 8, 9}
-    assert in_suppress.spread(cubes, cell, 14.0, np.zeros(len(table)), room) is None
+    assert set(table.value[together.cells].tolist()) == {100, 6, 7, 90, 8, 9}
+    move = np.zeros(len(table))
+    move[together.cells] = together.amount
+    assert move[cell] == 10.0
+    assert (np.abs(move) <= np.where(np.arange(len(table)) == cell, np.inf, room)).all()
+    assert not (table.equations @ move).any()
+    assert Cubes(cubes).cheapest(wanted._replace(effort=0)) is None
+    assert Cubes(cubes).cheapest(wanted._replace(level=14.0)) is None

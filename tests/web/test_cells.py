@@ -15,7 +15,7 @@ from running import DRAFT, FIRMS, give, in_session
 
 from tablesafe import pipeline
 from tablesafe.audit.audit import Audit
-from tablesafe.audit.protectors import protected_by, protectors_of
+from tablesafe.audit.explain import protected_by, protectors_of
 from tablesafe.core.errors import TablesafeError
 from tablesafe.io.decisions import Decision
 from tablesafe.pipeline import Result

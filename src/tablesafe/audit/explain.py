@@ -4,6 +4,10 @@ Any bound that an attacker can derive is a combination of equations: multiply ea
 unknown cells drop out but the one asked for and those whose prior bounds are then used. So an explanation is a set of
 multipliers, found as the shortest chain of equations that each have one unknown left, or else by a linear program that
 wants as little of as few equations as possible. It is checked in exact arithmetic before anyone is told.
+
+And who protects whom: a witness is another table that agrees with all that is published, in which a sensitive cell lies
+far enough from its true value. The withheld cells that move along in it are what hides the cell: publish one of them,
+and this witness is no proof any more. Another may be; whether there is one, `Audit.publish` tells.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +24,16 @@ from scipy import sparse
 
 from tablesafe.audit.exact import ExactLimits
 from tablesafe.audit.system import System
+from tablesafe.core.equations import Integers
 from tablesafe.core.errors import SolverFailure
 from tablesafe.core.table import Table
 from tablesafe.solve.highs import Model
 from tablesafe.solve.program import Program
 from tablesafe.work.budget import Budget
+
+if TYPE_CHECKING:
+    from tablesafe.audit.findings import Findings
+    from tablesafe.audit.proofs import Group
 
 Side = Literal["lower", "upper"]
 
@@ -35,6 +44,7 @@ NEIGHBOURHOODS = (1, 2, 3, 5)
 PATIENCE_S = 60.0
 """Seconds for one program: an explanation is a service."""
 LARGEST_DENOMINATOR = 720
+NOBODY: Integers = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,3 +291,51 @@ def _lightest(
         for row, value in zip(rows, multipliers, strict=True)
         if abs(value) > 1e-7
     }
+
+
+# -- who protects whom -----------------------------------------------------------------------------------------------
+
+
+def protectors_of(findings: Findings, cell: int) -> Integers:
+    """The cells that move in the witnesses that prove a sensitive cell, those that share a sum with it first."""
+    place = _place(findings, cell)
+    moved = [_moved(group, int(at)) for group in _groups(findings) for at in np.flatnonzero(group.at == place)]
+    return _near_first(findings, cell, moved)
+
+
+def protected_by(findings: Findings, cell: int) -> Integers:
+    """The sensitive cells in whose witnesses a withheld cell moves, those that share a sum with it first."""
+    place = _place(findings, cell)
+    served = []
+    for group in _groups(findings):
+        uses = np.array([False, *(bool((move.cells == place).any()) for move in group.moves)])
+        served.append(group.at[uses[group.low] | uses[group.high]])
+    return _near_first(findings, cell, served)
+
+
+def _groups(findings: Findings) -> tuple[Group, ...]:
+    return () if findings.certificate is None else findings.certificate.groups
+
+
+def _place(findings: Findings, cell: int) -> int:
+    """Where a cell stands among the unknown; −1 for one that is published."""
+    return int(findings.system.positions(np.array([cell]))[0])
+
+
+def _moved(group: Group, at: int) -> NDArray[np.intp]:
+    """The unknown cells that move in the two witnesses of a proof."""
+    used = {int(group.low[at]), int(group.high[at])} - {0}
+    return np.unique(np.concatenate([group.moves[number - 1].cells for number in used] or [np.zeros(0, np.intp)]))
+
+
+def _near_first(findings: Findings, cell: int, places: list[NDArray[np.intp]]) -> Integers:
+    if not places:
+        return NOBODY
+    cells = np.unique(findings.system.cells[np.unique(np.concatenate(places))])
+    cells = cells[(cells != cell) & (cells < findings.problem.table.seen)]
+    equations = findings.problem.table.equations
+    sums = equations[equations[:, [cell]].nonzero()[0]]
+    near = np.isin(cells, np.unique(sums.indices))
+    order = np.lexsort((-np.abs(findings.problem.table.value[cells]), ~near))
+    found: Integers = cells[order].astype(np.int64)
+    return found

@@ -25,6 +25,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import OutOfTime
 from tablesafe.solve.boxes import Space, System, cheapest_box
 from tablesafe.solve.highs import Model
+from tablesafe.solve.neighbourhood import rings
 from tablesafe.solve.program import Columns, Solution
 from tablesafe.work.budget import ENDLESS, Budget
 
@@ -72,15 +73,14 @@ class Nearby:
 
     def _gathered(self, cell: int, most: int) -> Surroundings:
         cells = np.array([cell])
-        while True:
-            every = np.unique(self._columns[:, cells].indices)
-            beside, met = np.unique(self._rows[every].indices, return_counts=True)
-            new = ~np.isin(beside, cells)
-            if not new.any() or len(cells) == most:
+        for ring, met in rings(self._rows, self._columns, cells):
+            tied = met / np.diff(self._columns.indptr)[ring]
+            ring = ring[np.argsort(-tied, kind="stable")[: most - len(cells)]]
+            cells = np.concatenate([cells, ring])
+            if len(cells) == most:
                 break
-            tied = met[new] / np.diff(self._columns.indptr)[beside[new]]
-            ring = beside[new][np.argsort(-tied, kind="stable")[: most - len(cells)]]
-            cells = np.sort(np.concatenate([cells, ring.astype(np.intp)]))
+        cells = np.sort(cells)
+        every = np.unique(self._columns[:, cells].indices)
         inside = sparse.csr_array(self._columns[:, cells].tocsr()[every])
         return Surroundings(cells, inside, np.diff(inside.indptr) == np.diff(self._rows.indptr)[every])
 

@@ -20,9 +20,8 @@ from tablesafe.core.errors import InvalidFile, InvalidOption, TablesafeError
 from tablesafe.core.machine import stand_in
 from tablesafe.io.decisions import FILE as DECISIONS
 from tablesafe.io.decisions import Decision
-from tablesafe.job.changes import changes
 from tablesafe.job.checks import input_files
-from tablesafe.job.dump import dump_job
+from tablesafe.job.dump import changes, dump_job
 from tablesafe.methods.abilities import time_limit_of
 from tablesafe.web.background import Background, Queue, State
 from tablesafe.web.desk import kept_at

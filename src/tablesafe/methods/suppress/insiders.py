@@ -17,10 +17,11 @@ from tablesafe.audit.insiders import Insider
 from tablesafe.audit.respondent_knowledge import Guard, Lists
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
-from tablesafe.methods.suppress.hypercubes import against_insiders
+from tablesafe.methods.suppress.hypercube_method import against_insiders
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.ledger import EFFORTS, EVERYTHING, GUARDED, SECOND_THOUGHTS, ledger_of, work
-from tablesafe.methods.suppress.part import Outcome, Part
+from tablesafe.methods.suppress.linear_programs import EFFORTS, EVERYTHING, SECOND_THOUGHTS
+from tablesafe.methods.suppress.parts import Outcome, Part, work
+from tablesafe.methods.suppress.sequential import GUARDED, Sequential
 from tablesafe.methods.suppress.subtables import Subtables, region
 from tablesafe.solve.highs import Model
 from tablesafe.solve.hypercubes import Hypercubes
@@ -85,27 +86,25 @@ def against(
     if cubes is not None:
         seen = (_seen_by(insider, lists, value) for insider in found)
         pattern, left = against_insiders(seen, instance, cubes)
-        instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
-        found, instance = (
-            [found[target] for target in left.tolist()],
-            replace(instance, cell=instance.cell[left], sign=instance.sign[left], level=instance.level[left]),
-        )
+        instance = instance.withholding(pattern).asking(left)
+        found = [found[target] for target in left.tolist()]
         left = np.arange(len(found))
     if len(left) and len(instance) > SIZES[-1]:
         pattern, left = _in_parts(found, instance, lists, value, executor, budget)
-        instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
+        instance = instance.withholding(pattern)
     if not len(left):
         return instance.forced
-    ledger = ledger_of(instance, np.arange(len(found)), None, Model.small(budget.child()))
-    for efforts in _efforts(len(left)):
+    engine = Sequential.by_programs(instance, solver=Model.small(budget.child()))
+    strict = np.ones(len(found), dtype=np.bool_)
+    for effort in _efforts(len(left)):
         failed = []
         for target in left.tolist():
             if budget.over:
                 break
-            ledger.watched_by(_seen_by(found[target], lists, value))
-            failed += ledger.protect_all([target], efforts=efforts, strict=frozenset([target]))
+            engine.watched_by(_seen_by(found[target], lists, value))
+            failed += engine.protect_all([target], effort=effort, strict=strict)
         left = np.array(failed, dtype=np.int64)
-    return instance.forced | ledger.used
+    return engine.pattern.withheld
 
 
 def _efforts(insiders: int) -> tuple[int, ...]:
@@ -140,8 +139,8 @@ def _in_parts(
                     outcomes += in_order(work, some, [PART_S] * len(some), pool)
                 for target, own, outcome in zip(wave, cells, outcomes, strict=False):
                     failed += [target] if outcome.failed else []
-                    for held in outcome.held:
-                        pattern[own[held.cells]] = True
+                    for deviation in outcome.deviations:
+                        pattern[own[deviation.cells]] = True
                 if budget.over:
                     return pattern, left[:0]
             left = np.sort(np.array(failed, dtype=np.int64))

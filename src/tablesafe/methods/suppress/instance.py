@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -69,6 +69,35 @@ class Instance:
 
     def __len__(self) -> int:
         return len(self.cost)
+
+    def only(self, cells: Integers, *, targets: Integers | None = None, forced: Mask | None = None) -> Self:
+        """The instance on some (ascending) cells, as if every other one stood still, with all targets or some of them.
+
+        These are among the cells. `forced` says what is withheld in any case, of the cells of the whole.
+        """
+        columns = sparse.csc_array(self.columns[:, cells])
+        used = np.flatnonzero(np.bincount(columns.indices, minlength=columns.shape[0]))
+        rows = sparse.csr_array(sparse.csr_array(columns)[used])
+        part = self if targets is None else self.asking(targets)
+        return replace(
+            part,
+            rows=rows,
+            columns=sparse.csc_array(rows),
+            cost=self.cost[cells],
+            forced=(self.forced if forced is None else forced)[cells],
+            live=self.live[cells],
+            up=self.up[cells],
+            down=self.down[cells],
+            cell=np.searchsorted(cells, part.cell),
+        )
+
+    def asking(self, targets: Integers | Mask) -> Self:
+        """The instance with some of its targets."""
+        return replace(self, cell=self.cell[targets], sign=self.sign[targets], level=self.level[targets])
+
+    def withholding(self, pattern: Mask) -> Self:
+        """The instance in which a pattern is withheld already, and costs nothing."""
+        return replace(self, forced=pattern, cost=np.where(pattern, 0.0, self.cost))
 
     def pattern_cost(self, pattern: Mask) -> float:
         """What a pattern costs: its complementary cells."""

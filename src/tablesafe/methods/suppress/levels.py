@@ -1,4 +1,7 @@
-"""What is asked of each sensitive cell: its levels, a margin beyond them, and a side for the width that slides."""
+"""What is asked of each sensitive cell: its levels, a margin beyond them, and a side for the width that slides.
+
+Nothing is asked of unseen cells of linked tables that stay hidden whatever is published.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tablesafe.audit.outsiders import LEAST_WIDTH
+from tablesafe.audit.protection import protection
+from tablesafe.audit.system import System, snapped
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidProblem
 from tablesafe.core.problem import Problem
@@ -142,3 +148,28 @@ def satisfied(problem: Problem, cell: int, rise: float, fall: float) -> bool:
         return rise + fall > 0
     slack = 1 - NOISE
     return bool(rise >= above * slack and fall >= below * slack and rise + fall >= width * slack)
+
+
+def looked_after(problem: Problem) -> Problem:
+    """The problem without the sensitive unseen cells that stay hidden when everything shown is published.
+
+    What is withheld only widens an interval, so these are protected by any pattern; in most cubes that is nearly all
+    of them. The audit still judges every one.
+    """
+    table, levels = problem.table, problem.sensitivity
+    if table.unseen is None or not bool((levels.mask & table.unseen).any()):
+        return problem
+    if problem.unjudged:  # of very many, those are judged that do not stay hidden
+        return problem
+    unknown, unit = np.flatnonzero(table.unseen), 10.0**table.decimals
+    lower, upper = snapped(problem.lower[unknown] * unit), snapped(problem.upper[unknown] * unit)
+    system = System.over(table, unknown, lower, upper)
+    at = np.flatnonzero(levels.mask[unknown])
+    cells = unknown[at]
+    value = table.integers[cells].astype(np.float64)
+    down, up, wide = (level[cells] * unit for level in (levels.lower, levels.upper, levels.sliding))
+    wide = np.where((down == 0) & (up == 0) & (wide == 0), LEAST_WIDTH, wide)
+    seen = protection(system, at, value - down, value + up, wide)
+    hidden = np.zeros(len(table), dtype=np.bool_)
+    hidden[cells[seen.protected]] = True
+    return problem.replace(sensitivity=levels.where(~hidden))

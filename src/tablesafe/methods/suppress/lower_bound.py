@@ -18,8 +18,8 @@ from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering, C
 from tablesafe.methods.suppress.branch_and_cut.separation import Separation
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.local import spans
 from tablesafe.methods.suppress.top_down import Subtables
+from tablesafe.solve.neighbourhood import spans
 from tablesafe.work.budget import Budget
 
 CUTTING = 0.7

@@ -18,7 +18,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
-from tablesafe.methods.suppress.hypercubes import CubePattern
+from tablesafe.methods.suppress.hypercube_method import HypercubeMethod
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.lower_bound import lower_bound
@@ -43,7 +43,7 @@ GAINS = 0.99
 
 def first_pattern(instance: Instance, cubes: Hypercubes, cleaned: Budget | None = None) -> tuple[Mask, Integers]:
     """What hypercubes withhold, and the targets that none of them protects; cleaned up as far as a budget reaches."""
-    held = CubePattern(instance, cubes)
+    held = HypercubeMethod(instance, cubes)
     held.protect_all(lambda: False)
     if cleaned is not None:
         held.clean_up(lambda: cleaned.over, lambda cost: None)
@@ -58,7 +58,7 @@ def convincing_patterns(
     The second is the first without what outsiders do not need, as far as a budget reaches: most of it still convinces
     everybody, and it is far cheaper. With both come the targets that no hypercube protects.
     """
-    held = CubePattern(instance, cubes, guard)
+    held = HypercubeMethod(instance, cubes, guard)
     held.protect_all(lambda: False)
     left = np.flatnonzero(np.isin(instance.cell, held.failed))
     yield held.pattern, left

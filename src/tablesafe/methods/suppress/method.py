@@ -23,21 +23,20 @@ from tablesafe.methods.suppress.attackers import Stage, against_all, as_repaired
 from tablesafe.methods.suppress.branch_and_cut.branching import rounded_up
 from tablesafe.methods.suppress.costs import cost_of, never_free
 from tablesafe.methods.suppress.explain import ask_less, freed
-from tablesafe.methods.suppress.hypercubes import hypercubes_of
+from tablesafe.methods.suppress.flow import Flows
+from tablesafe.methods.suppress.hypercube_method import hypercubes_of
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.levels import demanded, exactly, refuse_levels_beyond_bounds
+from tablesafe.methods.suppress.levels import demanded, exactly, looked_after, refuse_levels_beyond_bounds
 from tablesafe.methods.suppress.many_targets import convincing_patterns, first_pattern, improved, improved_for_all
 from tablesafe.methods.suppress.modular import modular
-from tablesafe.methods.suppress.network import Flows
+from tablesafe.methods.suppress.pattern import CannotProtect
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
 from tablesafe.methods.suppress.responses import groups_of, thinned_groups, together
 from tablesafe.methods.suppress.search import Search, Unfinished
 from tablesafe.methods.suppress.securing import Securing, necessary
 from tablesafe.methods.suppress.slices import by_slices
 from tablesafe.methods.suppress.strategy import find
-from tablesafe.methods.suppress.unseen import looked_after
-from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.solve.program import Price, Solution, SolveStatus
 from tablesafe.work.budget import Budget
@@ -148,7 +147,7 @@ class Suppression:
                 budget=searching,
                 seed=self.options.seed,
                 report=self._report(scale),
-                finder=partial(self._flows, instance, searching),
+                flows=partial(self._flows, instance, searching),
                 exactly=exactly(eligible, self.options.margin, reached, instance),
                 group=group,
             )
@@ -330,14 +329,7 @@ class Suppression:
     def _with_programs(self, search: Search, pattern: Mask, left: Integers) -> Mask:
         """The pattern with what protects the targets that no hypercube does."""
         instance = search.instance
-        rest = replace(
-            instance,
-            forced=pattern,
-            cost=np.where(pattern, 0.0, instance.cost),
-            cell=instance.cell[left],
-            sign=instance.sign[left],
-            level=instance.level[left],
-        )
+        rest = instance.withholding(pattern).asking(left)
         try:
             return pattern | modular(rest, seconds=0.0, executor=self.run.workers, report=search.report)
         except CannotProtect as failure:

@@ -17,11 +17,14 @@ import numpy as np
 
 from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.core.equations import Integers, Mask
+from tablesafe.methods.suppress.deviations import NOBODY, Deviation
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.ledger import NEAR, boxed, ledger_of, work
-from tablesafe.methods.suppress.part import Held, Outcome, Part
+from tablesafe.methods.suppress.linear_programs import NEAR
+from tablesafe.methods.suppress.parts import Outcome, Part, reconsider, work
+from tablesafe.methods.suppress.pattern import CannotProtect, Pattern
+from tablesafe.methods.suppress.sequential import Sequential, boxed
 from tablesafe.methods.suppress.subtables import Subtables, region, waves
-from tablesafe.methods.suppress.witnesses import CannotProtect
+from tablesafe.solve.highs import Model
 from tablesafe.work.executor import in_order, workers
 
 REGION = 40_000
@@ -73,11 +76,11 @@ def modular(
             plan.clean_up(seconds)
         except KeyboardInterrupt:
             warnings.warn("Interrupted: the pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2)
-    return plan.pattern
+    return plan.pattern.withheld
 
 
 class Modular:
-    """The state of the whole table between parts: who is protected by which deviation."""
+    """Works on one part of a table after another; the pattern is that of the whole."""
 
     def __init__(
         self,
@@ -91,28 +94,20 @@ class Modular:
         self._guard = guard
         self._pool = pool
         self._subtables = Subtables.of(instance.rows)
-        self._uses = np.zeros(len(instance), dtype=np.int32)
-        self._deviations: dict[int, Held] = {}
-        self._next = 0
+        self.pattern = Pattern(instance)
         self._spent = 0.0
         self._boxes = False
-        self._protected = np.zeros(len(instance.level), dtype=np.bool_)
-
-    @property
-    def pattern(self) -> Mask:
-        """What is withheld."""
-        return self.instance.forced | (self._uses > 0)
 
     def protect(self) -> None:
         """Protect every target, from the top down; what a part is too small for is tried in larger ones."""
         self._by_boxes()
-        targets = np.flatnonzero(~self._protected)
+        targets = self.pattern.open
         for size, together in ((REGION, TARGETS), (ALONE, 1), (10 * REGION, 10), (len(self.instance), 1)):
             batches = self._subtables.batches(self.instance.cell[targets], together, ROOM)
             depth = [int(self._subtables.depth[self.instance.cell[targets[own[0]]]]) for own in batches]
             for wave in waves(batches, depth, WAVE if size <= REGION else 2):
                 self._protect_wave([np.sort(targets[batches[i]]) for i in wave], size)
-            targets = np.flatnonzero(~self._protected)
+            targets = self.pattern.open
             if not targets.size:
                 return
         raise CannotProtect(int(targets[0]))
@@ -126,25 +121,24 @@ class Modular:
         flat = self._subtables.cut[self.instance.cell].mean() >= 0.5 or int(self.instance.forced.sum()) > ALONE
         if self.instance.rows.nnz < MANY * len(self.instance) or not flat:
             return
-        targets = range(len(self.instance.level))
-        ledger = ledger_of(self.instance, np.arange(len(targets)), self._guard, boxes=True)
-        self._boxes = boxed(ledger, targets) is not None
+        solver = Model.small()
+        engine = Sequential.by_programs(self.instance, self._guard, solver, boxes=True)
+        self._boxes = boxed(engine, range(len(self.instance.level))) is not None
         if self._boxes:
-            for held in ledger.deviations:
-                self._add(held)
-                self._protected[list(held.served)] = True
-        self._spent += ledger.seconds
+            for deviation in engine.pattern.deviations:
+                self.pattern.add(deviation)
+        self._spent += solver.work.spent
 
     def _protect_wave(self, batches: list[Integers], size: int) -> None:
-        todo = [own[~self._protected[own]] for own in batches]
+        pattern = self.pattern
+        todo = [own[pattern.by[own] < 0] for own in batches]
         jobs = [self._job(np.unique(self.instance.cell[own]), own, (), (), size) for own in todo if own.size]
         seconds = [TARGET_S * len(own) for own in todo if own.size]
         for job, outcome in zip(jobs, self._work(jobs, seconds), strict=True):
-            for held in job.outside(outcome):
-                served = tuple(target for target in held.served if not self._protected[target])
-                if served:
-                    self._add(Held(held.cells, held.amount, served, held.guarded))
-                    self._protected[list(served)] = True
+            for deviation in job.outside(outcome):
+                served = deviation.served[pattern.by[deviation.served] < 0]
+                if served.size:
+                    pattern.add(replace(deviation, served=served))
 
     def clean_up(self, seconds: float) -> None:
         """Publish again what is not needed, the most costly cells and whatever stands in their subtables."""
@@ -153,9 +147,9 @@ class Modular:
             self._reconsider_boxes(end - self._spent)
             return
         for _ in range(PASSES):
-            before = self._cost()
+            before = self.pattern.cost
             self._clean(self._costly(), end)
-            if self._spent >= end or self._cost() > before * (1 - 1e-3):
+            if self._spent >= end or self.pattern.cost > before * (1 - 1e-3):
                 return
 
     def _reconsider_boxes(self, seconds: float) -> None:
@@ -163,28 +157,22 @@ class Modular:
 
         Programs would find deviations that cost less, but lead far: an audit would look for them in vain.
         """
-        ledger = ledger_of(self.instance, np.arange(len(self.instance.level)), self._guard, boxes=True)
-        for held in self._deviations.values():
-            ledger.add(held)
+        solver = Model.small()
+        engine = Sequential.by_programs(self.instance, self._guard, solver, boxes=True)
+        for deviation in self.pattern.deviations:
+            engine.pattern.add(deviation)
+        self.pattern = engine.pattern
         for cell in self._costly().tolist():
-            if ledger.seconds > seconds:
+            if solver.work.spent > seconds:
                 break
-            ledger.reconsider(cell, programs=False)
+            reconsider(engine, cell, boxes=True, within=False)
             if self._report is not None:
-                self._report(ledger.cost, 0.0)
-        self._deviations, self._next = {}, 0
-        self._uses[:] = 0
-        for held in ledger.deviations:
-            self._add(held)
-        self._spent += ledger.seconds
-
-    def _cost(self) -> float:
-        return self.instance.pattern_cost(self.pattern)
+                self._report(self.pattern.cost, 0.0)
+        self._spent += solver.work.spent
 
     def _costly(self) -> Integers:
         """Complementary cells, the most costly first; where they are many, without the long tail."""
-        cells = np.flatnonzero((self._uses > 0) & ~self.instance.forced)
-        cells = cells[np.argsort(-self.instance.cost[cells], kind="stable")]
+        cells = self.pattern.dearest_first()
         if len(cells) <= SMALL:
             return cells
         reached = np.cumsum(self.instance.cost[cells])
@@ -198,61 +186,20 @@ class Modular:
             if self._spent >= end:
                 return
             if self._report is not None:
-                self._report(self._cost(), 0.0)
+                self._report(self.pattern.cost, 0.0)
             self._clean_wave([cells[np.sort(batches[i])] for i in wave], each)
 
     def _clean_wave(self, batches: list[Integers], each: float) -> None:
         """Reconsider cells of several parts; of two parts that rely on one deviation, the second must wait."""
-        users = self._users(np.concatenate(batches))
         jobs = []
         for cells in batches:
-            names = sorted({name for cell in cells.tolist() for name in users.get(cell, ())})
+            names = self.pattern.relying_on(cells.tolist())
             if names:
                 jobs.append(self._job(cells, np.zeros(0, np.int64), names, cells.tolist(), REGION, each * len(cells)))
         seconds = [DOUBT_S * len(job.part.doubtful) for job in jobs]
         for job, outcome in zip(jobs, self._work(jobs, seconds), strict=True):
-            if all(name in self._deviations for name in job.names):
-                self._exchange(job, job.outside(outcome))
-
-    def _exchange(self, job: _Job, new: list[Held]) -> None:
-        """Take the new deviations of a part for its old ones, unless that costs more by now."""
-        old = [self._deviations[name] for name in job.names]
-        touched = np.unique(np.concatenate([held.cells for held in (*old, *new)]))
-        touched = touched[~self.instance.forced[touched]]
-        before = float(self.instance.cost[touched[self._uses[touched] > 0]].sum())
-        for held in old:
-            self._uses[held.cells] -= 1
-        for held in new:
-            self._uses[held.cells] += 1
-        if float(self.instance.cost[touched[self._uses[touched] > 0]].sum()) > before:
-            for held in new:
-                self._uses[held.cells] -= 1
-            for held in old:
-                self._uses[held.cells] += 1
-            return
-        for name in job.names:
-            del self._deviations[name]
-        for held in new:
-            self._deviations[self._next] = held
-            self._next += 1
-
-    def _users(self, cells: Integers) -> dict[int, list[int]]:
-        """The deviations that use each of some cells."""
-        names = np.fromiter(self._deviations, dtype=np.int64, count=len(self._deviations))
-        every = [held.cells for held in self._deviations.values()]
-        name, cell = np.repeat(names, [len(own) for own in every]), np.concatenate(every)
-        wanted = np.zeros(len(self.instance), dtype=np.bool_)
-        wanted[cells] = True
-        name, cell = name[wanted[cell]], cell[wanted[cell]]
-        out: dict[int, list[int]] = {}
-        for own, user in zip(cell.tolist(), name.tolist(), strict=True):
-            out.setdefault(own, []).append(user)
-        return out
-
-    def _add(self, held: Held) -> None:
-        self._deviations[self._next] = held
-        self._uses[held.cells] += 1
-        self._next += 1
+            if all(name in self.pattern.kept for name in job.names):
+                self.pattern.exchange(job.names, job.outside(outcome), self.pattern.cost * (1 + 1e-12))
 
     def _work(self, jobs: list[_Job], seconds: list[float]) -> list[Outcome]:
         outcomes = in_order(work, [job.part for job in jobs], seconds, self._pool)
@@ -262,28 +209,27 @@ class Modular:
     def _job(self, cells: Integers, pending: Integers, names: tuple[int, ...] | list[int],
              doubtful: tuple[int, ...] | list[int], size: int, seconds: float = np.inf) -> _Job:  # fmt: skip
         """Cut out the region around some cells, with the targets and deviations to work on."""
-        instance = self.instance
-        held = [self._deviations[name] for name in names]
-        own_uses = np.zeros(0, np.int64) if not held else np.concatenate([one.cells for one in held])
-        targets = np.unique([*pending.tolist(), *(target for one in held for target in one.served)]).astype(np.int64)
+        instance, pattern = self.instance, self.pattern
+        own = [pattern.kept[name] for name in names]
+        own_uses = np.concatenate([NOBODY, *(each.cells for each in own)])
+        targets = np.unique(np.concatenate([pending, *(each.served for each in own)]))
         core = np.unique(np.concatenate([cells, instance.cell[targets]]))
         boxes = self._subtables.around(core)
         if len(boxes) <= size:
             core, size = boxes, min(REGION, max(LEAST, WIDER * len(boxes))) if size == REGION else size
         core = np.union1d(core, own_uses)
-        price = np.where(self._uses > 0, 0.0, instance.cost)
+        price = np.where(pattern.used, 0.0, instance.cost)
         inside = region(instance, core, price, max(size, len(core)))
-        others = self._uses.copy()
+        others = pattern.uses.copy()
         np.subtract.at(others, own_uses, 1)
-        local = {int(target): i for i, target in enumerate(targets.tolist())}
         part = replace(
             Part.cut(instance, inside, targets, instance.forced | (others > 0), self._guard),
             near_first=len(boxes) <= NEAR,
             boxes=self._boxes,
-            pending=tuple(local[target] for target in pending.tolist()),
-            held=tuple(
-                Held(np.searchsorted(inside, one.cells), one.amount, tuple(local[t] for t in one.served), one.guarded)
-                for one in held
+            pending=tuple(np.searchsorted(targets, pending).tolist()),
+            deviations=tuple(
+                replace(each, cells=np.searchsorted(inside, each.cells), served=np.searchsorted(targets, each.served))
+                for each in own
             ),
             seconds=seconds,
             doubtful=tuple(np.searchsorted(inside, np.asarray(doubtful, dtype=np.int64)).tolist()),
@@ -298,9 +244,9 @@ class _Job:
         self.part, self.names = part, names
         self._cells, self._targets = cells, targets
 
-    def outside(self, outcome: Outcome) -> list[Held]:
+    def outside(self, outcome: Outcome) -> list[Deviation]:
         """The deviations of an outcome in the numbers of the whole table."""
         return [
-            Held(self._cells[held.cells], held.amount, tuple(self._targets[list(held.served)].tolist()), held.guarded)
-            for held in outcome.held
+            replace(each, cells=self._cells[each.cells], served=self._targets[each.served])
+            for each in outcome.deviations
         ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +16,12 @@ from tablesafe.audit.unions import Union
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import Setting, SolverFailure
 from tablesafe.core.problem import Problem
-from tablesafe.methods.suppress.hypercubes import CubePattern, against_sums
+from tablesafe.methods.suppress.hypercube_method import HypercubeMethod, against_sums
 from tablesafe.methods.suppress.insiders import against, asked_by
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance, zeros_kept
-from tablesafe.methods.suppress.ledger import ledger_of
+from tablesafe.methods.suppress.pattern import CannotProtect
+from tablesafe.methods.suppress.sequential import Sequential, never
 from tablesafe.methods.suppress.wider import judge_of
-from tablesafe.methods.suppress.witnesses import CannotProtect
 from tablesafe.solve.highs import Model
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import ENDLESS, Budget
@@ -125,22 +124,18 @@ def _against_outsiders(
     if not targets.size:
         return instance.forced
     if cubes is not None:
-        asked = CubePattern(replace(instance, **_only(instance, targets)), cubes)
-        asked.protect_all(lambda: False)
+        asked = HypercubeMethod(instance.asking(targets), cubes)
+        asked.protect_all(never)
         pattern = asked.pattern
         targets = targets[np.isin(instance.cell[targets], asked.failed)]
         if not targets.size:
             return pattern
-        instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
-    ledger = ledger_of(instance, targets, guard, Model.small(budget.child()))
-    failed = ledger.protect_all(range(len(targets)), seconds=budget.left)
+        instance = instance.withholding(pattern)
+    engine = Sequential.by_programs(instance.asking(targets), guard, Model.small(budget.child()))
+    failed = engine.protect_all(stop=lambda: budget.over)
     if failed and not budget.over:
         raise CannotProtect(int(targets[failed[0]]))
-    return instance.forced | ledger.used
-
-
-def _only(instance: Instance, targets: Integers) -> dict[str, Any]:
-    return {"cell": instance.cell[targets], "sign": instance.sign[targets], "level": instance.level[targets]}
+    return engine.pattern.withheld
 
 
 def _against_sums(
@@ -155,11 +150,12 @@ def _against_sums(
         pattern, failed = against_sums(failed, instance, cubes, 10.0**problem.table.decimals)
         if not failed:
             return pattern
-        instance = replace(instance, forced=pattern, cost=np.where(pattern, 0.0, instance.cost))
-    wider = _with_sums(instance, failed, 10.0**problem.table.decimals)
-    ledger = ledger_of(wider, np.arange(len(wider.level)), None, Model.small(budget.child()))
-    ledger.protect_all(range(len(wider.level)), seconds=budget.left)
-    return instance.forced | ledger.used[: len(instance)]
+        instance = instance.withholding(pattern)
+    engine = Sequential.by_programs(
+        _with_sums(instance, failed, 10.0**problem.table.decimals), solver=Model.small(budget.child())
+    )
+    engine.protect_all(stop=lambda: budget.over)
+    return instance.forced | engine.pattern.used[: len(instance)]
 
 
 def _with_sums(instance: Instance, sums: Sequence[Union], unit: float) -> Instance:

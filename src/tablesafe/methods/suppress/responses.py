@@ -13,10 +13,8 @@ from tablesafe.core.linking import RESPONSE
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.neighbourhood import Neighbourhoods
-from tablesafe.methods.suppress.sequential import protect_all
-from tablesafe.methods.suppress.witnesses import CannotProtect, Witnesses
-from tablesafe.solve.highs import Model
+from tablesafe.methods.suppress.pattern import Pattern, Trial
+from tablesafe.methods.suppress.sequential import Sequential
 
 
 def groups_of(table: Table) -> Integers:
@@ -62,48 +60,39 @@ def together(problem: Problem, cost: Floats, group: Integers) -> tuple[Problem, 
 
 def thinned_groups(instance: Instance, pattern: Mask, group: Integers, stop: Callable[[], bool]) -> Mask:
     """The pattern of whole groups without those that are not needed, the most costly taken out first."""
-    inside = replace(instance, live=instance.live & closed(pattern, group))
-    witnesses = Witnesses(inside, Neighbourhoods(inside), Model.small())
-    protect_all(witnesses, inside.cost)
+    live = instance.live & closed(pattern, group)
+    inside = replace(instance, live=live, up=np.where(live, instance.up, 0.0), down=np.where(live, instance.down, 0.0))
+    engine = Sequential.by_programs(inside)
+    engine.protect_all(insist=True)
+    state = engine.pattern
     price = np.bincount(group, weights=inside.cost).astype(np.float64)
-    chosen = np.unique(group[witnesses.complementary])
+    chosen = np.unique(group[state.complementary])
     banned = np.zeros(len(inside), dtype=np.bool_)
     for number in chosen[np.argsort(-price[chosen], kind="stable")].tolist():
         if stop():
             break
         members = np.flatnonzero(group == number)
         banned[members] = True
-        used = np.bincount(group, weights=witnesses.uses > 0) > 0
-        if not _published(witnesses, members, banned, np.where(used[group], 0.0, inside.cost), price, group):
+        used = np.bincount(group, weights=state.used) > 0
+        if not _published(engine, members, banned, np.where(used[group], 0.0, inside.cost), price, group):
             banned[members] = False
-    return closed(witnesses.pattern, group)
+    return closed(state.withheld, group)
 
 
 def _published(
-    witnesses: Witnesses, members: Integers, banned: Mask, cost: Floats, price: Floats, group: Integers
+    engine: Sequential, members: Integers, banned: Mask, cost: Floats, price: Floats, group: Integers
 ) -> bool:
     """Try to do without a group; put everything back unless that is cheaper."""
-    before = _price(witnesses, price, group)
-    targets = witnesses.relying_on(members.tolist())
-    old = witnesses.held(targets)
-    for target in targets:
-        witnesses.drop(target)
-    pending, done = dict.fromkeys(targets), list[int]()
-    try:
-        while pending:
-            waiting = set(pending)
-            witnesses.protect(next(iter(pending)), pending, banned=banned, cost=cost)
-            done += waiting - set(pending)
-        if _price(witnesses, price, group) < before:
-            return True
-    except CannotProtect:
-        pass
-    for target in done:
-        witnesses.drop(target)
-    for held in old:
-        witnesses.add(held)
+    pattern = engine.pattern
+    before = _price(pattern, price, group)
+    trial = Trial(pattern, pattern.relying_on(members.tolist()))
+    with pattern.charging(cost, np.flatnonzero(banned)):
+        failed = engine.protect_all(trial.targets.tolist())
+    if not failed and _price(pattern, price, group) < before:
+        return True
+    trial.undo()
     return False
 
 
-def _price(witnesses: Witnesses, price: Floats, group: Integers) -> float:
-    return float(price[np.unique(group[witnesses.complementary])].sum())
+def _price(pattern: Pattern, price: Floats, group: Integers) -> float:
+    return float(price[np.unique(group[pattern.complementary])].sum())

@@ -9,13 +9,10 @@ import numpy as np
 from tablesafe.core.equations import Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
-from tablesafe.methods.suppress.deviations import largest_move
-from tablesafe.methods.suppress.restricted import combine
+from tablesafe.methods.suppress.construct_merge_solve import combine
+from tablesafe.methods.suppress.large_neighbourhood_search import clean_up
 from tablesafe.methods.suppress.search import Search
-from tablesafe.methods.suppress.sequential import clean_up
 
-MUCH_BETTER = 0.6
-"""Share of the cost of a first pattern below which one that was made in the other way is taken instead."""
 CLEANING = 0.5
 """Share of the time for publishing again what is not needed."""
 AT_FIRST = 4
@@ -40,22 +37,21 @@ def first_pattern(search: Search) -> None:
     """One sensitive cell after another: by boxes, and, where there is the time, by programs; then second thoughts."""
     boxes = None if search.by_flows else search.build_of_boxes()
     if boxes is not None:
-        search.keep(search.instance.forced | boxes.used, boxes.cost)
+        search.keep(boxes.pattern.withheld, boxes.pattern.cost)
     if boxes is None or _affordable(search):
         _by_programs(search)
     else:
         search.settle(boxes)
-        search.offer(search.witnesses_of(boxes))
+        search.offer(boxes, tried=False)
 
 
 def _affordable(search: Search) -> bool:
     """Whether some rounds of linear programs for all targets fit into the time."""
-    instance, work = search.instance, search.solver.work
-    targets = len(instance.level)
-    everything, before, asked = instance.live.astype(np.float64), work.spent, 0
+    work, nobody = search.solver.work, search.nobody()
+    targets = len(search.instance.level)
+    before, asked = work.spent, 0
     for target in np.linspace(0, targets - 1, min(targets, SAMPLED)).astype(np.int64).tolist():
-        near = search.neighbourhoods.near(int(instance.cell[target]), effort=1)
-        largest_move(instance, search.neighbourhoods.localities, search.solver, target, near, everything)
+        nobody.cheapest(target, 1)
         asked += 1
         if (work.spent - before) * targets * AT_FIRST > 2 * search.left * SAMPLED:
             break
@@ -63,18 +59,12 @@ def _affordable(search: Search) -> bool:
 
 
 def _by_programs(search: Search) -> None:
-    """In two ways; then publish again what is not needed."""
-    sparing = None if search.by_flows else search.build_sparing()
-    if sparing is not None and sparing.cost < search.best_cost:
-        search.keep(search.instance.forced | sparing.used, sparing.cost)
-    witnesses = search.build()
-    if sparing is not None and sparing.cost < MUCH_BETTER * witnesses.cost:
-        search.reconsidered(sparing)
-        witnesses = search.witnesses_of(sparing)
-    search.offer(witnesses)
-    if len(witnesses.complementary):
-        clean_up(witnesses, search.until(search.left * CLEANING))
-        search.offer(witnesses)
+    """Target by target; then publish again what is not needed."""
+    engine = search.build(grace=True)
+    search.offer(engine)
+    if len(engine.pattern.complementary):
+        clean_up(engine, search.until(search.left * CLEANING))
+        search.offer(engine)
     else:
         search.prove(0.0)
 
@@ -122,7 +112,7 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
         if search.best is None and len(cells) and not search.late():
             boxes = search.build_of_boxes(cells)
             if boxes is not None:
-                exact.offer(search.instance.forced | boxes.used)
+                exact.offer(boxes.pattern.withheld)
         if not search.closed():
             _secured(search, secure)
         exact.cut(stop)

@@ -3,7 +3,7 @@
 Cells that are parts of one equation stand in one subtable, and so do those linked through others: in a product of
 hierarchies these are the children of one code in each dimension, as HiTaS takes them. Linked tables, files without
 dimensions and structures that are no tree are cut the same way; there subtables may be larger. One that is very large
-is cut further, into blocks.
+is cut further, into blocks: some codes in each direction, and every cell that these have.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.methods.suppress.blocks import blocks
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.solve.neighbourhood import rings, spans
+from tablesafe.work.compiled import compiled
 
 LARGEST = 1_300
 """Inner cells of a subtable beyond which it is cut into blocks."""
+CORNERS = 2
+"""Equations in which a cell of a block must stand together with cells that were taken."""
 DEEPEST = 64
 """Levels after which equations that go round in a circle are given up."""
 
@@ -54,17 +57,17 @@ class Subtables:
         """The whole subtables in which some cells stand, and those of which they are totals, with their margins."""
         own: Mask = np.zeros(len(self.number) + 1, dtype=np.bool_)
         own[cells] = True
-        below = self.parts.indices[_entries(self.parts.indptr, np.flatnonzero(own[self.total]))]
+        below = self.parts.indices[spans(self.parts.indptr, np.flatnonzero(own[self.total]))[0]]
         return self._boxes(np.union1d(cells, below))
 
     def _boxes(self, cells: Integers) -> Integers:
         """The inner cells of the subtables of some cells, and every total all of whose parts are among them."""
         order, start = self._members
         inside: Mask = np.zeros(len(self.number), dtype=np.bool_)
-        fresh = order[_entries(start, np.unique(self.number[cells]))]
+        fresh = order[spans(start, np.unique(self.number[cells]))[0]]
         while fresh.size:
             inside[fresh] = True
-            rows = np.unique(self._equations.indices[_entries(self._equations.indptr, fresh)])
+            rows = np.unique(self._equations.indices[spans(self._equations.indptr, fresh)[0]])
             rows = rows[(self.total[rows] >= 0) & ~inside[self.total[rows]]]
             whole = self.parts[rows] @ inside.astype(np.int64) == np.diff(self.parts.indptr)[rows]
             fresh = np.unique(self.total[rows[whole]])
@@ -142,23 +145,101 @@ def region(instance: Instance, cells: Integers, cost: Floats, most: int) -> Inte
     """The cells around some cells, ring by ring, ascending; of a ring that is too large, the cheapest."""
     inside: Mask = np.zeros(len(instance), dtype=np.bool_)
     inside[cells] = True
-    met: Mask = np.zeros(instance.rows.shape[0], dtype=np.bool_)
-    ring, size = np.unique(cells), int(inside.sum())
-    while ring.size and size < most:
-        rows = np.unique(instance.columns.indices[_entries(instance.columns.indptr, ring)])
-        rows = rows[~met[rows]]
-        met[rows] = True
-        ring = np.unique(instance.rows.indices[_entries(instance.rows.indptr, rows)])
-        ring = ring[instance.live[ring] & ~inside[ring]]
-        if size + len(ring) > most:
-            ring = ring[np.argsort(cost[ring], kind="stable")[: most - size]]
-        inside[ring] = True
-        size += len(ring)
+    size = int(inside.sum())
+    if size < most:
+        for ring, _ in rings(instance.rows, instance.columns, cells, instance.live):
+            if size + len(ring) > most:
+                ring = ring[np.argsort(cost[ring], kind="stable")[: most - size]]
+            inside[ring] = True
+            size += len(ring)
+            if size >= most:
+                break
     return np.flatnonzero(inside)
 
 
-def _entries(pointers: Integers, which: Integers) -> Integers:
-    """Positions of the entries of some rows (or columns) of a compressed matrix."""
-    start = pointers[which].astype(np.int64)
-    length = pointers[which + 1] - start
-    return np.repeat(start - (np.cumsum(length) - length), length) + np.arange(int(length.sum()))
+# -- blocks of a subtable that is too large for one part ---------------------------------------------------------------
+
+
+def blocks(parts: sparse.csr_array, group: Integers, most: int) -> Integers:
+    """Cut every group of more than `most` cells; a number for each cell, other than before where its group was cut.
+
+    A box, the shortest deviation in several dimensions, has its far corner as many steps away as there are dimensions,
+    and in a large subtable nearly everything is nearer than that. So cells are not taken by their distance. Some are
+    taken from each equation of a first cell; then every cell that stands in two equations of those taken, as a corner
+    of a rectangle does, and so on: in a product these are all combinations of the codes taken.
+    `parts` has a row for each equation, with one for each of its parts.
+    """
+    large = np.bincount(group)[group] > most
+    columns = sparse.csc_array(parts)
+    number, cells = group.copy(), np.flatnonzero(large)
+    if cells.size:
+        rows = parts.indptr.astype(np.int64), parts.indices.astype(np.int64)
+        by_cell = columns.indptr.astype(np.int64), columns.indices.astype(np.int64)
+        _cut(*rows, *by_cell, cells[np.argsort(group[cells], kind="stable")], most, int(group.max()) + 1, number)
+    return number
+
+
+@compiled
+def _cut(
+    row_start: Integers, row_cell: Integers, cell_start: Integers, cell_row: Integers, cells: Integers, most: int,
+    first: int, number: Integers,
+) -> None:  # fmt: skip
+    """Number the cells anew, block by block, each around the first cell that has no number yet."""
+    free = np.zeros(len(number), np.bool_)
+    for c in cells:
+        free[c] = True
+    met, together = np.zeros(len(row_start) - 1, np.bool_), np.zeros(len(number), np.int64)
+    taken, touched, rows = np.empty(most, np.int64), np.empty(len(cells), np.int64), np.empty(len(met), np.int64)
+    for seed in cells:
+        if not free[seed]:
+            continue
+        taken[0], size, seen, known, done = seed, 1, 0, 0, 0
+        free[seed] = False
+        lines = cell_row[cell_start[seed] : cell_start[seed + 1]]
+        length = np.array([row_start[r + 1] - row_start[r] for r in lines])
+        left, room = len(lines), float(most)
+        for i in np.argsort(length, kind="mergesort"):
+            share = max(2, int(room ** (1.0 / left) + 1e-9))
+            chunks = -(-length[i] // share)
+            start = row_start[lines[i]]
+            own = 0
+            while row_cell[start + own] != seed:
+                own += 1
+            chunk = own * chunks // length[i]
+            added = 1
+            for j in range(length[i]):
+                c = row_cell[start + j]
+                if j * chunks // length[i] == chunk and free[c] and size < most:
+                    taken[size] = c
+                    free[c] = False
+                    size += 1
+                    added += 1
+            room, left = room / added, left - 1
+        while done < size:
+            for z in range(cell_start[taken[done]], cell_start[taken[done] + 1]):
+                r = cell_row[z]
+                if met[r]:
+                    continue
+                met[r] = True
+                rows[known] = r
+                known += 1
+                for y in range(row_start[r], row_start[r + 1]):
+                    c = row_cell[y]
+                    if not free[c]:
+                        continue
+                    if together[c] == 0:
+                        touched[seen] = c
+                        seen += 1
+                    together[c] += 1
+                    if together[c] >= CORNERS and size < most:
+                        taken[size] = c
+                        free[c] = False
+                        size += 1
+            done += 1
+        for i in range(size):
+            number[taken[i]] = first
+        for i in range(seen):
+            together[touched[i]] = 0
+        for i in range(known):
+            met[rows[i]] = False
+        first += 1

@@ -23,9 +23,9 @@ from tablesafe.core.errors import SolverFailure
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.suppress.branch_and_cut.exact import least_costly
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.local import spans
-from tablesafe.methods.suppress.witnesses import CannotProtect
+from tablesafe.methods.suppress.pattern import CannotProtect
 from tablesafe.solve.hypercubes import Hypercubes
+from tablesafe.solve.neighbourhood import spans
 from tablesafe.work.budget import Budget
 
 LARGEST = 2_000

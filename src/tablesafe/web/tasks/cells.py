@@ -217,7 +217,7 @@ def _bar(
 
 def _neighbours(whole: Layout, view: OfficeCells, cell: int) -> dict[str, Any]:
     """Whom a withheld cell protects, or who protects a sensitive one."""
-    from tablesafe.audit.protectors import protected_by, protectors_of
+    from tablesafe.audit.explain import protected_by, protectors_of
 
     if view.findings is None or view.release is None or not view.release.suppressed[cell]:
         return {"neighbours": [], "many": 0, "how": ""}

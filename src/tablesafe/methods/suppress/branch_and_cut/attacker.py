@@ -17,8 +17,8 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.targets import NOTHING, View
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.local import spans
 from tablesafe.solve.highs import PRIMAL, SIMPLEX, Model
+from tablesafe.solve.neighbourhood import spans
 from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget
 

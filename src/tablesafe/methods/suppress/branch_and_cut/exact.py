@@ -21,10 +21,10 @@ from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned
 from tablesafe.methods.suppress.branch_and_cut.separation import Seen, Separation
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.branch_and_cut.tree import Tree
+from tablesafe.methods.suppress.deviations import Deviation
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.part import Held
-from tablesafe.methods.suppress.witnesses import CannotProtect
+from tablesafe.methods.suppress.pattern import CannotProtect
 from tablesafe.work.budget import Budget
 
 STALLED = 6
@@ -129,7 +129,7 @@ class BranchAndCut:
         """How much of each cell the relaxation wants withheld."""
         return self._shares(self._covering.point)
 
-    def deviations(self, pattern: Mask) -> tuple[Held, ...]:
+    def deviations(self, pattern: Mask) -> tuple[Deviation, ...]:
         """For each target of the instance a deviation within a safe pattern that protects it."""
         instance = self._instance
         every = Targets(instance.cell, instance.sign, instance.level)
@@ -383,7 +383,7 @@ class Proved:
     pattern: Mask
     cost: float
     bound: float
-    deviations: tuple[Held, ...]
+    deviations: tuple[Deviation, ...]
     """For every target a deviation within the pattern that moves it far enough."""
 
     @property

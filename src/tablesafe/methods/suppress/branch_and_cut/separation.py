@@ -12,8 +12,8 @@ from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attac
 from tablesafe.methods.suppress.branch_and_cut.cuts import VIOLATION, Variables, capacity
 from tablesafe.methods.suppress.branch_and_cut.master_problem import Cut
 from tablesafe.methods.suppress.branch_and_cut.targets import EVERYBODY, Targets
+from tablesafe.methods.suppress.deviations import Deviation
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
-from tablesafe.methods.suppress.part import Held
 
 UP_AND_DOWN = (1, -1)
 LEAST = 1e-6
@@ -120,7 +120,7 @@ class Separation:
                 if self._stop():
                     return
 
-    def deviations(self, share: Floats) -> tuple[Held, ...]:
+    def deviations(self, share: Floats) -> tuple[Deviation, ...]:
         """For each target a deviation that moves it far enough, and the others that it serves as well."""
         attacker, targets = self._attacker, self.targets
         attacker.load(share)
@@ -136,8 +136,8 @@ class Separation:
                 moves, _ = self._ask(at, int(targets.cell[at]), float(targets.level[at]), own, awake)
                 awake[at] = False
                 used = np.abs(moves[0].amount) > NEGLIGIBLE
-                served = tuple(sorted({at, *own[before & ~awake[own]].tolist()}))
-                found.append(Held(moves[0].cells[used], moves[0].amount[used], served))
+                served = np.union1d([at], own[before & ~awake[own]])
+                found.append(Deviation(moves[0].cells[used], moves[0].amount[used], served))
         return tuple(found)
 
     def _ask(

@@ -7,14 +7,10 @@ it is better than every pattern that contributed to it. (Construct, merge, solve
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-from scipy import sparse
 
 from tablesafe.core.equations import Integers
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
-from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.search import Search
 
 MARGIN = 1e-9
@@ -44,28 +40,10 @@ def narrowed(search: Search, cells: Integers, *, seconds: float) -> Search:
             search.keep(pattern, cost)
 
     part = Search(
-        _only(search.instance, cells),
+        search.instance.only(cells),
         budget=search.budget.child(work=seconds),
         seed=search.seed,
         report=hand_over,
     )
     part.keep(search.best[cells], search.best_cost)
     return part
-
-
-def _only(instance: Instance, cells: Integers) -> Instance:
-    """The instance on some (ascending) cells, all targets among them; every other cell stands still."""
-    columns = instance.columns[:, cells]
-    touched = np.flatnonzero(np.bincount(columns.indices, minlength=columns.shape[0]))
-    rows = sparse.csr_array(columns.tocsr()[touched])
-    return replace(
-        instance,
-        rows=rows,
-        columns=sparse.csc_array(rows),
-        cost=instance.cost[cells],
-        forced=instance.forced[cells],
-        live=instance.live[cells],
-        up=instance.up[cells],
-        down=instance.down[cells],
-        cell=np.searchsorted(cells, instance.cell),
-    )

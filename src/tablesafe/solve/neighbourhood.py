@@ -1,16 +1,19 @@
-"""The linear program around one target: the cells that a cheap deviation may use, and nothing else.
+"""The part of a system around a cell: who stands near it, from equation to equation, and the linear program over them.
 
-Cells are gathered equation by equation, so the work depends on the surroundings and not on the size of the table. A
-cell that stands alone in an equation cannot move and is pruned, with all that hangs on it; the dearest cells are left
-out as long as the target can still move.
+What a cell can do while all that is far away stays as it is, it can do; so searches for deviations, and proofs that a
+cell can move, look near it first. Cells are gathered equation by equation, and the work depends on the surroundings and
+not on the size of the table. A cell that stands alone in an equation cannot move and is pruned, with all that hangs on
+it; the dearest cells are left out as long as the target can still move.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.boxes import System
@@ -18,6 +21,41 @@ from tablesafe.work.compiled import compiled
 
 FAR = 1e4
 """No cell needs to move further than this many times the protection level."""
+
+
+def spans(pointers: NDArray[Any], which: NDArray[Any]) -> tuple[Integers, Integers]:
+    """Positions of the entries of some rows (or columns) of a compressed matrix, and how many each has."""
+    start = pointers[which].astype(np.int64)
+    length = pointers[which + 1] - start
+    begin = np.cumsum(length) - length
+    return np.repeat(start - begin, length) + np.arange(int(length.sum())), length
+
+
+def rings(
+    rows: sparse.csr_array, columns: sparse.csc_array, cells: Integers, among: Mask | None = None
+) -> Iterator[tuple[Integers, Integers]]:
+    """The cells that share an equation with some cells, then those that share one with these, and so on to the end.
+
+    Each ring is ascending, with the number of equations by which every cell of it was met. Only cells `among` some are
+    gone to. Equations are given by row and by column.
+    """
+    inside: Mask = np.zeros(rows.shape[1], dtype=np.bool_)
+    met: Mask = np.zeros(rows.shape[0], dtype=np.bool_)
+    ring = np.unique(cells)
+    inside[ring] = True
+    while ring.size:
+        new = np.unique(columns.indices[spans(columns.indptr, ring)[0]])
+        new = new[~met[new]]
+        met[new] = True
+        ring, times = np.unique(rows.indices[spans(rows.indptr, new)[0]], return_counts=True)
+        fresh = ~inside[ring] if among is None else among[ring] & ~inside[ring]
+        ring, times = ring[fresh].astype(np.int64), times[fresh]
+        inside[ring] = True
+        if ring.size:
+            yield ring, times
+
+
+# -- the program around a target ---------------------------------------------------------------------------------------
 
 
 class Scratch(NamedTuple):

@@ -368,7 +368,7 @@ class BranchAndCut:
                         return
                 elif self._add(seen.cuts) or (rounds == 1 and self._strengthened(x)):
                     continue
-            if self._nodes % PATTERN_EVERY == 1:
+            if self._nodes % PATTERN_EVERY == 0:
                 self._pattern(self._shares(x))
                 if self._pruned(relaxed.proved):
                     return

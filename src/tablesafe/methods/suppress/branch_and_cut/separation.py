@@ -133,7 +133,7 @@ class Separation:
             if awake[at]:
                 own = order[begin[part[at]] : begin[part[at] + 1]]
                 before = awake[own].copy()
-                moves, _ = self._ask(at, int(targets.cell[at]), float(targets.level[at]), own, awake)
+                moves, _ = self._ask(at, int(targets.cell[at]), float(targets.level[at]), own, awake, back=False)
                 awake[at] = False
                 used = np.abs(moves[0].amount) > NEGLIGIBLE
                 served = tuple(sorted({at, *own[before & ~awake[own]].tolist()}))
@@ -141,9 +141,12 @@ class Separation:
         return tuple(found)
 
     def _ask(
-        self, at: int, cell: int, level: float, own: Integers, awake: Mask, *, tight: bool = False
+        self, at: int, cell: int, level: float, own: Integers, awake: Mask, *, tight: bool = False, back: bool = True
     ) -> tuple[list[Move], list[Prices]]:
-        """The furthest moves of a target, and their prices; targets of its part that they settle go to sleep."""
+        """The furthest moves of a target, and their prices; targets of its part that they settle go to sleep.
+
+        So do those that they settle by going `back`.
+        """
         sign, view = int(self.targets.sign[at]), self.targets.view_of(at)
         moves, questions = [], []
         for side in UP_AND_DOWN if sign == 0 else (sign,):
@@ -151,8 +154,8 @@ class Separation:
             moves.append(move)
             if sign == 0 or move.reach < self._enough[at]:
                 questions.append(self._attacker.prices())
-            moved = move.amount[self._attacker.place[self.targets.cell[own]]]
-            awake[own[self.targets.settled_by(own, at, move.cells, move.amount, moved)]] = False
+            moved, far = move.amount[self._attacker.place[self.targets.cell[own]]], move.back if back else 0.0
+            awake[own[self.targets.settled_by(own, at, move.cells, move.amount, moved, far)]] = False
         return moves, questions
 
     def _cut(self, at: int, questions: list[Prices], high: Floats) -> Cut | None:

@@ -7,6 +7,7 @@ one in hand, is asked only about what these leave open. `audit` asks once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cached_property
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tablesafe.audit.certificate import Certificate
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.hypercubes import narrowed, without_unseen
 from tablesafe.audit.insiders import Insiders, search_insiders
@@ -91,6 +93,7 @@ class Audit:
         self._release: Release | None = None
         self._system: System | None = None
         self._proved, self._settled = Proved(), Settled()
+        self._guesses: list[ExactMove] = []
 
     @property
     def release(self) -> Release:
@@ -126,6 +129,13 @@ class Audit:
         budget = self.run.within(time_limit_s) if budget is None else budget
         progress = self.run.examined if progress is None else progress
         return self._judged(release, system, cells, exact, certify, progress, budget, checkpoint, presume)
+
+    def suggest(self, moves: Iterable[ExactMove]) -> None:
+        """Take note of changes of the table's cells that may prove something, from whoever made a release.
+
+        None is believed before it is checked in whole numbers, when the next release is judged.
+        """
+        self._guesses += moves
 
     def withhold(self, cells: ArrayLike, **options: Any) -> Findings:
         """What if these cells were withheld as well? The release judged last stays as it is.
@@ -211,6 +221,9 @@ class Audit:
         exact = exact and not quick
         if exact or (self.whole and not quick) or cells == "all":
             exact, question = work.intervals(question)
+        if self._guesses:
+            self._proved.keep(system, (work.by_guesses(question, self._guesses),), checked=True)
+            self._guesses = []
         held = self._proved.holding(system, certify=certify)
         question, groups = work.decide(question, held, exact=exact)
         late = budget.over

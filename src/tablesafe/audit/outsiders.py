@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from pathlib import Path
 
@@ -69,6 +70,24 @@ class Outsiders:
         """Whether clear cases need a proof too. Bounds on whole numbers may be wider than what they can reach."""
         return self.certify or self.whole
 
+    @cached_property
+    def place(self) -> Place:
+        """Where tables are looked for."""
+        return Place(self.system.matrix.tocsc(), exact_limits(self.problem, self.release, self.system))
+
+    def by_guesses(self, question: Question, guesses: Sequence[ExactMove]) -> Group:
+        """What changes of the table's cells prove that somebody suggests, and their reverses."""
+        here = [(self.system.positions(guess.cells), guess) for guess in guesses]
+        moves = [
+            ExactMove(at, sign * guess.numerators, guess.denominator)
+            for at, guess in here
+            for sign in (1, -1)
+            if (at >= 0).all()
+        ]
+        return prove(
+            self.place, question.needs.take(question.undecided(exact=False, certify=True)), moves, whole=self.whole
+        )
+
     def intervals(self, question: Question) -> tuple[bool, Question]:
         """Answer with the exact interval of every unknown cell asked about, if there is time."""
         at, seconds = question.at[question.hidden], EXACTLY * self.budget.left
@@ -97,7 +116,9 @@ class Outsiders:
         known = np.searchsorted(question.cells, held.cells)
         question = question.answered(known, question.value[known] + held.low, question.value[known] + held.high)
         asked = np.setdiff1d(question.undecided(exact=exact, certify=self.prove_all), known)
-        place = Place(self.system.matrix.tocsc(), exact_limits(self.problem, self.release, self.system))
+        if not asked.size:
+            return question, ()
+        place = self.place
         by_programs = self.whole and len(self.system) <= FEW
         cubes = () if by_programs else tuple(by_hypercubes(self.system, question.needs.take(asked), place))
         question = self._moved_by(question, cubes)

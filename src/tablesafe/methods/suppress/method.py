@@ -58,6 +58,8 @@ SHORT = 3.0
 CLEANING, A_SECOND = 0.1, 1.0
 """Share of the search for second thoughts about a first pattern of hypercubes, and seconds more for one that convinces
 every respondent: it gains most by them."""
+FEW = 300
+"""Withheld cells up to which the search tells the audit its own reasons: sooner said than found again."""
 LARGE = 12_000
 """Cells beyond which `auto` does not try to prove an optimum."""
 VERY_LARGE = 100_000
@@ -220,6 +222,8 @@ class Suppression:
         It is the last of several stages, one attacker more in each.
         """
         instance, others = search.instance, securing.examined
+        if search.exact is not None and search.best is found and int(found.sum()) <= FEW:
+            securing.suggest(search.exact.witnesses(found))
         if search.exact is None or search.best is None or search.group is not None or not others:
             safe = securing.secure(found, last=True)
             return as_repaired(found, safe, {who: securing.because.get(who) for who in others}, instance)

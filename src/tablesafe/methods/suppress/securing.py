@@ -7,16 +7,21 @@ kept, so that there is one to fall back on when time is over, or when the user s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 
+import numpy as np
+
 from tablesafe.audit.audit import Audit
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import Interrupted, SolverFailure
 from tablesafe.core.problem import Problem
+from tablesafe.methods.suppress.branch_and_cut.attacker import Move
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed
@@ -78,6 +83,12 @@ class Securing:
         """Who is examined beside the outsider."""
         respondents = self.attackers.insiders and Lists.of(self.problem.table) is not None
         return ("respondents",) * respondents + ("sums",) * (self.attackers.unions and bool(self.problem.rules))
+
+    def suggest(self, moves: Iterable[Move]) -> None:
+        """Tell the audit of deviations by which the next pattern is said to be safe."""
+        for move in moves:
+            whole = np.rint(move.amount).astype(np.int64)
+            self._single.suggest([ExactMove(move.cells[whole != 0], whole[whole != 0])])
 
     def secure(self, pattern: Mask, *, within: Budget | None = None, last: bool = False) -> Mask:
         """The best safe pattern, once this one is made safe too, if there is time for that; the `last` is thinned.

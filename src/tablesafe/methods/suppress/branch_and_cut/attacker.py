@@ -67,6 +67,7 @@ class Attacker:
         n = len(instance)
         self.place = np.full(n, -1, dtype=np.int64)
         self.part = np.full(n, -1, dtype=np.int64)
+        self._sums = np.zeros(n, dtype=np.int64)
         columns, rows = instance.columns, instance.rows
         self._pointer, self._index = columns.indptr.astype(np.int64), columns.indices.astype(np.int64)
         self._value = columns.data.astype(np.float64)
@@ -225,12 +226,14 @@ class Attacker:
         used = np.flatnonzero(number)
         entries, length = spans(self._row_pointer, self._rows[used])
         terms = -np.repeat(number[used].astype(np.int64), length) * self._row_value[entries]
-        order = np.append(self._row_index[entries], cell)
-        cells, place = np.unique(order, return_inverse=True)
-        sums = np.zeros(len(cells), dtype=np.int64)
-        np.add.at(sums, place, np.append(terms, sign * over))
-        on = (sums != 0) & self._instance.live[cells]
-        return Prices(cells[on], sums[on], over)
+        sums = self._sums
+        np.add.at(sums, self._row_index[entries], terms)
+        sums[cell] += sign * over
+        cells = np.flatnonzero(sums)
+        numbers = sums[cells]
+        sums[cells] = 0
+        on = self._instance.live[cells]
+        return Prices(cells[on], numbers[on], over)
 
 
 def far_of(level: float) -> float:

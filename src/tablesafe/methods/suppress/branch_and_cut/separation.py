@@ -103,8 +103,12 @@ class Separation:
             whose += [at] * (len(cuts) - len(whose))
         return Seen(cuts, whose, left)
 
-    def _sweep(self, order: Integers, begin: Integers, awake: Mask) -> None:
-        """Put to sleep the targets of large parts that moves of many at once settle, or their reverses."""
+    def _sweep(self, order: Integers, begin: Integers, awake: Mask) -> list[Move]:
+        """Put to sleep the targets of large parts that moves of many at once settle, or their reverses.
+
+        Says which moves did so.
+        """
+        found: list[Move] = []
         targets, random = self.targets, np.random.default_rng(0)
         for first, last in zip(begin[:-1].tolist(), begin[1:].tolist(), strict=True):
             own = order[first:last]
@@ -117,8 +121,25 @@ class Separation:
             for move in self._attacker.sweep(cells, level, random):
                 moved = np.abs(move.amount[self._attacker.place[targets.cell[own]]])
                 awake[own[moved >= self._enough[own]]] = False
+                found.append(move)
                 if self._stop():
-                    return
+                    return found
+        return found
+
+    def witnesses(self, share: Floats) -> list[Move]:
+        """Deviations of a safe pattern that, with their reverses, take every target far enough: few that move many."""
+        attacker, targets = self._attacker, self.targets
+        attacker.load(share)
+        part = attacker.part[targets.cell]
+        order = np.argsort(part, kind="stable")
+        begin = np.searchsorted(part[order], np.arange(len(attacker.starts)))
+        awake = np.ones(len(targets), dtype=np.bool_)
+        found = self._sweep(order, begin, awake)
+        for at in order.tolist():
+            if awake[at] and not self._stop():
+                own = order[begin[part[at]] : begin[part[at] + 1]]
+                found += self._ask(at, int(targets.cell[at]), float(targets.level[at]), own, awake, back=False)[0]
+        return found
 
     def deviations(self, share: Floats) -> tuple[Held, ...]:
         """For each target a deviation that moves it far enough, and the others that it serves as well."""

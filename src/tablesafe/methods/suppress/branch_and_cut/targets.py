@@ -118,9 +118,9 @@ class Targets:
         settled: Mask = np.asarray((along > 0) & (along >= enough))
         reverse: Mask = np.asarray((along < 0) & (-along * back >= enough))
         if self.seen_from is None:
-            return np.logical_or(settled, reverse)
+            return np.asarray(settled | reverse)
         view, own = self.seen_from[which], int(self.seen_from[asked])
         for number in np.unique(view[settled]).tolist():
             if number not in {EVERYBODY, own} and not self.views[number].allows(cells, amount):
                 settled &= view != number
-        return np.logical_or(settled, reverse & ((view == EVERYBODY) | (view == own)))
+        return np.asarray(settled | (reverse & ((view == EVERYBODY) | (view == own))))

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from numpy.typing import NDArray
 
 import tablesafe as ts
 from seeds import fresh
+from tablesafe.audit import outsiders
 from tablesafe.audit.audit import Audit, audit
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.proved import Proved
@@ -19,6 +22,7 @@ from tablesafe.audit.system import System
 from tablesafe.core.errors import InvalidInput, InvalidRelease
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.core.sensitivity import Sensitivity
 
 
 def firms(seed: int, *, n: int = 110, rows: int = 6, columns: int = 5) -> Problem:
@@ -71,6 +75,49 @@ def test_a_kept_audit_says_what_a_fresh_one_says(seed: int, coalition: int) -> N
         release = Release.from_suppression(problem, pattern)
         again = session.judge(release, exact=False, certify=False)
         assert told(again) == told(audit(problem, release, exact=False, certify=False, coalition=coalition))
+
+
+def four_cells() -> tuple[Problem, NDArray[np.intp]]:
+    """A table of two by two with one sensitive cell, and its inner cells, that one first."""
+    table = ts.Table.from_cells(
+        {"a": ["x", "x", "y", "y"], "b": ["p", "q", "p", "q"], "value": [10, 20, 30, 40]},
+        dimensions={"a": None, "b": None},
+        missing_totals="compute",
+    )
+    inner = np.array([int(np.flatnonzero(table.value == value)[0]) for value in (10, 20, 30, 40)])
+    return ts.Problem(table, sensitivity=Sensitivity.of(table.value == 10, 2.0, 2.0, 0.0)), inner
+
+
+def withheld(problem: Problem, cells: NDArray[np.intp]) -> Release:
+    pattern = np.zeros(len(problem.table), dtype=np.bool_)
+    pattern[cells] = True
+    return Release.from_suppression(problem, pattern)
+
+
+@pytest.mark.parametrize("moves", [[5], [2, -2], [-2, 2, 0, 0], [2, -2, -2, 2]])
+def test_what_is_suggested_is_checked_before_it_is_believed(moves: list[int]) -> None:
+    """The other cell of the row is withheld, too, but the columns give both away."""
+    problem, inner = four_cells()
+    session = Audit(problem)
+    session.suggest([ExactMove(np.sort(inner[: len(moves)]), np.array(moves)[np.argsort(inner[: len(moves)])])])
+    release = withheld(problem, inner[:2])
+    assert not session.judge(release, exact=False, certify=False).protected.any()
+
+
+def test_what_is_suggested_and_true_needs_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, inner = four_cells()
+    release, order = withheld(problem, inner), np.argsort(inner)
+
+    def never(*given: Any, **named: Any) -> Any:
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(outsiders, "protection", never)
+    monkeypatch.setattr(outsiders, "by_hypercubes", lambda *given: ())
+    session = Audit(problem)
+    session.suggest([ExactMove(inner[order], np.array([2, -2, -2, 2])[order])])
+    assert session.judge(release, exact=False, certify=False).protected.all()
+    with pytest.raises(AssertionError, match="searched"):
+        Audit(problem).judge(release, exact=False, certify=False)
 
 
 @pytest.mark.parametrize("seed", fresh(2, "a certificate of witnesses that were found before is proved"))

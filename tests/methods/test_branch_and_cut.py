@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import fields, replace
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.exact import least_costly
-from tablesafe.methods.suppress.branch_and_cut.targets import View
+from tablesafe.methods.suppress.branch_and_cut.targets import Targets, View
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.pattern import CannotProtect
 from tablesafe.methods.suppress.responses import groups_of
@@ -225,3 +227,40 @@ def test_a_program_for_which_digits_do_not_suffice_is_asked_again_nearer(monkeyp
     attacker.load(np.ones(len(instance)))
     assert attacker.ask(0, 1, 3_000.0).reach >= 3_000.0
     assert tried[0] > 1e8 >= tried[-1]
+
+
+@pytest.mark.parametrize("seed", fresh(20, "a move goes back as far as it says"))
+def test_a_move_goes_back_as_far_as_it_says_and_serves_whom_it_can(seed: int) -> None:
+    """Whoever is said to be served by a move, or by its reverse, is moved far enough within everybody's room."""
+    random = np.random.default_rng(seed)
+    table = a_table(random, KINDS[seed % 4])
+    mask = table.value > 0
+    problem = Problem(table, sensitivity=Sensitivity.of(mask, 1.0, np.ceil(table.value / 4), 0.0))
+    instance = Instance.of(problem, np.maximum(table.value, 1.0), zeros=False)
+    targets = Targets(instance.cell, instance.sign, instance.level)
+    attacker = Attacker(instance, Budget())
+    share = np.where(instance.live, random.choice([0.3, 1.0], len(instance)), 0.0)
+    attacker.load(share)
+    for at in random.permutation(len(targets))[:6].tolist():
+        cell, level = int(targets.cell[at]), float(targets.level[at])
+        move = attacker.ask(cell, int(targets.sign[at]), level)
+        own = np.flatnonzero(attacker.part[targets.cell] == attacker.part[cell])
+        moved = move.amount[attacker.place[targets.cell[own]]]
+        for other in own[targets.settled_by(own, at, move.cells, move.amount, moved, move.back)].tolist():
+            by = move.amount[attacker.place[targets.cell[other]]]
+            times = targets.level[other] / (targets.sign[other] * by)
+            amount = times * move.amount
+            assert (amount <= instance.up[move.cells] * share[move.cells] * (1 + 1e-6) + 1e-6).all()
+            assert (-amount <= instance.down[move.cells] * share[move.cells] * (1 + 1e-6) + 1e-6).all()
+
+
+def test_the_pattern_is_the_same_whoever_does_the_work() -> None:
+    problem = a_problem(np.random.default_rng(11), "web", "levels")
+    suppress = ts.Suppress(time_limit_s=60)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        together = suppress.protect(problem, ts.Run(executor=pool))
+    alone = suppress.protect(problem, ts.Run())
+    assert (together.suppressed == alone.suppressed).all()
+    assert together.solution is not None
+    assert alone.solution is not None
+    assert (together.solution.objective, together.solution.bound) == (alone.solution.objective, alone.solution.bound)

@@ -7,7 +7,7 @@ one in hand, is asked only about what these leave open. `audit` asks once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cached_property
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tablesafe.audit.certificate import Certificate
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.hypercubes import narrowed, without_unseen
 from tablesafe.audit.insiders import Insiders, search_insiders
@@ -92,7 +93,9 @@ class Audit:
         self._release: Release | None = None
         self._system: System | None = None
         self._proved, self._settled = Proved(), Settled()
-        self._suggested: tuple[Floats, ...] = ()
+        self._suggested: tuple[ExactMove, ...] = ()
+        self._unread = False
+        """Whether what was suggested was not looked at yet."""
 
     @property
     def release(self) -> Release:
@@ -128,6 +131,13 @@ class Audit:
         budget = self.run.within(time_limit_s) if budget is None else budget
         progress = self.run.examined if progress is None else progress
         return self._judged(release, system, cells, exact, certify, progress, budget, checkpoint, presume)
+
+    def suggest(self, moves: Iterable[ExactMove]) -> None:
+        """Take note of changes of the table's cells that may prove something, from whoever made a release.
+
+        None is believed before it is checked in whole numbers, when the next release is judged.
+        """
+        self._suggested, self._unread = tuple(moves), True
 
     def withhold(self, cells: ArrayLike, **options: Any) -> Findings:
         """What if these cells were withheld as well? The release judged last stays as it is.
@@ -197,19 +207,10 @@ class Audit:
             return self._system
         return System.of(self.problem, release.as_judged)
 
-    def suggest(self, deviations: Sequence[Floats]) -> None:
-        """Deviations of the whole table, in its units, that may be witnesses for many cells at once.
-
-        They are what a search for a pattern has found on its way; none of them is believed before it is checked in
-        whole numbers.
-        """
-        self._suggested = tuple(deviations)
-
-    def _suggestions(self, system: System) -> tuple[Floats, ...]:
+    def _suggestions(self, system: System) -> tuple[ExactMove, ...]:
         """Those that move nothing but unknown cells, as moves of these."""
-        hidden = np.zeros(len(self.problem.table), dtype=np.bool_)
-        hidden[system.cells] = True
-        return tuple(each[system.cells] for each in self._suggested if not each[~hidden].any())
+        here = ((system.positions(move.cells), move) for move in self._suggested)
+        return tuple(ExactMove(at, move.numerators, move.denominator) for at, move in here if (at >= 0).all())
 
     @cached_property
     def _lists(self) -> Lists | None:
@@ -221,8 +222,7 @@ class Audit:
     ) -> Findings:  # fmt: skip
         problem, judged = self.problem, release.as_judged
         work = Outsiders(
-            problem, judged, system, self.whole, certify, self.executor, progress, budget, checkpoint,
-            suggested=self._suggestions(system),
+            problem, judged, system, self.whole, certify, self.executor, progress, budget, checkpoint
         )  # fmt: skip
         question = Question.of(problem, system, everything=cells == "all")
         quick = len(system) > (MANY_WHOLE if self.whole else MANY) and bool((release.status == Status.CHANGED).any())
@@ -230,6 +230,10 @@ class Audit:
         exact = exact and not quick
         if exact or (self.whole and not quick) or cells == "all":
             exact, question = work.intervals(question)
+        if self._unread:
+            group = work.by_suggestions(question, self._suggestions(system))
+            self._proved.keep(system, (group,), checked=True)
+            self._unread = False
         held = self._proved.holding(system, certify=certify)
         question, groups = work.decide(question, held, exact=exact)
         late = budget.over

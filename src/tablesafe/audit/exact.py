@@ -41,6 +41,9 @@ STEPS = 24
 Wholes = NDArray[Any]
 """Whole numbers: int64 where they fit, otherwise objects."""
 
+DIGITS = 1e15
+"""Whole numbers below this are exactly what a float holds."""
+
 
 def exact(number: float) -> Fraction:
     """The decimal number behind a float: 71.4, not the binary fraction nearest to it, nor 71.40000000000001.
@@ -63,7 +66,9 @@ def exact_in_units(numbers: Floats, decimals: int) -> NDArray[Any]:
     """Finite numbers of the table's own unit as exact fractions of `10**-decimals`, each distinct one once."""
     distinct, where = np.unique(numbers, return_inverse=True)
     unit = 10**decimals
-    return _objects([exact(number) * unit for number in distinct.tolist()])[where]
+    whole = (distinct == np.rint(distinct)) & (np.abs(distinct) < DIGITS)
+    fractions = [int(number) if is_whole else exact(number) for number, is_whole in zip(distinct, whole, strict=True)]
+    return _objects([number * unit for number in fractions])[where]
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,8 +354,8 @@ def whole_multiples(values: NDArray[Any], scale: int) -> Wholes:
     if values.dtype != object:
         if float(np.abs(values).max(initial=0.0)) < 2**61:
             return times(values.astype(np.int64), scale)
-        values = _objects(values.tolist())
-    return narrowed(_objects([int(Fraction(value) * scale) for value in values.tolist()]))
+        values = _objects([int(value) for value in values.tolist()])
+    return narrowed(_objects([int(value * scale) for value in values.tolist()]))
 
 
 def _objects(values: list[Any]) -> NDArray[Any]:

@@ -33,6 +33,7 @@ from scipy import sparse
 
 from tablesafe.audit.alternative_tables import Limits, Move, Moves, Room
 from tablesafe.audit.doubts import MOST_BYTES, Doubts, Listed
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.hypercubes import hypercubes_of
 from tablesafe.audit.respondent_knowledge import Knowledge, Lists, Members
 from tablesafe.audit.sums import components
@@ -161,7 +162,7 @@ def search_insiders(
     lists: Lists | None = None,
     checked: int | None = None,
     presume: bool = False,
-    suggested: Sequence[Floats] = (),
+    suggested: Sequence[ExactMove] = (),
     budget: Budget = ENDLESS,
 ) -> tuple[Insiders, SettledCells]:
     """The same, and what it takes to know of another release without asking again.
@@ -346,7 +347,7 @@ class _Search:
         self.as_it_is = not said or knowledge.lists.shadow or measured_by_value(problem.rules)
         """Whether the levels of cells with negative contributions tell nothing about absolute values."""
 
-    def run(self, suggested: Sequence[Floats] = ()) -> None:
+    def run(self, suggested: Sequence[ExactMove] = ()) -> None:
         """Look at every sensitive cell: first for witnesses that nobody at all can rule out.
 
         Where there are many, for moves that take many of them at once. Where hypercubes are looked for, and a search
@@ -374,7 +375,7 @@ class _Search:
             except OutOfTime:
                 self.late.add(target)
 
-    def _together(self, suggested: Sequence[Floats]) -> None:
+    def _together(self, suggested: Sequence[ExactMove]) -> None:
         """Settle cells by moves of many at once, where hypercubes leave many.
 
         Where one shows a cell to the outsider, few can rule it out, and these are soon asked; unless moves are at hand.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from pathlib import Path
 
@@ -61,8 +62,6 @@ class Outsiders:
     progress: Progress | None
     budget: Budget = field(repr=False)
     checkpoint: str | Path | None
-    suggested: Sequence[Floats] = field(default=(), repr=False)
-    """Moves of the unknown cells that may be witnesses for many."""
     seen: list[Group] = field(default_factory=list, repr=False)
     """Witnesses that settle clear cases without having been proved in whole numbers."""
 
@@ -70,6 +69,20 @@ class Outsiders:
     def prove_all(self) -> bool:
         """Whether clear cases need a proof too. Bounds on whole numbers may be wider than what they can reach."""
         return self.certify or self.whole
+
+    @cached_property
+    def place(self) -> Place:
+        """Where tables are looked for."""
+        return Place(self.system.matrix.tocsc(), exact_limits(self.problem, self.release, self.system))
+
+    def by_suggestions(self, question: Question, suggested: Sequence[ExactMove]) -> Group:
+        """What moves prove that somebody suggests, and their reverses."""
+        moves = [
+            ExactMove(move.cells, sign * move.numerators, move.denominator) for move in suggested for sign in (1, -1)
+        ]
+        return prove(
+            self.place, question.needs.take(question.undecided(exact=False, certify=True)), moves, whole=self.whole
+        )
 
     def intervals(self, question: Question) -> tuple[bool, Question]:
         """Answer with the exact interval of every unknown cell asked about, if there is time."""
@@ -99,7 +112,9 @@ class Outsiders:
         known = np.searchsorted(question.cells, held.cells)
         question = question.answered(known, question.value[known] + held.low, question.value[known] + held.high)
         asked = np.setdiff1d(question.undecided(exact=exact, certify=self.prove_all), known)
-        place = Place(self.system.matrix.tocsc(), exact_limits(self.problem, self.release, self.system))
+        if not asked.size:
+            return question, ()
+        place = self.place
         by_programs = self.whole and len(self.system) <= FEW
         cubes = () if by_programs else tuple(by_hypercubes(self.system, question.needs.take(asked), place))
         question = self._moved_by(question, cubes)
@@ -140,7 +155,7 @@ class Outsiders:
         np.maximum.at(rise, needs.at, np.ceil(np.maximum(np.maximum(upper, sliding / 2), 1.0)))
         moves: list[ExactMove] = []
         room = system.truth - system.lower, system.upper - system.truth
-        for move in moves_together(sparse.csr_array(system.matrix), *room, fall, rise, self.budget, self.suggested):
+        for move in moves_together(sparse.csr_array(system.matrix), *room, fall, rise, self.budget):
             moves += [move, ExactMove(move.cells, -move.numerators, move.denominator)]
         group = prove(place, needs, moves)
         done = np.isin(needs.at, group.at)

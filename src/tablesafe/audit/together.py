@@ -56,23 +56,15 @@ def moves_together(
     fall: Floats,
     rise: Floats,
     budget: Budget,
-    suggested: Iterable[Floats] = (),
 ) -> Iterator[ExactMove]:
     """Moves that take cells down by `fall` and up by `rise`, where these are above 0, within `down` and `up`.
 
-    All in whole units; first those suggested. They end when they no longer serve many, or the budget is over.
+    All in whole units. They end when they no longer serve many, or the budget is over.
     """
     random = np.random.default_rng(SEED)
     low, high = fall > 0, rise > 0
     low &= fall <= down
     high &= rise <= up
-    for point in suggested:
-        before = int(low.sum()) + int(high.sum())
-        move = _exact(matrix, point, down, up) if before else None
-        if move is not None:
-            _serve(low, high, fall, rise, move, up, down)
-            if int(low.sum()) + int(high.sum()) < before:
-                yield move
     far = min(FAR * max(float(fall.max(initial=0.0)), float(rise.max(initial=0.0))), MOST)
     below, above = np.minimum(down, far), np.minimum(up, far)
     while not budget.over:
@@ -96,7 +88,7 @@ def moves_together(
 
 
 def convincing_moves(
-    matrix: sparse.csr_array, down: Floats, up: Floats, doubts: Doubts, suggested: Iterable[Floats], budget: Budget
+    matrix: sparse.csr_array, down: Floats, up: Floats, doubts: Doubts, suggested: Iterable[ExactMove], budget: Budget
 ) -> Iterator[np.ndarray]:
     """Moves within `down` and `up` by which respondents are convinced, in whole numbers of some unit each.
 
@@ -105,10 +97,7 @@ def convincing_moves(
     random = np.random.default_rng(SEED)
     far = min(FAR * max(float(need.max(initial=0.0)) for need in doubts.need.values()), MOST)
 
-    def exactly(point: Floats) -> tuple[np.ndarray, int] | None:
-        move = _exact(matrix, point, down, up)
-        if move is None:
-            return None
+    def noted(move: ExactMove) -> tuple[np.ndarray, int]:
         by = np.zeros(len(down), dtype=np.int64)
         by[move.cells] = move.numerators
         return by, move.denominator
@@ -124,17 +113,17 @@ def convincing_moves(
         point = _furthest(
             matrix, np.minimum(below, far), np.minimum(above, far), cells[can], way[can], level[can], budget
         )
-        return None if point is None else exactly(point)
+        move = None if point is None else _exact(matrix, point, down, up)
+        return None if move is None else noted(move)
 
-    for point in suggested:
-        found = exactly(point)
-        if found is not None:
-            for by in (found[0], -found[0]):
-                if (by <= np.floor(np.minimum(up, MOST)) * found[1]).all() and (
-                    -by <= np.floor(np.minimum(down, MOST)) * found[1]
-                ).all():
-                    doubts.add(by, found[1])
-            yield found[0]
+    for move in suggested:
+        by, unit = noted(move)
+        if row_sums(matrix, by).any():
+            continue
+        for one in (by, -by):
+            if _within(one, unit, down, up):
+                doubts.add(one, unit)
+                yield one
     yield from convince(doubts, mover, ways, budget)
 
 
@@ -196,7 +185,17 @@ def _furthest(
 
 
 def _exact(matrix: sparse.csr_array, point: Floats, down: Floats, up: Floats) -> ExactMove | None:
-    """The point in exact fractions: each of its values is one, and the equations tell whether they were read rightly.
+    """The point in exact fractions; the equations tell whether they were read rightly."""
+    move = in_fractions(point)
+    if move is None:
+        return None
+    by = np.zeros(len(point), dtype=np.int64)
+    by[move.cells] = move.numerators
+    return None if row_sums(matrix, by).any() or not _within(by, move.denominator, down, up) else move
+
+
+def in_fractions(point: Floats) -> ExactMove | None:
+    """A solver's point, each of its values read as a simple fraction; None where they have no common denominator.
 
     A vertex in which thousands of cells move has several denominators; a common one is rarely small.
     """
@@ -204,17 +203,18 @@ def _exact(matrix: sparse.csr_array, point: Floats, down: Floats, up: Floats) ->
     distinct, where = np.unique(np.rint((point - floor) / READ).astype(np.int64), return_inverse=True)
     parts = [Fraction(int(each) * READ).limit_denominator(LARGEST) for each in distinct.tolist()]
     common = lcm(*(part.denominator for part in parts))
-    if common > COMMON:
+    if common > COMMON or np.abs(point).max(initial=0.0) > MOST:
         return None
     tops = np.array([part.numerator * (common // part.denominator) for part in parts], dtype=np.int64)
     numerators = floor.astype(np.int64) * common + tops[where]
-    fits = (numerators <= np.floor(np.minimum(up, MOST)) * common) & (
-        -numerators <= np.floor(np.minimum(down, MOST)) * common
-    )
-    if not fits.all() or row_sums(matrix, numerators).any():
-        return None
     cells = np.flatnonzero(numerators)
     return ExactMove(cells, numerators[cells], common)
+
+
+def _within(by: Integers, unit: int, down: Floats, up: Floats) -> bool:
+    """Whether a move in whole numbers of one over `unit` stays within whole units."""
+    high, low = (np.floor(np.minimum(room, MOST)).astype(np.int64) * unit for room in (up, down))
+    return bool((by <= high).all() and (-by <= low).all())
 
 
 def _serve(low: Mask, high: Mask, fall: Floats, rise: Floats, move: ExactMove, up: Floats, down: Floats) -> None:

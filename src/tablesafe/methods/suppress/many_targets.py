@@ -13,8 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from tablesafe.audit.doubts import Listed
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.respondent_knowledge import Guard
-from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.audit.together import in_fractions
+from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
@@ -107,7 +109,7 @@ def improved_for_all(
     cubes: Hypercubes,
     random: np.random.Generator,
     budget: Budget,
-) -> list[Floats]:
+) -> list[ExactMove]:
     """Look for a pattern that convinces every respondent and costs less than the incumbent's, until a budget is over.
 
     Given with it are the deviations that convince them, for the audit.
@@ -128,7 +130,8 @@ def improved_for_all(
     withheld = condensed.members(pattern.withheld) | instance.forced
     if instance.pattern_cost(withheld) < incumbent.best_cost:
         incumbent.offer_pattern(withheld, instance.pattern_cost(withheld))
-    return [deviation[condensed.number] for deviation in together.found]
+    read = (in_fractions(deviation[condensed.number]) for deviation in together.found)
+    return [move for move in read if move is not None]
 
 
 def completed(instance: Instance, condensed: Condensed, pattern: Pattern, cubes: Hypercubes) -> Mask | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic, process_time
@@ -12,6 +12,7 @@ import numpy as np
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.doubts import Listed
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.respondent_knowledge import Guard, Knowledge
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers, Mask
@@ -20,6 +21,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.suppress import Suppress
 from tablesafe.methods.suppress.attackers import Stage, against_all, as_repaired, prices_of
+from tablesafe.methods.suppress.branch_and_cut.attacker import Move
 from tablesafe.methods.suppress.branch_and_cut.branching import rounded_up
 from tablesafe.methods.suppress.costs import cost_of, never_free
 from tablesafe.methods.suppress.explain import ask_less, freed
@@ -59,6 +61,8 @@ SHORT = 3.0
 CLEANING, A_SECOND = 0.1, 1.0
 """Share of the search for second thoughts about a first pattern of hypercubes, and seconds more for one that convinces
 every respondent: it gains most by them."""
+FEW = 300
+"""Withheld cells up to which the search tells the audit its own reasons: sooner said than found again."""
 LARGE = 12_000
 """Cells beyond which `auto` does not try to prove an optimum."""
 VERY_LARGE = 100_000
@@ -221,6 +225,8 @@ class Suppression:
         It is the last of several stages, one attacker more in each.
         """
         instance, others = search.instance, securing.examined
+        if search.exact is not None and search.best is found and int(found.sum()) <= FEW:
+            securing.suggest(_whole_moves(search.exact.witnesses(found)))
         if search.exact is None or search.best is None or search.group is not None or not others:
             safe = securing.secure(found, last=True)
             return as_repaired(found, safe, {who: securing.because.get(who) for who in others}, instance)
@@ -378,3 +384,10 @@ class Suppression:
 
 def _silent(cost: float, bound: float) -> None:
     """Tell nobody."""
+
+
+def _whole_moves(moves: Iterable[Move]) -> Iterator[ExactMove]:
+    """Deviations of whole units, as they mostly are."""
+    for move in moves:
+        whole = np.rint(move.amount).astype(np.int64)
+        yield ExactMove(move.cells[whole != 0], whole[whole != 0])

@@ -55,7 +55,6 @@ class Search(Incumbent):
         group: Integers | None = None,
     ) -> None:
         super().__init__(instance, budget=budget, report=report, exactly=exactly, group=group)
-        self.solver = Model.small(budget)
         self.seed = seed
         self.random = np.random.default_rng(seed)
         self.ever_used = np.zeros(len(instance), dtype=np.bool_)
@@ -63,6 +62,11 @@ class Search(Incumbent):
         self._make_flows = flows
         self.exact: BranchAndCut | None = None
         """The branch and cut that was begun, with its bound and cuts."""
+
+    @cached_property
+    def solver(self) -> Model:
+        """For small programs, one after another."""
+        return Model.small(self.budget)
 
     @cached_property
     def _flows(self) -> DeviationFinder | None:

@@ -7,15 +7,16 @@ kept, so that there is one to fall back on when time is over, or when the user s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 
 from tablesafe.audit.audit import Audit
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.respondent_knowledge import Lists
-from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import Interrupted, SolverFailure
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
@@ -111,10 +112,11 @@ class Securing:
             raise Interrupted("Stopped before a safe pattern was found; nothing was written.")
         return self.best
 
-    def suggest(self, deviations: Sequence[Floats]) -> None:
-        """Deviations that a search has found, for the audits of what comes from it."""
+    def suggest(self, moves: Iterable[ExactMove]) -> None:
+        """Tell the audits of deviations by which the next pattern is said to be safe; they check them."""
+        moves = tuple(moves)
         for session in {id(each): each for each in (self._single, self._all)}.values():
-            session.suggest(deviations)
+            session.suggest(moves)
 
     def _again(self, pattern: Mask) -> bool:
         """Whether nothing is new about a pattern of hypercubes: of these, what repair adds is not thinned."""

@@ -105,7 +105,7 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
     Boxes protect what the sensitive cells do not protect among themselves. What is proved at once needs no pattern to
     fall back on.
     """
-    begin, stop = search.solver.work.spent, search.late if insist else search.until(search.left * PROVING)
+    begin, stop = search.budget.spent, search.late if insist else search.until(search.left * PROVING)
     try:
         exact.cut(search.until(search.left * AT_ONCE))
         cells = exact.begin(stop)
@@ -117,7 +117,7 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
             _secured(search, secure)
         exact.cut(stop)
         if search.best is not None and search.group is None and search.bound < CLOSE * search.best_cost:
-            spent = max(search.solver.work.spent - begin, A_MOMENT)
+            spent = max(search.budget.spent - begin, A_MOMENT)
             search.polish(search.build(exact.shares), patience=_patience(search), seconds=spent / 2)
             if not search.closed():
                 combine(search, seconds=spent / 2)

@@ -42,6 +42,8 @@ class Move:
     reach: float
     cells: Integers
     amount: Floats
+    back: float = 0.0
+    """How many times as far the same deviation may go the other way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Attacker:
         n = len(instance)
         self.place = np.full(n, -1, dtype=np.int64)
         self.part = np.full(n, -1, dtype=np.int64)
+        self._sums = np.zeros(n, dtype=np.int64)
         columns, rows = instance.columns, instance.rows
         self._pointer, self._index = columns.indptr.astype(np.int64), columns.indices.astype(np.int64)
         self._value = columns.data.astype(np.float64)
@@ -77,12 +80,9 @@ class Attacker:
         cells = np.flatnonzero((share > PRESENT) & self._instance.live)
         m = self._instance.rows.shape[0]
         entries, length = spans(self._pointer, cells)
-        graph = sparse.coo_array(
-            (
-                np.ones(len(entries), np.int8),
-                (self._index[entries], m + np.repeat(np.arange(len(cells)), length)),
-            ),
-            shape=(m + len(cells),) * 2,
+        start = np.concatenate([np.zeros(m + 1, np.int32), np.cumsum(length, dtype=np.int32)])
+        graph = sparse.csr_array(  # from cells to their equations: in the form that SciPy works with
+            (np.ones(len(entries)), self._index[entries].astype(np.int32), start), shape=(m + len(cells),) * 2
         )
         labels = csgraph.connected_components(graph, directed=False)[1][m:]
         self.part[:] = -1
@@ -163,7 +163,8 @@ class Attacker:
             status = self._run(cell, sign, far, view)
         if status is not SolveStatus.OPTIMAL:
             raise SolverFailure(f"A linear program of the suppression problem was not solved ({status}).")
-        return Move(*self._answered())
+        reach, cells, amount = self._answered()
+        return Move(reach, cells, amount, self._back(amount))
 
     def _run(self, cell: int, sign: int, far: float, view: View) -> SolveStatus:
         """Ask how far a cell can move, with rooms beyond `far` cut off."""
@@ -181,6 +182,12 @@ class Attacker:
         amount, prices = self._model.answer()
         self._row_prices = -prices
         return -self._model.objective, self.cells, amount
+
+    def _back(self, amount: Floats) -> float:
+        """How many times as far a deviation may go the other way."""
+        far = np.abs(amount)
+        opposite = np.where(amount > 0, self._below, self._above)[far > NEGLIGIBLE]
+        return float((opposite / far[far > NEGLIGIBLE]).min(initial=1.0))
 
     def ask_again_without_bounds_of(self, cell: int) -> float | None:
         """The same question when one cell moves freely: where the answer is finite, its prices name others."""
@@ -219,12 +226,14 @@ class Attacker:
         used = np.flatnonzero(number)
         entries, length = spans(self._row_pointer, self._rows[used])
         terms = -np.repeat(number[used].astype(np.int64), length) * self._row_value[entries]
-        order = np.append(self._row_index[entries], cell)
-        cells, place = np.unique(order, return_inverse=True)
-        sums = np.zeros(len(cells), dtype=np.int64)
-        np.add.at(sums, place, np.append(terms, sign * over))
-        on = (sums != 0) & self._instance.live[cells]
-        return Prices(cells[on], sums[on], over)
+        sums = self._sums
+        np.add.at(sums, self._row_index[entries], terms)
+        sums[cell] += sign * over
+        cells = np.flatnonzero(sums)
+        numbers = sums[cells]
+        sums[cells] = 0
+        on = self._instance.live[cells]
+        return Prices(cells[on], numbers[on], over)
 
 
 def far_of(level: float) -> float:

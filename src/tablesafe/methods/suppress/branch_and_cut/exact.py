@@ -14,7 +14,7 @@ import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import SolverFailure
-from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
+from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker, Move
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables, bridgeless, covers
 from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering, Cut
 from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned
@@ -85,6 +85,8 @@ class BranchAndCut:
         self._begun = self._rooted = False
         self._tree: Tree | None = None
         self._nodes = 0
+        self._quiet: tuple[Separation, Floats] | None = None
+        """A point at which nothing was found, and for which targets."""
         if known is not None and known._begun:
             self._instance, self._attacker, self._begun = known._instance, known._attacker, True
             self._separate(known._separation.targets)
@@ -131,10 +133,16 @@ class BranchAndCut:
 
     def deviations(self, pattern: Mask) -> tuple[Deviation, ...]:
         """For each target of the instance a deviation within a safe pattern that protects it."""
+        return self._asking_all(lambda: False).deviations(pattern.astype(np.float64))
+
+    def witnesses(self, pattern: Mask) -> list[Move]:
+        """Deviations within a safe pattern that protect all targets of the instance: for an audit to check."""
+        return self._asking_all(self._incumbent.late).witnesses(pattern.astype(np.float64))
+
+    def _asking_all(self, stop: Callable[[], bool]) -> Separation:
         instance = self._instance
         every = Targets(instance.cell, instance.sign, instance.level)
-        separation = Separation(instance, every, self._variables, self._attacker, lambda: False)
-        return separation.deviations(pattern.astype(np.float64))
+        return Separation(instance, every, self._variables, self._attacker, stop)
 
     def _without_self_protected(self) -> int:
         """Drop the targets that need nothing further; the cuts of the others are the first. Says how many are left."""
@@ -164,7 +172,11 @@ class BranchAndCut:
 
     def _look(self, x: Floats, *, sweep: bool = False) -> Seen:
         """Ask about all targets; raise for one that not even withholding everything would protect."""
+        if self._quiet is not None and self._quiet[0] is self._separation and np.array_equal(self._quiet[1], x):
+            return Seen([], [], [])
         seen = self._separation.look(self._shares(x), x, self._covering.high, sweep=sweep)
+        if not seen.open and not seen.cuts:
+            self._quiet = self._separation, x.copy()
         if self._incumbent.best is None:
             for at, cut in zip(seen.whose, seen.cuts, strict=True):
                 if cut.least == 1 and float(cut.coefficients.sum()) < 1 - 1e-6:
@@ -368,7 +380,7 @@ class BranchAndCut:
                         return
                 elif self._add(seen.cuts) or (rounds == 1 and self._strengthened(x)):
                     continue
-            if self._nodes % PATTERN_EVERY == 1:
+            if self._nodes % PATTERN_EVERY == 0:
                 self._pattern(self._shares(x))
                 if self._pruned(relaxed.proved):
                     return

@@ -219,7 +219,7 @@ def _without(
             cells.append(move.cells[np.abs(move.amount) > NEGLIGIBLE])
             others = np.array([other for other in relying if other not in new], dtype=np.int64)
             moved = move.amount[attacker.place[targets.cell[others]]]
-            for other in others[targets.settled_by(others, at, move.cells, move.amount, moved)].tolist():
+            for other in others[targets.settled_by(others, at, move.cells, move.amount, moved, move.back)].tolist():
                 new[other] = cells[-1]
         if reach < enough[at]:
             attacker.withhold(cell)

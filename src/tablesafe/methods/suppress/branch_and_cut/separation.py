@@ -103,8 +103,12 @@ class Separation:
             whose += [at] * (len(cuts) - len(whose))
         return Seen(cuts, whose, left)
 
-    def _sweep(self, order: Integers, begin: Integers, awake: Mask) -> None:
-        """Put to sleep the targets of large parts that moves of many at once settle, or their reverses."""
+    def _sweep(self, order: Integers, begin: Integers, awake: Mask) -> list[Move]:
+        """Put to sleep the targets of large parts that moves of many at once settle, or their reverses.
+
+        Says which moves did so.
+        """
+        found: list[Move] = []
         targets, random = self.targets, np.random.default_rng(0)
         for first, last in zip(begin[:-1].tolist(), begin[1:].tolist(), strict=True):
             own = order[first:last]
@@ -117,8 +121,25 @@ class Separation:
             for move in self._attacker.sweep(cells, level, random):
                 moved = np.abs(move.amount[self._attacker.place[targets.cell[own]]])
                 awake[own[moved >= self._enough[own]]] = False
+                found.append(move)
                 if self._stop():
-                    return
+                    return found
+        return found
+
+    def witnesses(self, share: Floats) -> list[Move]:
+        """Deviations of a safe pattern that, with their reverses, take every target far enough: few that move many."""
+        attacker, targets = self._attacker, self.targets
+        attacker.load(share)
+        part = attacker.part[targets.cell]
+        order = np.argsort(part, kind="stable")
+        begin = np.searchsorted(part[order], np.arange(len(attacker.starts)))
+        awake = np.ones(len(targets), dtype=np.bool_)
+        found = self._sweep(order, begin, awake)
+        for at in order.tolist():
+            if awake[at] and not self._stop():
+                own = order[begin[part[at]] : begin[part[at] + 1]]
+                found += self._ask(at, int(targets.cell[at]), float(targets.level[at]), own, awake, back=False)[0]
+        return found
 
     def deviations(self, share: Floats) -> tuple[Deviation, ...]:
         """For each target a deviation that moves it far enough, and the others that it serves as well."""
@@ -133,7 +154,7 @@ class Separation:
             if awake[at]:
                 own = order[begin[part[at]] : begin[part[at] + 1]]
                 before = awake[own].copy()
-                moves, _ = self._ask(at, int(targets.cell[at]), float(targets.level[at]), own, awake)
+                moves, _ = self._ask(at, int(targets.cell[at]), float(targets.level[at]), own, awake, back=False)
                 awake[at] = False
                 used = np.abs(moves[0].amount) > NEGLIGIBLE
                 served = np.union1d([at], own[before & ~awake[own]])
@@ -141,9 +162,12 @@ class Separation:
         return tuple(found)
 
     def _ask(
-        self, at: int, cell: int, level: float, own: Integers, awake: Mask, *, tight: bool = False
+        self, at: int, cell: int, level: float, own: Integers, awake: Mask, *, tight: bool = False, back: bool = True
     ) -> tuple[list[Move], list[Prices]]:
-        """The furthest moves of a target, and their prices; targets of its part that they settle go to sleep."""
+        """The furthest moves of a target, and their prices; targets of its part that they settle go to sleep.
+
+        So do those that they settle by going `back`.
+        """
         sign, view = int(self.targets.sign[at]), self.targets.view_of(at)
         moves, questions = [], []
         for side in UP_AND_DOWN if sign == 0 else (sign,):
@@ -151,8 +175,8 @@ class Separation:
             moves.append(move)
             if sign == 0 or move.reach < self._enough[at]:
                 questions.append(self._attacker.prices())
-            moved = move.amount[self._attacker.place[self.targets.cell[own]]]
-            awake[own[self.targets.settled_by(own, at, move.cells, move.amount, moved)]] = False
+            moved, far = move.amount[self._attacker.place[self.targets.cell[own]]], move.back if back else 0.0
+            awake[own[self.targets.settled_by(own, at, move.cells, move.amount, moved, far)]] = False
         return moves, questions
 
     def _cut(self, at: int, questions: list[Prices], high: Floats) -> Cut | None:

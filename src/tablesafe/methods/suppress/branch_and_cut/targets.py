@@ -106,18 +106,21 @@ class Targets:
         """The levels less what may be missing."""
         return self.level * (1 - SHORT) - np.minimum(1e-6 * self.level, 1e-7)
 
-    def settled_by(self, which: Integers, asked: int, cells: Integers, amount: Floats, moved: Floats) -> Mask:
+    def settled_by(
+        self, which: Integers, asked: int, cells: Integers, amount: Floats, moved: Floats, back: float = 0.0
+    ) -> Mask:
         """Which of some targets a deviation protects that was found for the target `asked`.
 
         `moved` is how far it moves each of them. What convinces somebody convinces everybody; somebody else must be
-        unable to rule it out.
+        unable to rule it out. Those who believe it believe its reverse too, `back` times as far.
         """
-        signs = self.sign[which]
-        settled: Mask = np.asarray((signs != 0) & (signs * moved >= self.enough[which]))
+        along, enough = self.sign[which] * moved, self.enough[which]
+        settled: Mask = np.asarray((along > 0) & (along >= enough))
+        reverse: Mask = np.asarray((along < 0) & (-along * back >= enough))
         if self.seen_from is None:
-            return settled
+            return np.asarray(settled | reverse)
         view, own = self.seen_from[which], int(self.seen_from[asked])
         for number in np.unique(view[settled]).tolist():
             if number not in {EVERYBODY, own} and not self.views[number].allows(cells, amount):
                 settled &= view != number
-        return settled
+        return np.asarray(settled | (reverse & ((view == EVERYBODY) | (view == own))))

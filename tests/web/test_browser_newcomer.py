@@ -49,6 +49,7 @@ def test_several_files_at_once_keep_their_names_and_the_first_is_the_source(visi
     visitor.page.get_by_role("link", name="Dimensions has errors").wait_for()
     visitor.choose("hierarchy", "nace.hrc")
     panel.get_by_text("10 codes").wait_for()
+    panel.locator(".ts-fault:visible").first.wait_for(state="hidden")
     assert not visitor.complaints
 
 

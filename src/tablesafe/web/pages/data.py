@@ -206,8 +206,7 @@ def _follow(screen: Screen, holder: ui.element) -> None:
     waiting, shown, first = ui.element("div"), {"read": ""}, _reading_keys(screen)
 
     def again() -> None:
-        source = screen.draft.get("source", {})
-        now = repr([source.get(key) for key in ("file", "kind", "delimiter", "sheet")])
+        now = _read_as(screen)
         if now != shown["read"] and not waiting.is_deleted:
             asked_before, shown["read"] = bool(shown["read"]), now
             if asked_before and _reading_keys(screen) != first:
@@ -221,6 +220,12 @@ def _follow(screen: Screen, holder: ui.element) -> None:
 
     screen.on_page.append(again)
     again()
+
+
+def _read_as(screen: Screen) -> str:
+    """How the source is read: what its columns depend on."""
+    source = screen.draft.get("source", {})
+    return repr([source.get(key) for key in ("file", "kind", "delimiter", "sheet")])
 
 
 async def _guess(screen: Screen) -> None:
@@ -260,13 +265,14 @@ def _remove(screen: Screen, name: str) -> None:
 
 async def _columns(screen: Screen, holder: ui.element) -> None:
     """The columns of the source, each with what it is used for."""
+    read, job = _read_as(screen), screen.workspace.job_text()
     try:
         found = await screen.workspace.columns()
     except TablesafeError as error:
-        if not holder.is_deleted:
-            _unread(screen, holder, error)
+        if not holder.is_deleted and read == _read_as(screen):
+            _unread(screen, holder, error, job)
         return
-    if holder.is_deleted:
+    if holder.is_deleted or read != _read_as(screen):  # it is read otherwise by now, and asked about again
         return
     screen.columns = [column["name"] for column in found]
     screen.check()  # now it is known which columns there are
@@ -288,9 +294,9 @@ async def _columns(screen: Screen, holder: ui.element) -> None:
     screen.show_faults()
 
 
-def _unread(screen: Screen, holder: ui.element, error: TablesafeError) -> None:
+def _unread(screen: Screen, holder: ui.element, error: TablesafeError, job: str) -> None:
     """Say why there are no columns: beside the field that is to blame, or here."""
-    blamed = isinstance(error, TaskFailed) and screen.blame(screen.workspace.job_text(), error)
+    blamed = isinstance(error, TaskFailed) and screen.blame(job, error)
     with holder.clear():
         if blamed:
             ui.label("They cannot be read yet.").classes("ts-note")

@@ -181,30 +181,34 @@ class _Tree:
         made_from = repr(self._made_from())
         if made_from == self.shown:
             return
-        self.busy, self.shown = True, made_from
+        self.busy, self.shown, job = True, made_from, self.screen.workspace.job_text()
         source, dimension, tables, _ = self._made_from()
         part = {"source": source, "dimensions": {self.name: dimension}, "tables": tables}
         try:
             found = await self.screen.compute(looking.tree, part, self.name)
-            self._show(found)
+            if self._is_of_now(made_from):
+                self._show(found)
         except TablesafeError as error:
-            self._fail(error)
+            if self._is_of_now(made_from):
+                self._fail(error, job)
         finally:
             self.busy = False
         if self.again:
             self.again = False
             await self.draw()
 
-    def _fail(self, error: TablesafeError) -> None:
-        if self.box.is_deleted:
-            return
+    def _is_of_now(self, made_from: str) -> bool:
+        """Whether the page still shows what was asked about: the answer to an earlier question says nothing now."""
+        return not self.box.is_deleted and made_from == repr(self._made_from())
+
+    def _fail(self, error: TablesafeError, job: str) -> None:
         with self.box.clear():
             show_error(error, self.screen)
         if isinstance(error, TaskFailed) and not self.screen.faults:
-            self.screen.blame(self.screen.workspace.job_text(), error, ("dimensions", self.name))
+            self.screen.blame(job, error, ("dimensions", self.name))
 
     def _show(self, found: dict[str, Any]) -> None:
-        if self.box.is_deleted or not found["codes"]:
+        if not found["codes"]:
             return
         with self.box.clear():
             sums = "1 sum" if found["sums"] == 1 else f"{found['sums']:,} sums"

@@ -60,8 +60,8 @@ class Source:
     delimiter: str | None = _key("what separates the columns of a CSV file; found out when not given", example=";")
     sheet: str | None = _key("sheet of an Excel file, when it has several", example="Sheet1")
     layout: Literal["rows", "crosstab"] = _key(
-        "Excel: rows has the names of columns in its first row; crosstab has codes down the side and across the top, "
-        "as tables are printed ('tablesafe look' shows what is understood; its column of numbers is 'value')",
+        "Excel, CSV: rows has the names of columns in its first row; crosstab has codes down the side and across the "
+        "top, as tables are printed ('tablesafe look' shows what is understood; its column of numbers is 'value')",
         "rows",
     )
     area: str | None = _key("crosstab: the cells of the table with its headings and labels", example="A4:H30")

@@ -13,6 +13,7 @@ from nicegui.element import Element
 
 from tablesafe.core.errors import TablesafeError
 from tablesafe.web.pages.screen import Screen, show_error
+from tablesafe.web.roles import DIMENSION, set_role, used_columns
 from tablesafe.web.runs import Run
 from tablesafe.web.saved import open_saved
 from tablesafe.web.tasks import data as looking
@@ -264,15 +265,26 @@ async def _take(screen: Screen, name: str) -> None:
 
 async def _matched(screen: Screen, name: str) -> None:
     """Use a hierarchy for the one dimension whose codes it holds; the page Dimensions shows the tree."""
-    found = await screen.compute(looking.fits, screen.draft, name)
+    found = await screen.compute(looking.fits, screen.draft, name, used_columns(screen.draft))
     if len(found) == 1:
         dimension, lacking = next(iter(found.items()))
+        if dimension not in screen.draft.get("dimensions", {}):  # codes of digits look like amounts
+            _add_dimension(screen.draft, dimension)
         screen.put(("dimensions", dimension, "hierarchy"), name)
         codes = "1 code" if lacking == 1 else f"{lacking:,} codes"
         held = f"all but {codes} of {dimension}: see the page Dimensions" if lacking else f"the codes of {dimension}"
         screen.say(f"{name} is here and used: it holds {held}.")
     elif found:
         screen.say(f"{name} is here: it fits {' and '.join(found)}; choose on the page Dimensions.")
+
+
+def _add_dimension(draft: dict[str, Any], column: str) -> None:
+    """Make a dimension of a column; a title that was guessed from the dimensions names it too."""
+    before = " by " + " and ".join(draft["dimensions"])
+    set_role(draft, column, DIMENSION)
+    title = str(draft.get("title", ""))
+    if title.endswith(before):
+        draft["title"] = title.removesuffix(before) + " by " + " and ".join(draft["dimensions"])
 
 
 def with_sheet(draft: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What each column of the source is used for: one word per column, kept in the keys of the job."""
+"""The page Data: bring a file, see its columns, say what each of them is."""
 
 from __future__ import annotations
 
@@ -10,103 +10,13 @@ from tablesafe.core.errors import TablesafeError
 from tablesafe.io.frames import EXCEL_ENDINGS
 from tablesafe.job.model import Response, Source
 from tablesafe.job.questions import Question
+from tablesafe.web.desk import CROSSTAB, READING
 from tablesafe.web.forms import Entry, form_of
 from tablesafe.web.pages.bringing import bring, tell_error, with_sheet
 from tablesafe.web.pages.fields import field, fields, folded
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
+from tablesafe.web.roles import role_of, roles_of, set_role
 from tablesafe.web.worker import TaskFailed
-
-NOTHING, DIMENSION, VALUE = "not used", "dimension", "value"
-RECORDS = {
-    "respondent": "respondent", "holding": "holding", "weight": "weight",
-    "frequency": "number of respondents of a row", "request": "asks for protection",
-}  # fmt: skip
-CELLS = {
-    "count": "number of contributors", "holdings": "number of holdings", "status": "status",
-    "structural_zero": "structural zero",
-}  # fmt: skip
-SEVERAL = {"contributions": "largest contribution", "contributors": "who contributed it"}
-SHADOW = "ranks contributors"
-
-
-def roles_of(draft: dict[str, Any]) -> list[str]:
-    """The words to choose from; for records and for cells they differ."""
-    cells = draft.get("source", {}).get("kind") == "cells"
-    own = [*CELLS.values(), *SEVERAL.values()] if cells else [*RECORDS.values(), SHADOW]
-    used = [role_of(draft, name) for name in _named(draft)]
-    return list(dict.fromkeys([NOTHING, DIMENSION, VALUE, *own, *used]))
-
-
-def _named(draft: dict[str, Any]) -> list[str]:
-    source = draft.get("source", {})
-    single = [source[key] for key in (*RECORDS, *CELLS) if isinstance(source.get(key), str)]
-    several = [name for key in SEVERAL for name in _list(source.get(key))]
-    shadow = draft.get("response", {}).get("shadow")
-    return [*single, *several, *([shadow] if isinstance(shadow, str) else [])]
-
-
-def role_of(draft: dict[str, Any], column: str) -> str:
-    """What a column is used for."""
-    source, response = draft.get("source", {}), draft.get("response", {})
-    if column in _dimension_columns(draft).values():
-        return DIMENSION
-    if column in _list(response.get("value")):
-        return VALUE
-    for key, word in {**RECORDS, **CELLS}.items():
-        if source.get(key) == column:
-            return word
-    for key, word in SEVERAL.items():
-        if column in _list(source.get(key)):
-            return word
-    return SHADOW if response.get("shadow") == column else NOTHING
-
-
-def set_role(draft: dict[str, Any], column: str, role: str) -> None:
-    """Use a column for something else; a role that only one column can have moves to it."""
-    _clear(draft, column)
-    source, response = draft.setdefault("source", {}), draft.setdefault("response", {})
-    if role == DIMENSION:
-        draft.setdefault("dimensions", {})[column] = {}
-    elif role == VALUE:
-        response["value"] = [*_list(response.get("value")), column]
-    elif role == SHADOW:
-        response["shadow"] = column
-    for key, word in {**RECORDS, **CELLS}.items():
-        if word == role:
-            source[key] = column
-    for key, word in SEVERAL.items():
-        if word == role:
-            source[key] = [*_list(source.get(key)), column]
-    if not response:
-        draft.pop("response")
-
-
-def _clear(draft: dict[str, Any], column: str) -> None:
-    for name, used in _dimension_columns(draft).items():
-        if used == column:
-            del draft["dimensions"][name]
-    source, response = draft.get("source", {}), draft.get("response", {})
-    for table, keys in ((source, (*RECORDS, *CELLS, *SEVERAL)), (response, ("value", "shadow"))):
-        for key in keys:
-            if table.get(key) == column:
-                del table[key]
-            elif isinstance(table.get(key), list) and column in table[key]:
-                table[key] = [name for name in table[key] if name != column]
-                if not table[key]:
-                    del table[key]
-
-
-def _dimension_columns(draft: dict[str, Any]) -> dict[str, str]:
-    found = draft.get("dimensions", {})
-    return {name: (each.get("column") if isinstance(each, dict) else None) or name for name, each in found.items()}
-
-
-def _list(value: Any) -> list[str]:
-    return list(value) if isinstance(value, list) else [value] if isinstance(value, str) else []
-
-
-# The page Data: bring a file, see its columns, say what each of them is.
-
 
 COUNTED = {"Distinct", "Empty", "Negative"}
 TITLE = Entry("title", "title of the table, for the report", "text", False, None, "Turnover by activity and region")
@@ -197,8 +107,11 @@ def _question(screen: Screen, question: Question, *, still: bool) -> None:
 
 
 def _reading_keys(screen: Screen) -> tuple[str, ...]:
-    """What must be said before a file can be read at all: which sheet of a workbook."""
-    return ("sheet",) if str(screen.get(("source", "file"))).lower().endswith(EXCEL_ENDINGS) else ()
+    """What must be said before a file can be read at all: which sheet of a workbook, and how it is laid out."""
+    printed = screen.get(("source", "layout")) == CROSSTAB
+    sheet = str(screen.get(("source", "file"))).lower().endswith(EXCEL_ENDINGS)
+    how = ("layout", *(("area", "header_rows", "label_columns") if printed else ()))
+    return (*(("sheet",) if sheet else ()), *(how if sheet or printed else ()))
 
 
 def _follow(screen: Screen, holder: ui.element) -> None:
@@ -225,7 +138,7 @@ def _follow(screen: Screen, holder: ui.element) -> None:
 def _read_as(screen: Screen) -> str:
     """How the source is read: what its columns depend on."""
     source = screen.draft.get("source", {})
-    return repr([source.get(key) for key in ("file", "kind", "delimiter", "sheet")])
+    return repr([source.get(key) for key in ("file", "kind", *READING)])
 
 
 async def _guess(screen: Screen) -> None:
@@ -292,6 +205,33 @@ async def _columns(screen: Screen, holder: ui.element) -> None:
                 for column in found:
                     _column(screen, column)
     screen.show_faults()
+    if screen.get(("source", "layout")) == CROSSTAB:
+        await _understood(screen, holder)
+
+
+async def _understood(screen: Screen, holder: ui.element) -> None:
+    """What was made of a printed table, to be checked before anything is done with it."""
+    read = _read_as(screen)
+    try:
+        found = await screen.workspace.understood()
+    except TablesafeError:
+        return  # the columns tell
+    if holder.is_deleted or read != _read_as(screen):
+        return
+    with holder, named(ui.element("section").classes("pt-4"), "What was understood"):
+        ui.html("What was understood", tag="h3")
+        ui.label("\n".join(found["lines"])).classes("ts-note whitespace-pre-wrap")
+        box = ui.element("div").classes("ts-scroll").props('tabindex=0 aria-label="The beginning of the sheet"')
+        with box, ui.element("table").classes("ts-sheet"):
+            for row in found["excerpt"]:
+                with ui.element("tr"):
+                    for text, role in row:
+                        with ui.element("th" if role in {"heading", "label"} else "td").classes(role):
+                            ui.label(text)
+        with ui.element("div").props('role=list aria-label="What the cells were taken for"'):
+            for role in ("heading", "label", "number", "note"):
+                ui.label(role).classes(f"ts-sheet-key {role}").props("role=listitem")
+        ui.label("If that is wrong, say above where the table is, and how many rows are headings.").classes("ts-note")
 
 
 def _unread(screen: Screen, holder: ui.element, error: TablesafeError, job: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from tablesafe.core.errors import TablesafeError
+from tablesafe.core.errors import InvalidTable, TablesafeError
 from tablesafe.job.model import Dimension, TableOptions
 from tablesafe.web.forms import form_of
 from tablesafe.web.pages.fields import field
@@ -36,8 +36,6 @@ KEYS: dict[str, tuple[str, ...]] = {
 """Which keys matter for which way of writing a hierarchy."""
 SHAPING = ("hierarchy", "columns", "lengths", "filler", "equations", "indent")
 ALWAYS = ("total", "labels", "missing", "column")
-ALONE = ""
-"""In the place of a code: none, it stands by itself."""
 WAIT_S = 0.25
 MOST_LENGTH = 8
 NONE_YET = "There are no dimensions yet: on the page Data, say which columns are dimensions."
@@ -188,6 +186,7 @@ class _Tree:
             found = await self.screen.compute(looking.tree, part, self.name)
             if self._is_of_now(made_from):
                 self._show(found)
+                self._ask(found, job)
         except TablesafeError as error:
             if self._is_of_now(made_from):
                 self._fail(error, job)
@@ -205,6 +204,14 @@ class _Tree:
         with self.box.clear():
             show_error(error, self.screen)
         if isinstance(error, TaskFailed) and not self.screen.faults:
+            self.screen.blame(job, error, ("dimensions", self.name))
+
+    def _ask(self, found: dict[str, Any], job: str) -> None:
+        """A run would stop at codes that the hierarchy does not have: the page is not done before they have a place."""
+        if found.get("many") and not self.screen.faults:
+            codes = "1 code" if found["many"] == 1 else f"{found['many']:,} codes"
+            lack = f"{codes} of the data {'is' if found['many'] == 1 else 'are'} not in the hierarchy of {self.name}."
+            error = TaskFailed(InvalidTable.__name__, lack, "say beside the tree where they count.")
             self.screen.blame(job, error, ("dimensions", self.name))
 
     def _show(self, found: dict[str, Any]) -> None:
@@ -242,13 +249,17 @@ class _Mapping:
         self.screen, self.name = screen, name
         self.chosen: dict[str, ui.select] = {}
         many = "1 code" if found["many"] == 1 else f"{found['many']:,} codes"
-        options = {ALONE: "a code of its own, below the total", **{code: code for code in found["offered"]}}
+        options = {
+            designs.ALONE: "a code of its own, below the total",
+            **{designs.BELOW + code: f"a code of its own, below {code}" for code in found["above"]},
+            **{designs.IN + code: code for code in found["offered"]},
+        }
         with named(ui.element("section").classes("ts-card ts-ask"), f"Codes that {name} does not have"):
             ui.label(f"? {many} of the data {'is' if found['many'] == 1 else 'are'} not in this hierarchy.").classes(
                 "font-medium"
             )
             for code, near in found["strange"]:
-                select = ui.select(options, value=near or ALONE, label=f"{code} counts in", with_input=True)
+                select = ui.select(options, value=near, label=f"{code} counts in", with_input=True)
                 self.chosen[code] = select.props("outlined dense options-dense").classes("w-full pt-1")
             if found["many"] > len(found["strange"]):
                 ui.label(f"and {found['many'] - len(found['strange']):,} more, after these.").classes("ts-note")
@@ -256,7 +267,7 @@ class _Mapping:
             self.problem = ui.element("div")
 
     async def _use(self) -> None:
-        where = {code: str(select.value or ALONE) for code, select in self.chosen.items()}
+        where = {code: str(select.value or designs.ALONE) for code, select in self.chosen.items()}
         draft = self.screen.draft
         part = {"source": draft.get("source"), "dimensions": {self.name: draft["dimensions"][self.name]}}
         try:

@@ -146,6 +146,7 @@ class _Watched:
             return
         self.state.set_text(f"{WORDS[run.state]}, {run.seconds:,.0f} s" if not run.state.ended else _ended(run))
         share = share_done(run)
+        self.bar.set_visibility(not run.state.ended or bool(run.facts))
         self.fill.style(replace="" if share is None else f"width: {share:.0%}")
         self.bar.classes(add="unknown" if share is None else "", remove="" if share is None else "unknown")
         self.bar.props["aria-valuenow"] = None if share is None else round(100 * share)

@@ -12,8 +12,10 @@ from tablesafe.web.pages.fields import fields, folded, rule_list
 from tablesafe.web.pages.merging import merging
 from tablesafe.web.pages.panel import CellPanel, decision_list
 from tablesafe.web.pages.screen import Screen, heading, show_error
-from tablesafe.web.pages.tables import TableView
+from tablesafe.web.pages.tables import CellList, TableView
+from tablesafe.web.pages.waiting import computed
 from tablesafe.web.tasks import data as looking
+from tablesafe.web.tasks import windows
 from tablesafe.web.worker import TaskFailed
 
 WAIT_S = 0.15
@@ -44,9 +46,13 @@ def page(screen: Screen) -> None:
         ui.html("The table", tag="h2")
         ui.label("With its sensitive cells, as the rules stand. Nothing is protected yet.").classes("ts-note")
         holder = ui.element("div").classes("w-full")
-        ui.button("Look at the table", icon="table_view", on_click=lambda: _look(screen, live, holder)).props(
-            "outline color=primary"
-        )
+        with ui.element("div").classes("ts-row"):
+            ui.button("Look at the table", icon="table_view", on_click=lambda: _look(screen, live, holder)).props(
+                "outline color=primary"
+            )
+            ui.button("Look at a list of its cells", icon="list", on_click=lambda: _list(screen, live, holder)).props(
+                "outline color=primary"
+            )
     merging(screen)
     with ui.element("section").classes("ts-card").props('aria-label="Decisions"'):
         ui.html("Decisions on single cells", tag="h2")
@@ -55,9 +61,20 @@ def page(screen: Screen) -> None:
 
 async def _look(screen: Screen, live: _Live, holder: ui.element) -> None:
     """Show the table of the job; it follows the rules as they change."""
-    if live.view is None and live.shown:
+    if live.shown and not holder.is_deleted:
         live.view = TableView(screen, holder, lambda cells: CellPanel.of(screen, {"job": live.shown}).open(cells))
         await live.view.show({"job": {"of": {"job": live.shown}}}, truths=False)
+
+
+async def _list(screen: Screen, live: _Live, holder: ui.element) -> None:
+    """All cells of the job, to be searched and sorted; the sensitive ones first."""
+    of = {"job": live.shown}
+    about = await computed(screen, holder.clear(), windows.about, {"of": of}) if live.shown else None
+    if about is not None:
+        live.view = None
+        with holder:
+            kinds = {word: number for word, _, _, _, number in about["kinds"]}
+            CellList(screen, of, kinds, lambda cells: CellPanel.of(screen, {"job": live.shown}).open(cells))
 
 
 class _Live:
@@ -109,6 +126,8 @@ class _Live:
             if not self.error.is_deleted:
                 with self.error.clear():
                     show_error(error, self.screen)
+                self.number.set_text("–")
+                self.of.set_text("They cannot be counted yet.")
                 self.screen.blame(self.shown, error)
         finally:
             self.busy = False

@@ -51,7 +51,7 @@ def test_a_proposal_keeps_its_promise(desk: Desk) -> None:
 
 
 def test_what_cannot_be_merged_is_said(desk: Desk) -> None:
-    assert [code for code, _ in codes(desk, JOB)["region"]] == ["North", "South", "West"]
+    assert [code for code, *_ in codes(desk, JOB)["region"]] == ["North", "South", "West"]
     with pytest.raises(TablesafeError, match="At least two"):
         coarser(desk, JOB, {"kind": "join", "dimension": "region", "codes": ["North"]})
     with pytest.raises(TablesafeError, match="no dimension"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nicegui import ui
+from nicegui import events, ui
+from nicegui.element import Element
 
 from tablesafe.core.errors import TablesafeError
 from tablesafe.web.pages.screen import Screen, show_error
@@ -16,7 +17,34 @@ LEAD = (
     "Codes that are too fine make most cells sensitive. Merge some, and the number above and the table follow at once; "
     "the job reads the new hierarchy from a file of its own."
 )
+DRAG = (
+    "Drag a code onto another to merge the two. Or choose several, here by a click or by Enter, or above by their "
+    "names, and merge them."
+)
+MOST_DRAWN = 600
+"""Codes of a dimension that are drawn to be dragged; of more, those above are chosen by their names."""
 NONE = "No merge would make fewer cells sensitive."
+
+
+class Codes(Element, component="codes.js"):
+    """The codes of a dimension to be dragged onto one another, or chosen."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self._props.update({"label": label, "groups": [], "picked": []})
+
+    def show(self, codes: list[tuple[str, str, int, str]]) -> None:
+        """Show these codes, those below the same one together."""
+        groups: dict[str, list[dict[str, str]]] = {}
+        for code, text, _, above in codes[:MOST_DRAWN]:
+            groups.setdefault(above, []).append({"code": code, "text": text})
+        self._props["groups"] = [{"above": above, "codes": each} for above, each in groups.items()]
+        self.pick([])
+
+    def pick(self, codes: list[str]) -> None:
+        """Mark the codes that are chosen."""
+        self._props["picked"] = codes
+        self.update()
 
 
 def merging(screen: Screen) -> None:
@@ -72,49 +100,74 @@ def _choosing(screen: Screen) -> None:
             ui.label("Choose the codes yourself").classes("inline")
         inside = ui.element("div").classes("w-full")
 
+    state = {"open": False, "drawn": "", "at": ""}
+
     async def draw() -> None:
+        state["drawn"] = repr(screen.draft.get("dimensions"))
         text = _text(screen, inside)
         known = None if text is None else await computed(screen, inside, designs.codes, text)
         if known is None or inside.is_deleted:
             return
         with inside.clear():
-            _form(screen, known, inside)
+            _form(screen, known, state)
 
-    opened = {"yes": False}
-
-    async def first() -> None:
-        opened["yes"] = not opened["yes"]
-        if opened["yes"]:
+    async def turned() -> None:
+        state["open"] = not state["open"]
+        if state["open"]:
             await draw()
 
-    fold.on("toggle", first, args=[])
+    def follow() -> None:
+        """Other codes, by a merge here or back: show them."""
+        if state["open"] and repr(screen.draft.get("dimensions")) != state["drawn"] and not inside.is_deleted:
+            state["drawn"] = repr(screen.draft.get("dimensions"))
+            with waiting:
+                ui.timer(0.01, draw, once=True)
+
+    waiting = ui.element("div")
+    fold.on("toggle", turned, args=[])
+    screen.on_page.append(follow)
 
 
-def _form(screen: Screen, known: Mapping[str, list[tuple[str, str]]], problem: ui.element) -> None:
+def _form(screen: Screen, known: Mapping[str, list[tuple[str, str, int, str]]], state: dict[str, Any]) -> None:
+    """The codes of one dimension after another; `state` remembers which."""
+
     def codes_of(name: str) -> dict[str, str]:
-        return dict(known[name])
+        return {code: "  " * level + text for code, text, level, _ in known[name]}
 
-    first = next(iter(known), None)
-    if first is None:
+    if not known:
         ui.label("No dimension is a tree of codes.").classes("ts-note")
         return
+    first = state["at"] if state["at"] in known else next(iter(known))
     with ui.element("div").classes("ts-row py-2"):
         name = ui.select(list(known), value=first, label="Dimension")
         name.props("outlined dense options-dense").classes("min-w-36")
         codes = ui.select(codes_of(first), value=[], multiple=True, label="Codes to merge", with_input=True)
         codes.props("outlined dense options-dense use-chips").classes("min-w-64 grow")
-        name.on_value_change(lambda e: codes.set_options(codes_of(str(e.value)), value=[]))
         into = ui.input("Name of the new code").props("outlined dense").classes("min-w-44")
-        ui.button("Merge", icon="merge", on_click=lambda: take()).props("color=primary")
+        ui.button("Merge", icon="merge", on_click=lambda: take(list(codes.value or ()))).props("color=primary")
     told = ui.element("div").classes("w-full")
+    ui.label(DRAG).classes("ts-note")
+    with ui.element("div").classes("ts-scroll").props("tabindex=0"):
+        drawn = Codes("Codes that can be dragged onto one another")
+    drawn.show(known[first])
 
-    async def take() -> None:
-        chosen = [str(code) for code in codes.value or ()]
+    def other(event: events.ValueChangeEventArguments[Any]) -> None:
+        state["at"] = str(event.value)
+        codes.set_options(codes_of(str(event.value)), value=[])
+        drawn.show(known[str(event.value)])
+
+    def turn(code: str) -> None:
+        now = list(codes.value or ())
+        codes.set_value([each for each in now if each != code] if code in now else [*now, code])
+
+    async def take(chosen: list[str]) -> None:
         step = {"kind": "join", "dimension": str(name.value), "codes": chosen, "into": str(into.value or "").strip()}
-        if await merge(screen, step, told):
-            problem.clear()
-            with problem:
-                ui.label("Done. Open this again to merge more.").classes("ts-note")
+        await merge(screen, step, told)
+
+    name.on_value_change(other)
+    codes.on_value_change(lambda e: drawn.pick(list(e.value or ())))
+    drawn.on("turn", lambda e: turn(str(e.args)))
+    drawn.on("merge", lambda e: take([str(code) for code in e.args]))
 
 
 async def merge(screen: Screen, step: Mapping[str, Any], place: ui.element) -> bool:

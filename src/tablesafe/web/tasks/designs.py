@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.methods.redesign import Step
     from tablesafe.methods.redesign.measure import Scale
+    from tablesafe.report.axis import Axis
 
 RANGE = re.compile(r"[<>≤≥]\s*\d.*|\d[\d .,]*\s*(([-–—]|to|bis|à)\s*\d.*|\+.*|and (more|over).*)")
 """A code such as 50-249, 250+, ≥ 65 or 0–4 years."""
@@ -77,21 +78,23 @@ def words(step: Step) -> str:
             return f"Drop the finest level of {step.dimension}"
 
 
-def codes(desk: Desk, job: str) -> dict[str, list[tuple[str, str]]]:
-    """The codes of each dimension that is a tree, below its total, with their headings indented by level."""
+def codes(desk: Desk, job: str) -> dict[str, list[tuple[str, str, int, str]]]:
+    """The codes of each dimension that is a tree, below its total: code, heading, level, and the one above it."""
     from tablesafe.core.linking import RESPONSE
     from tablesafe.report.axis import Axis
 
     trees = problem_of(desk, job).table.dimensions
     axes = {name: Axis.of(name, tree) for name, tree in trees.items() if tree.is_tree and name != RESPONSE}
-    return {
-        name: [
-            (str(axis.codes[i]), "  " * (int(axis.depth[i]) - 1) + axis.heading(i))
-            for i in range(len(axis))
-            if axis.depth[i] > 0
-        ]
-        for name, axis in axes.items()
-    }
+    return {name: _below_the_total(axis) for name, axis in axes.items()}
+
+
+def _below_the_total(axis: Axis) -> list[tuple[str, str, int, str]]:
+    found, path = [], [""]
+    for i, depth in enumerate(axis.depth.tolist()):
+        path[depth:] = [axis.heading(i)]
+        if depth > 0:
+            found.append((str(axis.codes[i]), axis.heading(i), depth - 1, path[depth - 1]))
+    return found
 
 
 def compared(desk: Desk, before: str, now: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from tablesafe.core.errors import InvalidFile
 from tablesafe.core.hierarchy import TOTAL
 from tablesafe.core.totals import looks_like_total
 from tablesafe.files.read import Source, guess_delimiter, read_text
-from tablesafe.io.layout import Crosstab, corners
+from tablesafe.io.layout import TEXT_ENDINGS, Crosstab, corners
 from tablesafe.io.workbook import load_grid
 
 ALL = "*"
@@ -37,9 +37,6 @@ SHOWN = 6
 """Codes and notes that a preview tells."""
 EXCERPT = 14, 10
 """Rows and columns of a sheet that a preview shows."""
-EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-TEXT_ENDINGS = (".csv", ".tsv", ".txt")
-"""Files that can be read as a sheet too: each line is a row of it."""
 MOST_TEXT = 4 << 20
 """Bytes of a text file that may be a printed table: what is longer is a list."""
 DECIMAL_COMMA = r"^[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+$"

@@ -28,10 +28,10 @@ from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source, read_source
 from tablesafe.files.write import whole_file
-from tablesafe.io.crosstab import EXCEL_ENDINGS, TEXT_ENDINGS, Understood, is_crosstab, understand
+from tablesafe.io.crosstab import Understood, is_crosstab, understand
 from tablesafe.io.dataset import Dataset
 from tablesafe.io.formats import format_of
-from tablesafe.io.layout import Crosstab
+from tablesafe.io.layout import EXCEL_ENDINGS, TEXT_ENDINGS, Crosstab
 from tablesafe.io.workbook import load_sheet
 
 COLOURS: dict[str, str] = {

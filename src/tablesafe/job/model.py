@@ -310,7 +310,7 @@ class Output:
     name_source: bool = _key("name the source file in the report for the public", False)
     language: Code = field(
         default="en",
-        metadata=_about("language of the page for the public: English, German, French or Spanish", "de", False),
+        metadata=_about("language of the pages, public and internal: English, German, French or Spanish", "de", False),
     )
     labels: bool = _key("write the labels of codes beside them", True)
     intervals: bool = _key("write the interval that the release announces for each changed value", False)

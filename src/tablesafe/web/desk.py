@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tablesafe.core.problem import Problem
-from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
+from tablesafe.io.frames import read_frame
 from tablesafe.io.jj import read_jj
-from tablesafe.io.layout import Crosstab
+from tablesafe.io.layout import EXCEL_ENDINGS, Crosstab
 from tablesafe.job import Job
 from tablesafe.job.checks import input_files
 from tablesafe.pipeline import build_problem

@@ -378,7 +378,7 @@ class Workspace:
     def open_questions(self) -> tuple[Question, ...]:
         """Those that nobody has answered yet; where a run would stop, none is answered."""
         return tuple(
-            each for each in self.questions() if each.stops or (self.guessed and each.found not in self.accepted)
+            each for each in self.questions() if each.stops or (self.guessed and str(each.found) not in self.accepted)
         )
 
     async def understood(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from nicegui import ui
 
 from tablesafe.core.errors import TablesafeError
-from tablesafe.io.frames import EXCEL_ENDINGS
+from tablesafe.io.layout import EXCEL_ENDINGS
 from tablesafe.job.model import Response, Source
 from tablesafe.job.questions import Question
 from tablesafe.web.desk import CROSSTAB, READING
@@ -16,15 +16,23 @@ from tablesafe.web.pages.bringing import bring, tell_error, with_sheet
 from tablesafe.web.pages.fields import field, fields, folded
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
 from tablesafe.web.roles import role_of, roles_of, set_role
+from tablesafe.web.speech import aria, say
 from tablesafe.web.worker import TaskFailed
 
+ROLES = ("heading", "label", "number", "note")
+"""What cells of a sheet can be taken for."""
+HEADS = ("Column", "Holds", "Distinct", "Empty", "Negative", "Examples", "It is")
+HOLDS = ("text", "numbers", "whole numbers")
 COUNTED = {"Distinct", "Empty", "Negative"}
 TITLE = Entry("title", "title of the table, for the report", "text", False, None, "Turnover by activity and region")
 
 
 def page(screen: Screen) -> None:
     """Build the page."""
-    heading("Data", "Bring microdata, or a finished table, and say what its columns are. Nothing leaves this machine.")
+    heading(
+        say("Data"),
+        say("Bring microdata, or a finished table, and say what its columns are. Nothing leaves this machine."),
+    )
     screen.fault_list()
     bring(screen)
 
@@ -41,29 +49,29 @@ def _source(screen: Screen) -> None:
     _files(screen)
     if not screen.draft:
         return
-    with ui.element("section").classes("ts-card").props('aria-label="Source"'):
-        ui.html("Source", tag="h2")
+    with ui.element("section").classes("ts-card").props(aria("Source")):
+        ui.html(say("Source"), tag="h2")
         forms = {entry.name: entry for entry in form_of(Source).entries}
         field(screen, TITLE, ("title",))
         field(screen, forms["file"], ("source", "file"))
         reading = _reading_keys(screen)
         for key in (*reading, "kind"):
             field(screen, forms[key], ("source", key))
-        ui.button("Guess anew from this file", icon="refresh", on_click=lambda: _guess(screen)).props(
+        ui.button(say("Guess anew from this file"), icon="refresh", on_click=lambda: _guess(screen)).props(
             "flat dense color=primary"
         )
     _questions(screen)
-    with ui.element("section").classes("ts-card").props('aria-label="Columns"'):
-        ui.html("Columns", tag="h2")
+    with ui.element("section").classes("ts-card").props(aria("Columns")):
+        ui.html(say("Columns"), tag="h2")
         holder = ui.element("div").classes("w-full")
         with holder:
             ui.spinner()
     _follow(screen, holder)
     folded(
-        "Every option of the source",
+        say("Every option of the source"),
         lambda: fields(screen, form_of(Source), ("source",), skip=("file", "kind", *reading)),
     )
-    folded("What is added up", lambda: fields(screen, form_of(Response), ("response",)))
+    folded(say("What is added up"), lambda: fields(screen, form_of(Response), ("response",)))
     screen.show_faults()
 
 
@@ -76,8 +84,8 @@ def _questions(screen: Screen) -> None:
         if not found:
             return
         still = screen.workspace.open_questions()
-        with ui.element("section").classes("ts-card" + (" ts-ask" if still else "")).props('aria-label="To decide"'):
-            ui.html("To decide", tag="h2")
+        with ui.element("section").classes("ts-card" + (" ts-ask" if still else "")).props(aria("To decide")):
+            ui.html(say("To decide"), tag="h2")
             for question in found:
                 _question(screen, question, still=question in still)
 
@@ -87,21 +95,23 @@ def _questions(screen: Screen) -> None:
 
 def _question(screen: Screen, question: Question, *, still: bool) -> None:
     def answer(path: tuple[str | int, ...], value: Any) -> None:
-        screen.workspace.accepted.add(question.found)
+        screen.workspace.accepted.add(str(question.found))
         if path:
             screen.put(path, value)
         screen.refresh()
-        screen.say(f"{question.column}: decided.")
+        screen.say(say("{column}: decided.", column=question.column))
 
     with ui.element("div").classes("py-2"):
-        ui.label(f"{'?' if still else '✓'} {question.found}: {question.now}.").classes("font-medium" if still else "")
+        ui.label(f"{'?' if still else '✓'} {say(question.found)}: {say(question.now)}.").classes(
+            "font-medium" if still else ""
+        )
         with ui.element("div").classes("ts-row pt-1"):
             if still and not question.stops:
-                leave = ui.button("Leave it so", on_click=lambda: answer((), None)).props("color=primary dense")
-                named(leave, f"Leave it so: {question.found}")
+                leave = ui.button(say("Leave it so"), on_click=lambda: answer((), None)).props("color=primary dense")
+                named(leave, say("Leave it so: {found}", found=say(question.found)))
             for each in question.answers:
                 if screen.get(each.path) != each.value:
-                    ui.button(each.words, on_click=lambda each=each: answer(each.path, each.value)).props(
+                    ui.button(say(each.words), on_click=lambda each=each: answer(each.path, each.value)).props(
                         "outline dense color=primary"
                     )
 
@@ -145,12 +155,12 @@ async def _guess(screen: Screen) -> None:
     """Start a new job from a look at the file that is named."""
     name = screen.get(("source", "file"))
     if name not in screen.files:
-        screen.say("Choose a file first.")
+        screen.say(say("Choose a file first."))
         return
     try:
         screen.replace_draft(with_sheet(await screen.workspace.suggest(str(name))), guessed=True)
         screen.place.clear()
-        screen.say(f"What the columns of {name} are is a guess: check it.")
+        screen.say(say("What the columns of {name} are is a guess: check it.", name=name))
     except TablesafeError as error:
         tell_error(screen, error)
     screen.redraw()
@@ -159,20 +169,20 @@ async def _guess(screen: Screen) -> None:
 def _files(screen: Screen) -> None:
     if not screen.files:
         return
-    with ui.element("section").classes("ts-card").props('aria-label="Files"'):
-        ui.html("Files of this workspace", tag="h2")
+    with ui.element("section").classes("ts-card").props(aria("Files")):
+        ui.html(say("Files of this workspace"), tag="h2")
         with ui.element("ul").classes("ts-row"):
             for name in screen.files:
                 with ui.element("li").classes("ts-row border border-gray-300 rounded px-2"):
                     ui.label(name)
-                    button = ui.button("Remove", on_click=lambda name=name: _remove(screen, name))
-                    named(button.props("flat dense size=sm color=primary"), f"Remove {name}")
+                    button = ui.button(say("Remove"), on_click=lambda name=name: _remove(screen, name))
+                    named(button.props("flat dense size=sm color=primary"), say("Remove {name}", name=name))
 
 
 def _remove(screen: Screen, name: str) -> None:
     screen.workspace.remove(name)
     screen.changed()
-    screen.say(f"{name} is removed.")
+    screen.say(say("{name} is removed.", name=name))
     screen.redraw()
 
 
@@ -192,15 +202,15 @@ async def _columns(screen: Screen, holder: ui.element) -> None:
     screen.refresh()  # and what they leave to decide
     with holder.clear():
         if not found:
-            ui.label("This file describes its cells itself: there are no columns to assign.").classes("ts-note")
+            ui.label(say("This file describes its cells itself: there are no columns to assign.")).classes("ts-note")
             return
         rows = max((column["rows"] for column in found), default=0)
-        ui.label(f"{rows:,} rows, {len(found):,} columns").classes("ts-note pb-2")
-        box = ui.element("div").classes("ts-scroll tall").props("tabindex=0 aria-label=Columns")
+        ui.label(say("{rows:,} rows, {columns:,} columns", rows=rows, columns=len(found))).classes("ts-note pb-2")
+        box = ui.element("div").classes("ts-scroll tall").props("tabindex=0 " + aria("Columns"))
         with box, ui.element("table").classes("ts-list ts-cards"):
             with ui.element("thead"), ui.element("tr"):
-                for head in ("Column", "Holds", "Distinct", "Empty", "Negative", "Examples", "It is"):
-                    ui.html(head, tag="th").props("scope=col").classes("num" if head in COUNTED else "")
+                for head in HEADS:
+                    ui.html(say(head), tag="th").props("scope=col").classes("num" if head in COUNTED else "")
             with ui.element("tbody"):
                 for column in found:
                     _column(screen, column)
@@ -218,20 +228,22 @@ async def _understood(screen: Screen, holder: ui.element) -> None:
         return  # the columns tell
     if holder.is_deleted or read != _read_as(screen):
         return
-    with holder, named(ui.element("section").classes("pt-4"), "What was understood"):
-        ui.html("What was understood", tag="h3")
+    with holder, named(ui.element("section").classes("pt-4"), say("What was understood")):
+        ui.html(say("What was understood"), tag="h3")
         ui.label("\n".join(found["lines"])).classes("ts-note whitespace-pre-wrap")
-        box = ui.element("div").classes("ts-scroll").props('tabindex=0 aria-label="The beginning of the sheet"')
+        box = ui.element("div").classes("ts-scroll").props("tabindex=0 " + aria("The beginning of the sheet"))
         with box, ui.element("table").classes("ts-sheet"):
             for row in found["excerpt"]:
                 with ui.element("tr"):
                     for text, role in row:
                         with ui.element("th" if role in {"heading", "label"} else "td").classes(role):
                             ui.label(text)
-        with ui.element("div").props('role=list aria-label="What the cells were taken for"'):
-            for role in ("heading", "label", "number", "note"):
-                ui.label(role).classes(f"ts-sheet-key {role}").props("role=listitem")
-        ui.label("If that is wrong, say above where the table is, and how many rows are headings.").classes("ts-note")
+        with ui.element("div").props("role=list " + aria("What the cells were taken for")):
+            for role in ROLES:
+                ui.label(say(role)).classes(f"ts-sheet-key {role}").props("role=listitem")
+        ui.label(say("If that is wrong, say above where the table is, and how many rows are headings.")).classes(
+            "ts-note"
+        )
 
 
 def _unread(screen: Screen, holder: ui.element, error: TablesafeError, job: str) -> None:
@@ -239,7 +251,7 @@ def _unread(screen: Screen, holder: ui.element, error: TablesafeError, job: str)
     blamed = isinstance(error, TaskFailed) and screen.blame(job, error)
     with holder.clear():
         if blamed:
-            ui.label("They cannot be read yet.").classes("ts-note")
+            ui.label(say("They cannot be read yet.")).classes("ts-note")
         else:
             show_error(error, screen)
 
@@ -250,30 +262,30 @@ def _column(screen: Screen, column: dict[str, Any]) -> None:
         with ui.element("th").props("scope=row"):
             ui.label(name)
         told = {
-            "Holds": column["kind"],
+            "Holds": say(column["kind"]),
             "Distinct": f"{column['distinct']:,}",
             "Empty": f"{column['empty']:,}",
             "Negative": f"{column['negative']:,}" if column["kind"] != "text" else "",
         }
         for head, text in told.items():
             cell = ui.element("td").classes("num" if head in COUNTED else "tight").classes("" if text else "blank")
-            cell.props["data-head"] = head
+            cell.props["data-head"] = say(head)
             with cell:
                 ui.label(text)
         cell = ui.element("td")
-        cell.props["data-head"] = "Examples"
+        cell.props["data-head"] = say("Examples")
         with cell:
             ui.label(", ".join(column["examples"][:5])).classes("ts-note")
         with ui.element("td").classes("whole"):
             roles = ui.select(
-                roles_of(screen.draft), value=role_of(screen.draft, name),
+                {role: say(role) for role in roles_of(screen.draft)}, value=role_of(screen.draft, name),
                 on_change=lambda e: _assign(screen, name, str(e.value)),
             ).props("outlined dense options-dense").classes("min-w-52")  # fmt: skip
-            named(roles, f"What {name} is")
+            named(roles, say("What {name} is", name=name))
             screen.column_line(name)
 
 
 def _assign(screen: Screen, name: str, role: str) -> None:
     set_role(screen.draft, name, role)
     screen.changed()
-    screen.say(f"{name}: {role}.")
+    screen.say(f"{name}: {say(role)}.")

@@ -11,6 +11,7 @@ from tablesafe.job.model import Dimension, TableOptions
 from tablesafe.web.forms import form_of
 from tablesafe.web.pages.fields import field
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
+from tablesafe.web.speech import aria, say
 from tablesafe.web.tasks import data as looking
 from tablesafe.web.tasks import designs
 from tablesafe.web.worker import TaskFailed
@@ -46,11 +47,11 @@ SMALL = 80
 
 def page(screen: Screen) -> None:
     """Build the page."""
-    heading("Dimensions", "Say how the codes of each dimension add up, and look at the tree while you do.")
+    heading(say("Dimensions"), say("Say how the codes of each dimension add up, and look at the tree while you do."))
     screen.fault_list()
     names = list(screen.draft.get("dimensions", {}))
     if not names:
-        ui.label(NOTHING_TO_DO if screen.holds_problem else NONE_YET).classes("ts-card")
+        ui.label(say(NOTHING_TO_DO) if screen.holds_problem else say(NONE_YET)).classes("ts-card")
         return
     with ui.tabs().props("align=left no-caps dense active-color=primary indicator-color=primary") as tabs:
         for name in names:
@@ -66,8 +67,8 @@ def _dimension(screen: Screen, name: str) -> None:
     path = ("dimensions", name)
     entries = {entry.name: entry for entry in form_of(Dimension).entries}
     with ui.element("div").classes("ts-cols"):
-        with named(ui.element("section").classes("ts-card"), f"How {name} is built"):
-            ui.html("How it is built", tag="h2")
+        with named(ui.element("section").classes("ts-card"), say("How {name} is built", name=name)):
+            ui.html(say("How it is built"), tag="h2")
 
             @ui.refreshable
             def keys() -> None:
@@ -78,7 +79,10 @@ def _dimension(screen: Screen, name: str) -> None:
 
             now = _kind(screen, path)
             ui.select(
-                KINDS, value=now, label="kind", on_change=lambda e: _choose(screen, path, str(e.value), keys)
+                {kind: say(words) for kind, words in KINDS.items()},
+                value=now,
+                label="kind",
+                on_change=lambda e: _choose(screen, path, str(e.value), keys),
             ).props("outlined dense").classes("w-full")
             ui.label(f"{entries['kind'].help[:1].upper()}{entries['kind'].help[1:]}.").classes("ts-note pt-1")
             screen.fault_line((*path, "kind"))
@@ -87,8 +91,8 @@ def _dimension(screen: Screen, name: str) -> None:
             for key in ALWAYS:
                 field(screen, entries[key], (*path, key))
             screen.fault_line(path)
-        with named(ui.element("section").classes("ts-card"), f"Tree of {name}"):
-            ui.html("What it looks like", tag="h2")
+        with named(ui.element("section").classes("ts-card"), say("Tree of {name}", name=name)):
+            ui.html(say("What it looks like"), tag="h2")
             _Tree(screen, name)
 
 
@@ -121,7 +125,7 @@ class _Lengths:
         self.screen, self.path, self.control = screen, (*path, "lengths"), control
         self.boxes: dict[int, ui.checkbox] = {}
         with ui.element("fieldset").classes("ts-row"):
-            ui.html("Levels are the first … letters of a code", tag="legend").classes("ts-note")
+            ui.html(say("Levels are the first … letters of a code"), tag="legend").classes("ts-note")
             for length in range(1, MOST_LENGTH + 1):
                 self.boxes[length] = ui.checkbox(
                     str(length), value=length in self.now, on_change=lambda e, n=length: self._turn(n, bool(e.value))
@@ -151,7 +155,7 @@ class _Tree:
 
     def __init__(self, screen: Screen, name: str) -> None:
         self.screen, self.name, self.shown = screen, name, ""
-        self.search = ui.input("Find a code", on_change=lambda e: self._filter(str(e.value or "")))
+        self.search = ui.input(say("Find a code"), on_change=lambda e: self._filter(str(e.value or "")))
         self.search.props("outlined dense clearable debounce=200").classes("w-full")
         self.box = ui.element("div").classes("w-full")
         self.waiting = ui.element("div")  # timers live outside the box, which is cleared
@@ -218,9 +222,14 @@ class _Tree:
         if not found["codes"]:
             return
         with self.box.clear():
-            sums = "1 sum" if found["sums"] == 1 else f"{found['sums']:,} sums"
             ui.label(
-                f"{found['codes']:,} codes, {found['leaves']:,} of them at the bottom, {found['levels']} levels, {sums}"
+                say(
+                    "{codes:,} codes, {leaves:,} of them at the bottom, {levels} levels, sums: {sums:,}",
+                    codes=found["codes"],
+                    leaves=found["leaves"],
+                    levels=found["levels"],
+                    sums=found["sums"],
+                )
             ).classes("ts-note py-1").props("role=status")
             for note in found["notes"]:
                 ui.label(note).classes("ts-note")
@@ -232,7 +241,14 @@ class _Tree:
                 self.tree = ui.tree(found["nodes"], label_key="label").props("dense")
                 self.tree.expand(None if found["codes"] <= SMALL else [node["id"] for node in found["nodes"]])
         if self.drawn:  # what was there before is no news
-            self.screen.say(f"{self.name}: {found['codes']:,} codes in {found['levels']} levels.")
+            self.screen.say(
+                say(
+                    "{name}: {codes:,} codes in {levels} levels.",
+                    name=self.name,
+                    codes=found["codes"],
+                    levels=found["levels"],
+                )
+            )
         self.drawn = True
 
     def _filter(self, text: str) -> None:
@@ -248,22 +264,29 @@ class _Mapping:
     def __init__(self, screen: Screen, name: str, found: dict[str, Any]) -> None:
         self.screen, self.name = screen, name
         self.chosen: dict[str, ui.select] = {}
-        many = "1 code" if found["many"] == 1 else f"{found['many']:,} codes"
         options = {
-            designs.ALONE: "a code of its own, below the total",
-            **{designs.BELOW + code: f"a code of its own, below {code}" for code in found["above"]},
+            designs.ALONE: say("a code of its own, below the total"),
+            **{designs.BELOW + code: say("a code of its own, below {code}", code=code) for code in found["above"]},
             **{designs.IN + code: code for code in found["offered"]},
         }
-        with named(ui.element("section").classes("ts-card ts-ask"), f"Codes that {name} does not have"):
-            ui.label(f"? {many} of the data {'is' if found['many'] == 1 else 'are'} not in this hierarchy.").classes(
-                "font-medium"
-            )
+        with named(ui.element("section").classes("ts-card ts-ask"), say("Codes that {name} does not have", name=name)):
+            ui.label(
+                "? "
+                + say(
+                    "1 code of the data is not in this hierarchy."
+                    if found["many"] == 1
+                    else "{many:,} codes of the data are not in this hierarchy.",
+                    many=found["many"],
+                )
+            ).classes("font-medium")
             for code, near in found["strange"]:
-                select = ui.select(options, value=near, label=f"{code} counts in", with_input=True)
+                select = ui.select(options, value=near, label=say("{code} counts in", code=code), with_input=True)
                 self.chosen[code] = select.props("outlined dense options-dense").classes("w-full pt-1")
             if found["many"] > len(found["strange"]):
-                ui.label(f"and {found['many'] - len(found['strange']):,} more, after these.").classes("ts-note")
-            ui.button("Count them so", on_click=self._use).props("color=primary dense").classes("mt-2")
+                ui.label(say("and {many:,} more, after these.", many=found["many"] - len(found["strange"]))).classes(
+                    "ts-note"
+                )
+            ui.button(say("Count them so"), on_click=self._use).props("color=primary dense").classes("mt-2")
             self.problem = ui.element("div")
 
     async def _use(self) -> None:
@@ -300,20 +323,22 @@ def _linked(screen: Screen) -> None:
 
     with ui.element("details").classes("ts-card mt-4"):
         with ui.element("summary"):
-            ui.html("Linked tables", tag="h2").classes("inline")
-        ui.label("Without any, one table over all dimensions is made.").classes("ts-note")
+            ui.html(say("Linked tables"), tag="h2").classes("inline")
+        ui.label(say("Without any, one table over all dimensions is made.")).classes("ts-note")
         screen.fault_line(("tables",))
 
         @ui.refreshable
         def tables() -> None:
             columns, screen.columns = screen.columns, list(screen.draft.get("dimensions", {}))
             for at, _ in enumerate(screen.get(("tables",)) or []):
-                with ui.element("div").classes("ts-inside").props(f'role=group aria-label="Table {at + 1}"'):
+                with (
+                    ui.element("div").classes("ts-inside").props(f"role=group {aria('Table {number}', number=at + 1)}")
+                ):
                     for entry in entries.values():
                         field(screen, entry, ("tables", at, entry.name))
-                    ui.button("Remove", on_click=lambda at=at: remove(at)).props("flat dense color=primary")
+                    ui.button(say("Remove"), on_click=lambda at=at: remove(at)).props("flat dense color=primary")
             screen.columns = columns
-            ui.button("Add a table", icon="add", on_click=add).props("outline color=primary")
+            ui.button(say("Add a table"), icon="add", on_click=add).props("outline color=primary")
 
         tables()
         _further(screen)
@@ -329,5 +354,5 @@ def _further(screen: Screen) -> None:
             ui.navigate.reload()
 
     with ui.element("div").classes("ts-row pt-4"):
-        name = ui.input("Column of another table's file").props("outlined dense").classes("min-w-72")
-        ui.button("Add as a dimension", on_click=add).props("flat color=primary")
+        name = ui.input(say("Column of another table's file")).props("outlined dense").classes("min-w-72")
+        ui.button(say("Add as a dimension"), on_click=add).props("flat color=primary")

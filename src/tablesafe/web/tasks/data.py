@@ -145,7 +145,8 @@ def _columns(job: Job) -> list[str]:
 @contextmanager
 def _opened(job: Job, path: Path) -> Iterator[tuple[Connection, Records]]:
     """A file of a job, ready to be asked about."""
-    from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
+    from tablesafe.io.frames import read_frame
+    from tablesafe.io.layout import EXCEL_ENDINGS
     from tablesafe.tabulate.sources import open_records, seal, session
 
     source: Any = path

@@ -64,7 +64,17 @@ def of_the_app() -> set[str]:
     """Texts of the app that stand in lists."""
     from tablesafe.web import roles
     from tablesafe.web.pages import (
-        bringing, compare, data, dimensions, method, panel, progress, result, rules, shell, tables,
+        bringing,
+        compare,
+        data,
+        dimensions,
+        method,
+        panel,
+        progress,
+        result,
+        rules,
+        shell,
+        tables,
     )  # fmt: skip
 
     return {

@@ -260,7 +260,7 @@ def chosen(screen: Screen, kind: Literal["rule", "method"], path: Path) -> None:
         name = screen.get((*path, key))
         if isinstance(name, str) and name in forms:
             form = forms[name]
-            ui.label(plain(form.summary)).classes("ts-note")
+            ui.label(say(plain(form.summary))).classes("ts-note")
             if form.about:
                 with ui.element("details").classes("ts-note"):
                     with ui.element("summary"):

@@ -20,7 +20,6 @@ from tablesafe.web.speech import aria, say
 from tablesafe.web.tasks import data as looking
 from tablesafe.web.tasks.saving import SUFFIX
 
-
 FATES = ("here", "refused", "broken off")
 """What becomes of an upload."""
 

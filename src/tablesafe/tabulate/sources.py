@@ -360,7 +360,7 @@ def _scannable(source: Any, wanted: Callable[[str], bool]) -> tuple[Any, list[st
             table = table.select([i for i, name in enumerate(available) if wanted(name)])
     except MissingExtra:
         raise
-    except (pl.exceptions.PolarsError, TypeError, ValueError, AttributeError, *_arrow_errors()) as error:
+    except _unreadable() as error:
         raise InvalidInput(
             f"Cannot read a {type(source).__name__} as a table of rows and columns: {first_line(error)}",
             hint="give a path, a pandas, polars or Arrow frame, an Ibis table, or a dict of columns.",
@@ -382,9 +382,11 @@ def _arrow() -> Any:
     return pyarrow
 
 
-def _arrow_errors() -> tuple[type[Exception], ...]:
+def _unreadable() -> tuple[type[Exception], ...]:
+    """What is raised for something that is no frame; by Arrow's library, where it is loaded, too."""
     loaded = sys.modules.get("pyarrow")
-    return () if loaded is None else (loaded.ArrowException,)
+    own = () if loaded is None else (loaded.ArrowException,)
+    return (pl.exceptions.PolarsError, TypeError, ValueError, AttributeError, *own)
 
 
 def _is_dataset(source: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from nicegui import context
 
 from tablesafe.core.language import CODES, ENGLISH, Language, Text, language
-from tablesafe.web.sessions import SCOPE, Session
+from tablesafe.web.answers import SCOPE
 
 NAMES = {"en": "English", "de": "Deutsch", "fr": "Français", "es": "Español"}
 """Languages by what they call themselves."""
@@ -33,11 +33,10 @@ def spoken_here() -> Language:
     except RuntimeError:  # nothing is drawn
         return ENGLISH
     session = None if request is None else request.scope.get(SCOPE)
-    if not isinstance(session, Session):
+    if session is None or request is None:
         return ENGLISH
-    if CHOSEN not in session.state and request is not None:
-        session.state[CHOSEN] = preferred(request.headers.get("accept-language", ""))
-    return language(session.state.get(CHOSEN, "en"))
+    state: dict[str, Any] = session.state
+    return language(state.setdefault(CHOSEN, preferred(request.headers.get("accept-language", ""))))
 
 
 def preferred(header: str) -> str:

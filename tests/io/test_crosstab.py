@@ -235,5 +235,52 @@ def test_keys_of_a_crosstab_need_it_and_a_crosstab_holds_cells() -> None:
         Source(file="a.xlsx", layout="crosstab", kind="records")
     with pytest.raises(InvalidOption, match="'header_rows' must be 1 or more"):
         Source(file="a.xlsx", layout="crosstab", header_rows=0)
-    with pytest.raises(InvalidOption, match="only sheets are read as crosstabs"):
-        read_frame("a.csv", layout=Crosstab())
+    with pytest.raises(InvalidOption, match="only these are read as crosstabs"):
+        read_frame("a.parquet", layout=Crosstab())
+
+
+GERMAN = """Tabelle 7: Umsatz in 1 000 EUR;;;;
+;Lebensmittel;;Holz;
+Land;klein;groß;klein;groß
+Bayern;1,5;40;1.270,5;80
+Thüringen;50;60;-;8
+;;;;
+Insgesamt;51,5;100;1.270,5;88
+1) Quelle: Register;;;;
+"""
+
+
+def test_a_printed_table_as_csv_is_read_as_a_sheet_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "gedruckt.csv"
+    path.write_text(GERMAN, encoding="utf-8")
+    assert is_crosstab(path)
+    found = read_crosstab(path)
+    assert found.dimensions == ("Land", "columns", "columns 2")
+    assert cells(found)["Bayern", "Lebensmittel", "klein"] == 1.5
+    assert cells(found)["Bayern", "Holz", "klein"] == 1270.5
+    assert cells(found)["Thüringen", "Holz", "klein"] == 0
+    assert str(found).startswith("gedruckt.csv: 12 cells in B4:E7.")
+    roles = [[role for _, role in row] for row in found.excerpt]
+    assert roles[0] == ["note"] * 5
+    assert roles[1] == ["heading"] * 5
+    assert roles[3] == ["label", *["number"] * 4]
+    job = tmp_path / "job.toml"
+    assert call(["init", str(path), "-o", str(job)]) == 0
+    assert "12 cells" in capsys.readouterr().out
+    assert len(build_table(load_job(job))) == 3 * 3 * 3
+
+
+def test_a_word_among_the_numbers_of_a_text_file_is_named_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(GERMAN.replace("50;60", "50;viel"), encoding="utf-8")
+    with pytest.raises(InvalidFile, match=r"t\.csv, line 5: 'viel' is no number"):
+        read_crosstab(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["region;size;turnover\nN;1;3\n", "A;1;3\nB;2;5\n", "a;b;c;\nN;1;3;\n", "", "one\n", ";;\n"]
+)
+def test_lists_are_no_printed_tables(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(text, encoding="utf-8")
+    assert not is_crosstab(path)

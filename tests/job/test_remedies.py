@@ -44,7 +44,7 @@ def test_records_without_a_code_are_left_out(tmp_path: Path) -> None:
     job = draft()
     error = failing(tmp_path, job, RECORDS + "f9,,7\n")
     (answer,) = remedies(job, error.about, settings(error.advice))
-    assert answer.words == "Leave out the records without a code of region"
+    assert str(answer.words) == "Leave out the records without a code of region"
     put(job, answer.path, answer.value)
     works(tmp_path, job)
 
@@ -55,7 +55,7 @@ def test_totals_that_are_missing_are_added_up(tmp_path: Path) -> None:
     job["response"]["value"] = ["value"]
     job["source"]["count"] = "value"
     error = failing(tmp_path, job, CELLS)
-    words = {each.words: each for each in remedies(job, error.about, settings(error.advice))}
+    words = {str(each.words): each for each in remedies(job, error.about, settings(error.advice))}
     answer = words["Add up the totals that are missing"]
     put(job, answer.path, answer.value)
     works(tmp_path, job)
@@ -69,7 +69,7 @@ def test_codes_of_several_levels_ask_for_the_file_that_is_there(tmp_path: Path) 
     error = failing(tmp_path, job, "region,value,n\n" + "".join(f"{code},{v},9\n" for code, v in rows))
     assert "tolerance" not in error.hint
     (answer,) = remedies(job, error.about, settings(error.advice), ["data.csv", "region.hrc"])
-    assert answer.words == "Use the hierarchy file region.hrc for region"
+    assert str(answer.words) == "Use the hierarchy file region.hrc for region"
     put(job, answer.path, answer.value)
     works(tmp_path, job)
 

@@ -51,7 +51,7 @@ def test_a_proposal_keeps_its_promise(desk: Desk) -> None:
 
 
 def test_what_cannot_be_merged_is_said(desk: Desk) -> None:
-    assert [code for code, _ in codes(desk, JOB)["region"]] == ["North", "South", "West"]
+    assert [code for code, *_ in codes(desk, JOB)["region"]] == ["North", "South", "West"]
     with pytest.raises(TablesafeError, match="At least two"):
         coarser(desk, JOB, {"kind": "join", "dimension": "region", "codes": ["North"]})
     with pytest.raises(TablesafeError, match="no dimension"):
@@ -78,14 +78,24 @@ def test_codes_that_a_hierarchy_lacks_are_mapped(desk: Desk) -> None:
     (desk.folder / "nace.hrc").write_text("A\n@a.01\n@A02\nB\n@B05\n@B06\n@C10\n")
     draft = {"source": {"file": "firms.csv"}, "dimensions": {"nace": {"hierarchy": "nace.hrc"}}, "rules": []}
     found = tree(desk, draft, "nace")
-    assert found["strange"] == [("A01", "a.01"), ("C11", "C10")]
-    told = mapped(desk, draft, "nace", {"A01": "a.01", "C11": ""})
+    assert found["strange"] == [("A01", "=a.01"), ("C11", "")]  # C11 is not C10, and there is no C
+    told = mapped(desk, draft, "nace", {"A01": "=a.01", "C11": ""})
     (desk.folder / "nace-2.hrc").write_text(told["text"])
     new = Hierarchy.from_hrc(desk.folder / "nace-2.hrc")
     assert new.codes[new.position("A01")] == "a.01"
     assert "C11" in new.leaves
     draft["dimensions"] = {"nace": {"hierarchy": "nace-2.hrc"}}
     assert tree(desk, draft, "nace")["many"] == 0
+
+
+def test_a_code_that_a_hierarchy_lacks_goes_below_the_one_that_it_begins_with(desk: Desk) -> None:
+    (desk.folder / "nace.hrc").write_text("A\n@A01\n@A02\nB\n@B05\nC\n@C10\n@C11\n")
+    draft = {"source": {"file": "firms.csv"}, "dimensions": {"nace": {"hierarchy": "nace.hrc"}}, "rules": []}
+    assert tree(desk, draft, "nace")["strange"] == [("B06", ">B")]
+    (desk.folder / "nace-2.hrc").write_text(mapped(desk, draft, "nace", {"B06": ">B"})["text"])
+    new = Hierarchy.from_hrc(desk.folder / "nace-2.hrc")
+    assert {"B05", "B06"} <= set(new.leaves)  # B had one part only, and was that
+    assert "B = B05 + B06" in {str(each) for each in new.as_equations()}
 
 
 def test_a_hierarchy_made_here_is_a_file_of_the_job_and_can_be_undone(tmp_path: Path) -> None:

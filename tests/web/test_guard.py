@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from tablesafe.web import guard as guard_module
-from tablesafe.web.answers import FIXED
+from tablesafe.web.answers import FIXED, SCOPE
 from tablesafe.web.guard import MOST_BODY, WRONG_TOKENS, Gate, Guard
 from tablesafe.web.server import hosts_of
-from tablesafe.web.sessions import SCOPE, Session, Sessions
+from tablesafe.web.sessions import Session, Sessions
 
 PORT = 4711
 HOME = f"http://127.0.0.1:{PORT}"

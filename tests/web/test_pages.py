@@ -22,8 +22,8 @@ from tablesafe.tabulate.axes import in_order
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import kept_at, result_of, suggest
 from tablesafe.web.pages.bringing import Arrivals
-from tablesafe.web.pages.data import DIMENSION, NOTHING, VALUE, role_of, roles_of, set_role
 from tablesafe.web.pages.progress import HIGH, WIDE, curve, share_done, stages, time_left
+from tablesafe.web.roles import DIMENSION, NOTHING, VALUE, role_of, roles_of, set_role
 from tablesafe.web.runs import Point, Run, State
 from tablesafe.web.tasks.data import fits, regions, sensitive, tree
 from tablesafe.web.tasks.runs import _keep
@@ -386,6 +386,9 @@ def test_a_hierarchy_is_matched_to_the_dimension_whose_codes_it_holds(desk: Desk
     assert fits(desk, draft, "codes.hrc") == {"nace": 0}
     assert fits(desk, draft, "gaps.hrc") == {"nace": 1}  # the page Dimensions asks where that code counts
     assert fits(desk, draft, "other.hrc") == {}
+    del draft["dimensions"]["nace"]  # a column that nothing is made of yet
+    assert fits(desk, draft, "codes.hrc") == {}
+    assert fits(desk, draft, "codes.hrc", ["region", "turnover"]) == {"nace": 0}
     draft["dimensions"]["nace"] = {"hierarchy": "codes.hrc"}
     assert fits(desk, draft, "codes.hrc") == {}
 

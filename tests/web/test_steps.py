@@ -44,7 +44,7 @@ def test_what_the_data_leave_open_is_asked(tmp_path: Path) -> None:
         assert [each.column for each in session.workspace.open_questions()] == ["region", "turnover"]
         assert states(session)[0] == "ask"
         for question in session.workspace.open_questions():
-            session.workspace.accepted.add(question.found)
+            session.workspace.accepted.add(str(question.found))
         assert states(session)[0] == "done"
         draft["dimensions"]["region"]["missing"] = "error"  # somebody's choice, but the run would stop
         assert states(session)[0] == "ask"

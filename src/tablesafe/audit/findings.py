@@ -20,6 +20,7 @@ from tablesafe.core.cube import untied
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidInput
+from tablesafe.core.language import Text, text
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Apart
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 NEVER_NARROWER = 1e-6
 """Units of width below which an interval is a point: what comes from a table is whole."""
 MOST_SHOWN = 20
+PROOF = "The proof has {many:,} witness tables."
 TOO_MANY = "coalitions, of which there are more than could be looked at"
 TOO_LATE = "respondents, whom there was no time to look at"
 SUMS_LATE = "Sums of withheld cells that can be derived were not all searched for: the time was over."
@@ -323,34 +325,51 @@ class Findings:
         Without `values` it says which cells are open but no number and no respondent, so that it may stand in a log.
         `verdict` is that of a release that was attacked in other ways as well.
         """
+        return "\n".join(map(str, self.sentences(shown=shown, values=values, verdict=verdict)))
+
+    def sentences(
+        self, *, shown: int = MOST_SHOWN, values: bool = True, verdict: Verdict | None = None
+    ) -> list[Text | str]:
+        """The lines of `text`, those of them that can be said in another language as such."""
         verdict = verdict or self.verdict
         table = self.problem.table
         sensitive, withheld = int(self._sensitive.sum()), int(self.release.suppressed[: table.seen].sum())
         good = int(self.protected[self._sensitive].sum())
         changed = int((self.release.status == Status.CHANGED).sum())
-        also = f", {changed:,} changed" if changed else ""
-        told = f"{good:,} of {sensitive:,} sensitive cells are protected from outsiders"
-        if not sensitive:
-            told = "no cell is sensitive"
-        lines = [f"{verdict.word}: {told} ({withheld:,} of {table.seen:,} cells are withheld{also})."]
-        lines += verdict.lines
+        told = text(
+            "{good:,} of {sensitive:,} sensitive cells are protected from outsiders", good=good, sensitive=sensitive
+        )
+        lines: list[Text | str] = [
+            text(
+                "{word}: {told} ({withheld:,} of {cells:,} cells are withheld, {changed:,} changed)."
+                if changed
+                else "{word}: {told} ({withheld:,} of {cells:,} cells are withheld).",
+                word=text(str(verdict.word)),
+                told=told if sensitive else text("no cell is sensitive"),
+                withheld=withheld,
+                cells=table.seen,
+                changed=changed,
+            ),
+            *verdict.texts,
+        ]
         if self.certificate is not None and good:
-            tables = "table" if self.certificate.witnesses == 1 else "tables"
-            lines.append(f"The proof has {self.certificate.witnesses:,} witness {tables}.")
+            many = self.certificate.witnesses
+            lines.append(text("The proof has {many:,} witness table." if many == 1 else PROOF, many=many))
         if self.beyond_outsiders:
             sums = sum(opening.how is How.SUM for opening in self.beyond_outsiders)
             cells = len({opening.cell for opening in self.beyond_outsiders if opening.how is not How.SUM})
-            lines.append(f"{cells:,} cells are open to insiders, {sums:,} sums of withheld cells fail a rule.")
+            beyond = "{cells:,} cells are open to insiders, {sums:,} sums of withheld cells fail a rule."
+            lines.append(text(beyond, cells=cells, sums=sums))
         given_away = int(np.isin(self.disclosed_exactly, self.problem.sensitive).sum())
         if given_away:
-            lines.append(f"{given_away:,} withheld sensitive cells are given away exactly.")
+            lines.append(text("{many:,} withheld sensitive cells are given away exactly.", many=given_away))
         for opening in self.open[:shown]:
             lines.extend(self._lines(opening) if values else [f"  {opening.name}: {_in_words(opening)}"])
         if len(self.open) > shown:
-            lines.append(f"  ... and {len(self.open) - shown:,} more.")
+            lines.append(text("  ... and {many:,} more.", many=len(self.open) - shown))
         if self.possible:
             lines.extend(self._about_possible(shown, values=values))
-        return "\n".join(lines)
+        return lines
 
     def __str__(self) -> str:
         return self.text()

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from tablesafe.cli.exits import Exit
 from tablesafe.cli.show import say
 
-if TYPE_CHECKING:
-    from tablesafe.files.read import Source
-    from tablesafe.io.layout import Crosstab
-
 Layout = Literal["auto", "rows", "crosstab"]
 SHEET = "sheet of an Excel file, when it has several; * takes all that hold numbers, as one table"
 DELIMITER = "what separates the columns of a CSV file"
-LAYOUT = "Excel: rows below their names, or a crosstab with codes down the side and across the top; auto looks which"
+LAYOUT = "rows below their names, or a crosstab with codes down the side and across the top; auto looks which"
+CROSSTAB: dict[Layout, bool | None] = {"auto": None, "rows": False, "crosstab": True}
 
 
 def init(
@@ -42,14 +39,16 @@ def init(
     """
     from tablesafe.core.errors import InvalidFile
     from tablesafe.files.write import write_text
+    from tablesafe.io.frames import read_as_found
     from tablesafe.job.draft import draft_text
 
     if output.exists() and not overwrite:
         raise InvalidFile(f"{output} exists already.", hint="--overwrite replaces it, -o names another file.")
-    source, dimensions, preview = _read(data, sheet, layout, delimiter)
+    source, found = read_as_found(data, sheet=sheet, delimiter=delimiter, crosstab=CROSSTAB[layout])
+    dimensions = None if found is None else found.dimensions
     text, summary = draft_text(data, source, output.parent, sheet=sheet, crosstab=dimensions)
     write_text(output, text)
-    for line in (*preview, summary):
+    for line in (*(found.lines if found else ()), summary):
         say(line, quiet=quiet)
     say(f"Written to {output}. Check it, then: tablesafe run {output}", quiet=quiet)
     return Exit.OK
@@ -75,29 +74,15 @@ def look(
     data
         the data: CSV, Parquet or Excel, records or finished cells
     """
+    from tablesafe.io.frames import read_as_found
     from tablesafe.io.layout import Crosstab
     from tablesafe.job.draft import describe_looks, look_at
 
     said = Crosstab(area=area, header_rows=header_rows, label_columns=label_columns)
-    source, _, preview = _read(data, sheet, "crosstab" if said != Crosstab() else layout, delimiter, said)
-    for line in preview or (f"{data.name}: {source.frame.height:,} rows.",):
+    asked = CROSSTAB["crosstab" if said != Crosstab() else layout]
+    source, found = read_as_found(data, sheet=sheet, delimiter=delimiter, crosstab=asked, said=said)
+    for line in (f"{data.name}: {source.frame.height:,} rows.",) if found is None else found.lines:
         say(line, quiet=False)
-    for line in () if preview else describe_looks(look_at(source, data.parent)):
+    for line in () if found else describe_looks(look_at(source, data.parent)):
         say(line.removeprefix("# "), quiet=False)
     return Exit.OK
-
-
-def _read(
-    data: Path, sheet: str | None, layout: Layout, delimiter: str | None, said: Crosstab | None = None
-) -> tuple[Source, tuple[str, ...] | None, tuple[str, ...]]:
-    """The rows of the data; of a crosstab also its dimensions and what was understood of it."""
-    from tablesafe.io.crosstab import is_crosstab, understand
-    from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
-    from tablesafe.io.layout import Crosstab
-
-    is_sheet = data.suffix.lower() in EXCEL_ENDINGS
-    if is_sheet and (layout == "crosstab" or (layout == "auto" and is_crosstab(data, sheet))):
-        found = understand(data, sheet, said or Crosstab())
-        return found.rows, found.dimensions, found.lines
-    crosstab = Crosstab() if layout == "crosstab" else None
-    return read_frame(data, sheet=sheet, delimiter=delimiter, layout=crosstab), None, ()

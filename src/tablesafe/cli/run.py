@@ -27,7 +27,7 @@ def run(
     quiet: Annotated[bool, Parameter(help="print nothing when all is well")] = False,
     resume: Annotated[bool, Parameter(help="go on from the checkpoint of a run that was stopped")] = False,
     language: Annotated[
-        Code | None, Parameter(help="language of the page for the public, instead of the one that the job names")
+        Code | None, Parameter(help="language of the pages, instead of the one that the job names")
     ] = None,
 ) -> int:
     """Run a job file: tabulate, flag, protect, audit, write.

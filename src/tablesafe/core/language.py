@@ -41,6 +41,20 @@ def joined(separator: str, sentences: Sequence[Text | str]) -> Text:
     return Text(separator.join(f"{{{name}}}" for name in names), tuple(zip(names, sentences, strict=True)))
 
 
+def frozen(what: Text | str) -> Any:
+    """A sentence as plain data, to be said elsewhere."""
+    if not isinstance(what, Text):
+        return what
+    return {"text": what.template, "parts": {name: frozen(part) for name, part in what.parts}}
+
+
+def thawed(data: Any) -> Any:
+    """The sentence that plain data was."""
+    if not isinstance(data, dict):
+        return data
+    return Text(data["text"], tuple((name, thawed(part)) for name, part in data["parts"].items()))
+
+
 class Language(Formatter):
     """One language: what texts are in it, and how its numbers are written."""
 

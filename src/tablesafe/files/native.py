@@ -7,12 +7,13 @@ categories, so that sorting and grouping keep the order of the hierarchy instead
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 
-from tablesafe.core.errors import InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidOption, InvalidTable, MissingExtra
 
 Library = Literal["polars", "pandas", "pyarrow"]
 
@@ -23,6 +24,12 @@ def library_of(source: Any) -> Library:
     return next((name for name in get_args(Library) if name == root), "polars")
 
 
+def require_arrow(what: str) -> None:
+    """Ask for the library of Arrow by its extra where it is needed."""
+    if find_spec("pyarrow") is None:
+        raise MissingExtra(what, "arrow")
+
+
 def to_library(frame: pl.DataFrame, library: Library, orders: Mapping[str, Sequence[str]]) -> Any:
     """The frame in a library; `orders` has the codes of its columns in the order of their hierarchies."""
     ordered = frame.with_columns(
@@ -31,6 +38,7 @@ def to_library(frame: pl.DataFrame, library: Library, orders: Mapping[str, Seque
     if library == "polars":
         return ordered
     if library == "pyarrow":
+        require_arrow("A frame of Arrow")
         return ordered.to_arrow()
     try:
         import pandas as pd
@@ -39,7 +47,7 @@ def to_library(frame: pl.DataFrame, library: Library, orders: Mapping[str, Seque
     kinds = {
         name: pd.CategoricalDtype(list(codes), ordered=True) for name, codes in orders.items() if name in frame.columns
     }
-    return frame.to_pandas().astype(kinds)
+    return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns}).astype(kinds)
 
 
 def long_form(

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidTable
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidTable, MissingExtra
 from tablesafe.files.limits import (
     is_there,
     kind_of,
@@ -217,9 +217,17 @@ def _read_file(path: Path, delimiter: str | None) -> Source:
     return parse_csv(read_text(path), path.name, delimiter=delimiter)
 
 
+def _parquet() -> Any:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtra("Reading Parquet files", "arrow") from None
+    return parquet
+
+
 def _from_parquet(path: Path) -> pl.DataFrame:
     """The rows of a Parquet file; Arrow's reader refuses a damaged file where others end the process."""
-    from pyarrow import parquet
+    parquet = _parquet()
 
     frame = pl.from_arrow(parquet.ParquetFile(path).read())
     assert isinstance(frame, pl.DataFrame)
@@ -228,7 +236,7 @@ def _from_parquet(path: Path) -> pl.DataFrame:
 
 def require_parquet(path: Path, *, in_memory: bool = False) -> None:
     """Check that a file is Parquet, and that what it announces can be held; its data are not read."""
-    from pyarrow import parquet
+    parquet = _parquet()
 
     read_bytes_probe(path)
     with refused_as(f"{path.name} is not a Parquet file, or is damaged", "a CSV file must not end in .parquet."):

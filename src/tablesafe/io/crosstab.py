@@ -1,4 +1,4 @@
-"""A sheet as it arrives: codes down the side and across the top, several rows of headings, merged cells, notes around.
+"""A sheet or CSV file as it arrives: codes down the side and across the top, rows of headings, merged cells, notes.
 
 What is understood of it is shown before anything is done with it: where the numbers stand, which labels go with them,
 what was taken for a note, and what marks in place of numbers mean. Whatever is in doubt is an error that names the
@@ -7,6 +7,8 @@ cell, and can be settled by saying where the numbers stand, how many rows are he
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +20,8 @@ from numpy.typing import NDArray
 from tablesafe.core.errors import InvalidFile
 from tablesafe.core.hierarchy import TOTAL
 from tablesafe.core.totals import looks_like_total
-from tablesafe.files.read import Source
-from tablesafe.io.layout import Crosstab, corners
+from tablesafe.files.read import Source, guess_delimiter, read_text
+from tablesafe.io.layout import TEXT_ENDINGS, Crosstab, corners
 from tablesafe.io.workbook import load_grid
 
 ALL = "*"
@@ -33,6 +35,12 @@ GROUPED = r"^[+-]?\d{1,3}(?:[ \u00a0\u2009\u202f'\u2019]\d{3})+(?:[.,]\d+)?$"
 YEARS = 1800, 2200
 SHOWN = 6
 """Codes and notes that a preview tells."""
+EXCERPT = 14, 10
+"""Rows and columns of a sheet that a preview shows."""
+MOST_TEXT = 4 << 20
+"""Bytes of a text file that may be a printed table: what is longer is a list."""
+DECIMAL_COMMA = r"^[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+$"
+"""A number with a decimal comma, in a file whose columns no comma separates."""
 
 Grid = NDArray[np.object_]
 Index = NDArray[np.intp]
@@ -47,6 +55,8 @@ class Understood:
     dimensions: tuple[str, ...]
     """First those of the labels down the side, then those of the headings across the top."""
     lines: tuple[str, ...] = field(repr=False)
+    excerpt: tuple[tuple[tuple[str, str], ...], ...] = field(repr=False, default=())
+    """The first rows of the sheet: each cell's text, and what it was taken for: heading, label, number or note."""
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -64,8 +74,9 @@ def read_crosstab(
     area: str | None = None,
     header_rows: int | None = None,
     label_columns: int | None = None,
+    delimiter: str | None = None,
 ) -> Understood:
-    """Read a sheet of a workbook with codes down its side and across its top, and say what was understood.
+    """Read a sheet, or a CSV file, with codes down its side and across its top, and say what was understood.
 
     `print` shows the preview, `frame` has one row per cell, for `Table.from_cells`. Without `area` ("A4:H30"),
     `header_rows` and `label_columns` these are found out. Blank labels mean the same as before, or the total of a
@@ -73,11 +84,13 @@ def read_crosstab(
     numbers, each a code of the dimension `sheet`.
     """
     layout = Crosstab(area=area, header_rows=header_rows, label_columns=label_columns)
-    return understand(Path(path), sheet, layout)
+    return understand(Path(path), sheet, layout, delimiter)
 
 
-def understand(path: Path, sheet: str | None, layout: Crosstab) -> Understood:
+def understand(path: Path, sheet: str | None, layout: Crosstab, delimiter: str | None = None) -> Understood:
     """What is in a sheet that is laid out so."""
+    if path.suffix.lower() in TEXT_ENDINGS:
+        return _Sheet(path.name, "", _text_grid(path, delimiter), layout).understood()
     grids = load_grid(path, sheet)
     if sheet != ALL:
         ((name, grid),) = grids
@@ -90,13 +103,54 @@ def is_crosstab(path: Path, sheet: str | None = None) -> bool:
     """Whether a sheet is no plain list, whose first row names every column."""
     if sheet == ALL:
         return True
+    if path.suffix.lower() in TEXT_ENDINGS:
+        return _is_printed(path)
     ((_, grid),) = load_grid(path, sheet)
     filled = grid != None  # noqa: E711 - elementwise
     if not filled.any():
         return False
-    first = int(np.flatnonzero(filled.any(axis=1))[0])
-    names = grid[first][filled.any(axis=0)]
+    names = _first_row(grid, filled)
     return None in names or len(set(names)) < len(names) or any(_is_number(name) for name in names)
+
+
+def _first_row(grid: Grid, filled: Mask) -> Grid:
+    """What stands in the first row that is not empty, over every column that is not."""
+    first = int(np.flatnonzero(filled.any(axis=1))[0])
+    names: Grid = grid[first][filled.any(axis=0)]
+    return names
+
+
+def _is_printed(path: Path) -> bool:
+    """Whether a text file is a printed table: its first row leaves columns without a name, and the rest is understood.
+
+    Numbers in the first row alone say nothing: a list may lack its names.
+    """
+    if not path.is_file() or path.stat().st_size > MOST_TEXT:
+        return False
+    try:
+        grid = _text_grid(path, None)
+        filled = grid != None  # noqa: E711 - elementwise
+        return None in _first_row(grid, filled) and bool(understand(path, None, Crosstab()).dimensions)
+    except (InvalidFile, IndexError):
+        return False
+
+
+def _text_grid(path: Path, delimiter: str | None) -> Grid:
+    """The cells of a text file, as those of a sheet."""
+    text = read_text(path)
+    delimiter = delimiter or guess_delimiter(text)
+    try:
+        rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))
+    except csv.Error as error:
+        raise InvalidFile(f"{path.name} cannot be read: {error}.", hint="are quotes closed?") from error
+    width = max((len(row) for row in rows), default=0)
+    cells = pl.Series([cell for row in rows for cell in (*row, *[""] * (width - len(row)))], dtype=pl.String)
+    cells = cells.str.strip_chars()
+    if delimiter != ",":
+        plain = cells.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+        cells = pl.select(pl.when(cells.str.contains(DECIMAL_COMMA)).then(plain).otherwise(cells)).to_series()
+    grid = np.array(cells.set(cells == "", None).to_list(), dtype=np.object_)
+    return grid.reshape(len(rows), width)
 
 
 def _is_number(text: str) -> bool:
@@ -159,7 +213,21 @@ class _Sheet:
         self._require_different(frame, names, places)
         source = Source(frame, self.file, places=places)
         lines = self._lines(frame, names, (header, body, labels, columns), down_lines, constant)
-        return Understood(source, tuple(names), tuple(lines))
+        return Understood(source, tuple(names), tuple(lines), self._excerpt(header, body, labels, columns))
+
+    def _excerpt(
+        self, header: Index, body: Index, labels: Index, columns: Index
+    ) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """The beginning of the sheet, with what each cell was taken for."""
+        roles = np.full(self.grid.shape, "note", dtype=object)
+        for rows, cols, role in ((header, columns, "heading"), (header, labels, "heading"), (body, labels, "label")):
+            roles[np.ix_(rows, cols)] = role
+        roles[np.ix_(body, columns)] = "number"
+        down, across = EXCERPT
+        return tuple(
+            tuple((str(text or ""), str(role)) for text, role in zip(cells[:across], row[:across], strict=True))
+            for cells, row in zip(self.grid[:down], roles[:down], strict=True)
+        )
 
     # -- where things are ------------------------------------------------------------------------------------------
 
@@ -322,7 +390,7 @@ class _Sheet:
     ) -> list[str]:  # fmt: skip
         header, body, labels, columns = parts
         where = f"{_address(body[0], columns[0])}:{_address(body[-1], columns[-1])}"
-        lines = [f"Sheet {self.name!r} of {self.file}: {frame.height:,} cells in {where}."]
+        lines = [f"{self._named()}: {frame.height:,} cells in {where}."]
         width = max((len(name) for name in names), default=0)
         for name in names:
             codes = frame[name].unique(maintain_order=True).to_list()
@@ -346,12 +414,16 @@ class _Sheet:
             lines.append(f"  left out as notes: {'; '.join(notes)}{more}")
         return lines
 
+    def _named(self) -> str:
+        return f"Sheet {self.name!r} of {self.file}" if self.name else self.file
+
     def _place(self, row: int, column: int) -> str:
-        return f"cell {_address(row, column)} of sheet {self.name!r}"
+        return f"cell {_address(row, column)} of sheet {self.name!r}" if self.name else f"line {row + 1} of {self.file}"
 
     def _error(self, what: str, hint: str, key: str, cell: tuple[int, int] | None = None) -> InvalidFile:
-        where = f"sheet {self.name!r}" if cell is None else f"sheet {self.name!r}, cell {_address(*cell)}"
-        return InvalidFile(f"{self.file}, {where}: {what}", hint=hint, about=("source", key))
+        sheet = [f"sheet {self.name!r}"] if self.name else []
+        at = [] if cell is None else [f"cell {_address(*cell)}" if self.name else f"line {cell[0] + 1}"]
+        return InvalidFile(f"{', '.join([self.file, *sheet, *at])}: {what}", hint=hint, about=("source", key))
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -28,13 +28,12 @@ from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source, read_source
 from tablesafe.files.write import whole_file
-from tablesafe.io.crosstab import understand
+from tablesafe.io.crosstab import Understood, is_crosstab, understand
 from tablesafe.io.dataset import Dataset
 from tablesafe.io.formats import format_of
-from tablesafe.io.layout import Crosstab
+from tablesafe.io.layout import EXCEL_ENDINGS, TEXT_ENDINGS, Crosstab
 from tablesafe.io.workbook import load_sheet
 
-EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 COLOURS: dict[str, str] = {
     "published": "#FFFFFF",
     "confidential": "#D9D9D9",
@@ -56,23 +55,44 @@ def read_frame(
 ) -> Source:
     """Read a file as rows and columns, by its ending; CSV columns stay text until asked for as numbers.
 
-    With a `layout`, a sheet of a workbook has codes down its side and across its top.
+    With a `layout`, a sheet of a workbook, or a CSV file, has codes down its side and across its top.
     """
     path = Path(path)
-    if layout is not None and path.suffix.lower() not in EXCEL_ENDINGS:
-        raise InvalidOption(
-            f"{path.name} is no workbook: only sheets are read as crosstabs.",
-            hint="leave the layout out, or give an Excel file.",
-            about=("source", "layout"),
-        )
     if layout is not None:
-        return understand(path, sheet, layout).rows
+        _require_sheet(path)
+        return understand(path, sheet, layout, delimiter).rows
     if path.suffix.lower() in EXCEL_ENDINGS:
         return read_excel(path, sheet=sheet)
     if (own := format_of(path)) is not None:
         found = own.read(path)
         return found.rows if isinstance(found, Dataset) else found
     return read_source(path, delimiter=delimiter)
+
+
+def read_as_found(
+    path: Path, *, sheet: str | None = None, delimiter: str | None = None, crosstab: bool | None = None,
+    said: Crosstab | None = None,
+) -> tuple[Source, Understood | None]:  # fmt: skip
+    """The rows of a file as they are found in it; of a crosstab also what was understood of it.
+
+    Whether it is one is looked at, unless `crosstab` tells.
+    """
+    if crosstab is None:
+        crosstab = path.suffix.lower() in (*EXCEL_ENDINGS, *TEXT_ENDINGS) and is_crosstab(path, sheet)
+    if not crosstab:
+        return read_frame(path, sheet=sheet, delimiter=delimiter), None
+    _require_sheet(path)
+    found = understand(path, sheet, said or Crosstab(), delimiter)
+    return found.rows, found
+
+
+def _require_sheet(path: Path) -> None:
+    if path.suffix.lower() not in (*EXCEL_ENDINGS, *TEXT_ENDINGS):
+        raise InvalidOption(
+            f"{path.name} is no workbook and no CSV file: only these are read as crosstabs.",
+            hint="leave the layout out, or give an Excel or CSV file.",
+            about=("source", "layout"),
+        )
 
 
 def read_excel(path: str | Path, *, sheet: str | None = None) -> Source:

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from tablesafe.core.errors import InvalidOption
 
+EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+TEXT_ENDINGS = (".csv", ".tsv", ".txt")
+"""Files that can be read as a sheet too: each line is a row of it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crosstab:

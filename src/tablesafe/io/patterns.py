@@ -18,8 +18,9 @@ from tablesafe.core.release import Release, Status
 from tablesafe.core.statuses import NAMED, VOCABULARIES, Meaning, Scheme, read_statuses
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source, did_you_mean, guess_delimiter, parse_csv, read_source, read_text
-from tablesafe.io.frames import EXCEL_ENDINGS, read_excel, read_frame, unguarded
+from tablesafe.io.frames import read_excel, read_frame, unguarded
 from tablesafe.io.jj import RIGHT_HAND_SIDE, read_jj
+from tablesafe.io.layout import EXCEL_ENDINGS
 from tablesafe.io.matching import key_columns, match_cells, refuse_absent, refuse_repeats
 from tablesafe.io.text import count_entries, read_lines, split_lines
 

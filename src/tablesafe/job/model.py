@@ -60,8 +60,8 @@ class Source:
     delimiter: str | None = _key("what separates the columns of a CSV file; found out when not given", example=";")
     sheet: str | None = _key("sheet of an Excel file, when it has several", example="Sheet1")
     layout: Literal["rows", "crosstab"] = _key(
-        "Excel: rows has the names of columns in its first row; crosstab has codes down the side and across the top, "
-        "as tables are printed ('tablesafe look' shows what is understood; its column of numbers is 'value')",
+        "Excel, CSV: rows has the names of columns in its first row; crosstab has codes down the side and across the "
+        "top, as tables are printed ('tablesafe look' shows what is understood; its column of numbers is 'value')",
         "rows",
     )
     area: str | None = _key("crosstab: the cells of the table with its headings and labels", example="A4:H30")
@@ -310,7 +310,7 @@ class Output:
     name_source: bool = _key("name the source file in the report for the public", False)
     language: Code = field(
         default="en",
-        metadata=_about("language of the page for the public: English, German, French or Spanish", "de", False),
+        metadata=_about("language of the pages, public and internal: English, German, French or Spanish", "de", False),
     )
     labels: bool = _key("write the labels of codes beside them", True)
     intervals: bool = _key("write the interval that the release announces for each changed value", False)

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tablesafe.core.language import Text, text
 from tablesafe.job.toml import KeyPath
 
 MISSING = "missing"
 """The code of records without one, where a first job has to choose it."""
 
 
-STOPS = "the run stops there"
+STOPS = text("the run stops there")
 
 
 class Column(Protocol):
@@ -39,7 +40,7 @@ class Column(Protocol):
 class Answer:
     """One way to go on: what a button says, and the key that it sets."""
 
-    words: str
+    words: Text
     path: KeyPath
     value: Any
 
@@ -49,9 +50,9 @@ class Question:
     """Something that the office may want otherwise."""
 
     column: str
-    found: str
+    found: Text
     """What was found in the data."""
-    now: str
+    now: Text
     """What happens as the job stands."""
     where: str
     """Which key of the job says so."""
@@ -79,16 +80,15 @@ def _codes(draft: Mapping[str, Any], columns: Mapping[str, Column]) -> Iterator[
         column = columns.get(dimension.get("column") or name)
         if column is None or not column.empty:
             continue
-        path, said = ("dimensions", name, "missing"), dimension.get("missing", "error")
-        they, count = _records(column.empty, "count", "counts")
-        _, are = _records(column.empty, "are", "is")
-        now = {"error": STOPS, "drop": f"{are} left out"}.get(said, f"{count} under the code {said!r}")
+        path, said, many = ("dimensions", name, "missing"), dimension.get("missing", "error"), column.empty
+        under = _which(many, "they count under the code {code!r}", "it counts under the code {code!r}")
+        now = {"error": STOPS, "drop": _left_out(many)}.get(said, text(under, code=said))
         other = "" if said == "drop" else "; 'drop' leaves such records out"
         yield Question(
-            column.name, f"{they} no {name!r}", now, f"missing in [dimensions.{name}]{other}",
+            column.name, _without(many, name), now, f"missing in [dimensions.{name}]{other}",
             (
-                Answer(f"Leave out {_many(column.empty)} without a {name}", path, "drop"),
-                Answer(f"Count them under a code of their own, {MISSING!r}", path, MISSING),
+                Answer(_leave_out_without(many, name), path, "drop"),
+                Answer(text("Count them under a code of their own, {code!r}", code=MISSING), path, MISSING),
             ),
         )  # fmt: skip
 
@@ -101,32 +101,35 @@ def _amounts(draft: Mapping[str, Any], columns: Mapping[str, Column]) -> Iterato
         if column is None or '"' in name:
             continue
         if column.empty:
-            they, are = _records(column.empty, "are", "is")
             filled = f'"{name}" IS NOT NULL'
             gone = filled in where or f'"{name}" >= 0' in where
-            now = f"{are} left out" if gone else STOPS
-            leave = f"Leave out {_many(column.empty)} without a {name}"
-            answers = (Answer(leave, ("source", "where"), _and(where, filled)),)
-            yield Question(name, f"{they} no {name!r}", now, "where in [source]", answers)
+            now = _left_out(column.empty) if gone else STOPS
+            answers = (Answer(_leave_out_without(column.empty, name), ("source", "where"), _and(where, filled)),)
+            yield Question(name, _without(column.empty, name), now, "where in [source]", answers)
         if column.negative:
             yield _negative(name, column.negative, str(response.get("negative", "auto")), where)
 
 
 def _negative(name: str, many: int, said: str, where: str) -> Question:
-    they, are = _records(many, "are", "is")
     above = f'"{name}" >= 0'
-    now = "so no cell is known to be 0 or more"
+    now = text("so no cell is known to be 0 or more")
     if above in where:
-        now = f"{are} left out"
+        now = _left_out(many)
     elif said == "never":
         now = STOPS
+    found = _which(many, "{many:,} records have a negative {name!r}", "1 record has a negative {name!r}")
+    several, one = "Leave out {many:,} records with a negative {name}", "Leave out the record with a negative {name}"
+    leave = _which(many, several, one)
     return Question(
-        name, f"{they} a negative {name!r}", now, "negative in [response]",
+        name,
+        text(found, many=many, name=name),
+        now,
+        "negative in [response]",
         (
-            Answer("They are right: amounts may be negative", ("response", "negative"), "possible"),
-            Answer(f"Leave out {_many(many)} with a negative {name}", ("source", "where"), _and(where, above)),
+            Answer(text("They are right: amounts may be negative"), ("response", "negative"), "possible"),
+            Answer(text(leave, many=many, name=name), ("source", "where"), _and(where, above)),
         ),
-    )  # fmt: skip
+    )
 
 
 def _and(where: str, condition: str) -> str:
@@ -136,10 +139,19 @@ def _and(where: str, condition: str) -> str:
     return f"{where if ' OR ' not in where.upper() else f'({where})'} AND {condition}"
 
 
-def _many(number: int) -> str:
-    return f"{number:,} records" if number > 1 else "the record"
+def _which(many: int, several: str, one: str) -> str:
+    """The words for several records, or for one."""
+    return several if many > 1 else one
 
 
-def _records(many: int, do: str, does: str) -> tuple[str, str]:
-    """So many records as the beginning of two clauses."""
-    return (f"{many:,} records have", f"they {do}") if many > 1 else ("1 record has", f"it {does}")
+def _left_out(many: int) -> Text:
+    return text(_which(many, "they are left out", "it is left out"))
+
+
+def _without(many: int, name: str) -> Text:
+    return text(_which(many, "{many:,} records have no {name!r}", "1 record has no {name!r}"), many=many, name=name)
+
+
+def _leave_out_without(many: int, name: str) -> Text:
+    several, one = "Leave out {many:,} records without a {name}", "Leave out the record without a {name}"
+    return text(_which(many, several, one), many=many, name=name)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tablesafe.core.errors import About, Setting, Words
+from tablesafe.core.language import text
 from tablesafe.job.decode import options
 from tablesafe.job.questions import Answer
 from tablesafe.job.toml import KeyPath
@@ -62,7 +63,8 @@ def _hierarchies(draft: Mapping[str, Any], about: About, files: Sequence[str]) -
             given = draft["dimensions"][name].get("hierarchy")
             for file in files:
                 if file.lower().endswith(HIERARCHIES) and file != given:
-                    yield Answer(f"Use the hierarchy file {file} for {name}", ("dimensions", name, "hierarchy"), file)
+                    words = text("Use the hierarchy file {file} for {name}", file=file, name=name)
+                    yield Answer(words, ("dimensions", name, "hierarchy"), file)
 
 
 def _advised(draft: Mapping[str, Any], about: About, advised: Sequence[Setting]) -> Iterator[Answer]:
@@ -72,10 +74,10 @@ def _advised(draft: Mapping[str, Any], about: About, advised: Sequence[Setting])
             continue
         dimension = each.of or (str(path[1]) if path[0] == "dimensions" else "")
         if each.name == "total":
-            words = f"{each.value!r} is the total of {dimension}"
+            words = text("{code!r} is the total of {of}", code=each.value, of=dimension)
         else:
             plain = WORDS.get((each.name, each.value if isinstance(each.value, (str, bool, int, float)) else None))
-            words = (plain or f"Set {each.name} to {each.value}").format(of=dimension)
+            words = text(plain or "Set {name} to {value}", of=dimension, name=each.name, value=str(each.value))
         yield Answer(words, path, each.value)
 
 

@@ -90,7 +90,7 @@ def missing_columns(job: Job, header: Sequence[str] | None = None) -> list[Fault
     """
     if header is None:
         header = _header(job.resolve(job.source.file), job.source.delimiter)
-    if job.source.metadata is not None:  # then the file has no header line
+    if job.source.metadata is not None or job.source.crosstab is not None:  # then no line names the columns
         header = []
     if job.source.holds == "problem" or any(table.file for table in job.tables) or len(header) < 2:
         return []

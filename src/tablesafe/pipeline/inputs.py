@@ -13,7 +13,7 @@ from typing import Self
 
 from tablesafe.core.errors import InvalidFile, MissingExtra
 from tablesafe.io.formats import format_of
-from tablesafe.io.frames import EXCEL_ENDINGS
+from tablesafe.io.layout import EXCEL_ENDINGS
 from tablesafe.job.checks import input_files
 from tablesafe.job.model import Job
 

@@ -19,7 +19,8 @@ from tablesafe.core.totals import Shown, flat_dimension
 from tablesafe.files.limits import refused_as
 from tablesafe.files.read import Source, require_parquet
 from tablesafe.io.formats import read_dataset
-from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
+from tablesafe.io.frames import read_frame
+from tablesafe.io.layout import EXCEL_ENDINGS
 from tablesafe.job.model import Job
 from tablesafe.pipeline.columns import extra_columns, require_columns
 from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, with_labels

@@ -139,8 +139,7 @@ class PublicCells:
         if kind is Kind.ABSENT:
             return NO_FACTS
         say = self.language.say
-        word = say(kind.word)
-        told = [f"{word[:1].upper()}{word[1:]}: {say(kind.meaning)}"]
+        told = [_status(kind, self.language)]
         if self.shown_interval[cell]:
             lower, upper = float(self.release.lower[cell]), float(self.release.upper[cell])
             ends = interval(lower, upper, self.decimals, self.language)
@@ -163,6 +162,7 @@ class OfficeCells:
     problem: Problem = field(repr=False)
     release: Release | None = field(default=None, repr=False)
     findings: Findings | None = field(default=None, repr=False)
+    language: Language = ENGLISH
 
     @property
     def internal(self) -> bool:
@@ -205,11 +205,11 @@ class OfficeCells:
         """What the public sees; without a release the true values."""
         if self.release is None:
             return self.truths(cells)
-        return _texts(self.release, cells, self._public[cells], self.decimals)
+        return _texts(self.release, cells, self._public[cells], self.decimals, self.language)
 
     def truths(self, cells: Integers) -> list[str]:
         """The true values."""
-        return numbers(self.problem.table.value[cells], self.decimals)
+        return [self.language.number(each) for each in numbers(self.problem.table.value[cells], self.decimals)]
 
     @cached_property
     def _public(self) -> NDArray[np.uint8]:
@@ -229,15 +229,15 @@ class OfficeCells:
 
         Without `truth` neither the value is told nor what it lies in the middle of, for those who look over a shoulder.
         """
-        table, kind = self.problem.table, KINDS[self.kind[cell]]
-        told = [f"{kind.word[:1].upper()}{kind.word[1:]}: {kind.meaning}"]
+        table, kind, say = self.problem.table, KINDS[self.kind[cell]], self.language.say
+        told = [_status(kind, self.language)]
         if truth:
-            told.append(f"True value {self.truths(np.array([cell]))[0]}")
+            told.append(say("True value {value}", value=self.truths(np.array([cell]))[0]))
         if table.count is not None:
             number = int(table.count[cell])
-            told.append(f"{number:,} contributor{'' if number == 1 else 's'}")
+            told.append(say("1 contributor") if number == 1 else say("{number:,} contributors", number=number))
         if self.release is not None and not self.release.suppressed[cell]:
-            told.append(f"Published {self.texts(np.array([cell]))[0]}")
+            told.append(say("Published {value}", value=self.texts(np.array([cell]))[0]))
         if self.problem.sensitivity.mask[cell]:
             told += self._protection(cell, truth=truth)
         else:
@@ -254,15 +254,18 @@ class OfficeCells:
 
     def _protection(self, cell: int, *, truth: bool) -> list[str]:
         levels, value = self.problem.sensitivity, float(self.problem.table.value[cell])
-        told = [f"Sensitive by {', '.join(levels.why(cell)) or 'a status given'}"]
+        say = self.language.say
+        told = [say("Sensitive by {why}", why=", ".join(levels.why(cell)) or say("a status given"))]
         low, high = value - float(levels.lower[cell]), value + float(levels.upper[cell])
         if truth:
-            told.append(f"To be hidden from {interval(low, high, self.decimals)}")
+            ends = interval(low, high, self.decimals, self.language)
+            told.append(say("To be hidden from {interval}", interval=ends))
         if levels.sliding[cell] > 0:
-            told.append(f"in an interval at least {numbers(levels.sliding[[cell]], self.decimals)[0]} wide")
+            wide = self.language.number(numbers(levels.sliding[[cell]], self.decimals)[0])
+            told.append(say("in an interval at least {width} wide", width=wide))
         told += self._derived(cell)
         if self.findings is not None and self.place[cell] >= 0:
-            told.append("Protected" if self.findings.protected[self.place[cell]] else "Not protected")
+            told.append(say("Protected") if self.findings.protected[self.place[cell]] else say("Not protected"))
         return told
 
     def _derived(self, cell: int) -> list[str]:
@@ -270,7 +273,8 @@ class OfficeCells:
         at = int(self.place[cell])
         if at < 0 or self.findings is None:
             return []
-        return [derives(float(self.findings.lower[at]), float(self.findings.upper[at]), self.decimals)]
+        ends = float(self.findings.lower[at]), float(self.findings.upper[at])
+        return [derives(*ends, self.decimals, self.language)]
 
 
 OF_STATUS = np.array(
@@ -319,9 +323,16 @@ def _number(value: float, decimals: int) -> str:
     return text[1:] if text.startswith("-") and not text.strip("-0.,") else text
 
 
-def derives(lower: float, upper: float, decimals: int) -> str:
+def derives(lower: float, upper: float, decimals: int, language: Language = ENGLISH) -> str:
     """What an attacker derives of a cell, in words."""
-    return f"An attacker derives {interval(lower, upper, decimals)}" + (" exactly" if lower == upper else "")
+    told = "An attacker derives {interval} exactly" if lower == upper else "An attacker derives {interval}"
+    return language.say(told, interval=interval(lower, upper, decimals, language))
+
+
+def _status(kind: Kind, language: Language) -> str:
+    """What became of a cell, in words."""
+    word = language.say(kind.word)
+    return f"{word[:1].upper()}{word[1:]}: {language.say(kind.meaning)}"
 
 
 def interval(lower: float, upper: float, decimals: int, language: Language = ENGLISH) -> str:

@@ -133,10 +133,11 @@ class Layout:
     def internal(
         cls, problem: Problem | Table, release: Release | None = None, findings: Findings | None = None, *,
         rows: str | None = None, columns: str | None = None, filters: Mapping[str, str] | None = None,
+        language: Language = ENGLISH,
     ) -> Self:  # fmt: skip
         """Lay out what the office knows: true values, and as much of rules, release and audit as there is."""
         whole = Problem(problem) if isinstance(problem, Table) else problem
-        return cls._of(whole.table, OfficeCells(whole, release, findings), rows, columns, filters or {})
+        return cls._of(whole.table, OfficeCells(whole, release, findings, language), rows, columns, filters or {})
 
     @classmethod
     def _of(cls, table: Table, view: Cells, rows: str | None, columns: str | None, filters: Mapping[str, str]) -> Self:

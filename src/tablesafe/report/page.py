@@ -220,15 +220,16 @@ def _tiles(summary: Summary) -> list[tuple[str, str]]:
     say = summary.language.say
     tiles = [(say("{number:,}", number=summary.cells), say("cells"))]
     if summary.sensitive is not None:
-        tiles.append((f"{summary.sensitive:,}", "sensitive"))
+        tiles.append((say("{number:,}", number=summary.sensitive), say("sensitive")))
     tiles.append((say("{number:,}", number=summary.withheld), say("withheld")))
     if summary.changes is not None:
-        tiles.append((f"{int(dict(summary.changes.measures)['cells changed']):,}", "changed"))
+        changed = int(dict(summary.changes.measures)["cells changed"])
+        tiles.append((say("{number:,}", number=changed), say("changed")))
     elif summary.may_differ:
         tiles.append((say("{number:,}", number=summary.may_differ), say("can differ from the true value")))
     if summary.attacks:
         most = max(line.share for line in summary.attacks)
-        tiles.append((f"{100 * most:.0f} %", "of sensitive cells guessed by the best attack"))
+        tiles.append((f"{100 * most:.0f} %", say("of sensitive cells guessed by the best attack")))
     return [*tiles, (say(summary.method.replace("_", " ")), say("method"))]
 
 

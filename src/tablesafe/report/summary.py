@@ -110,7 +110,7 @@ class Summary:
 
     internal: bool
     language: Language
-    """In which language its page is; English for the office."""
+    """In which language its page is."""
     verdict: Judgement
     origin: Origin
     response: str
@@ -176,14 +176,14 @@ def summarise(
     """
     table = release.table
     layout = (
-        Layout.internal(problem, release, seen or findings, rows=rows, columns=columns)
+        Layout.internal(problem, release, seen or findings, rows=rows, columns=columns, language=language)
         if internal
         else Layout.public(release, rows=rows, columns=columns, intervals=intervals, language=language)
     )
     scored = scores if internal else None
     return Summary(
         internal=internal,
-        language=ENGLISH if internal else language,
+        language=language,
         verdict=judge(problem, findings, leaks, internal=internal),
         origin=origin if internal else origin.for_the_public,
         response=_responses(table),

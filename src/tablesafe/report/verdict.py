@@ -117,20 +117,29 @@ def _known(verdict: Verdict) -> tuple[tuple[str, Text], ...]:
     return ("Attacker", knows), ("Result", word if verdict.safe else text("{word}: not safe", word=word))
 
 
-def _counts(problem: Problem, findings: Findings, leaks: Leaks | None) -> list[tuple[str, str]]:
+def _counts(problem: Problem, findings: Findings, leaks: Leaks | None) -> list[tuple[str, Text | str]]:
     """How much of what was looked at holds: for the office."""
-    facts = []
+    facts: list[tuple[str, Text | str]] = []
     sensitive = problem.sensitivity.mask[findings.cells]
     if sensitive.any():
         protected = int(findings.protected[sensitive].sum())
-        facts.append(("Hidden", f"{protected:,} of {int(sensitive.sum()):,} sensitive cells, from outsiders"))
-    facts.append(("Open", counted(len(findings.open), "way") + " to come too close"))
+        told = text(
+            "{protected:,} of {all:,} sensitive cells, from outsiders", protected=protected, all=int(sensitive.sum())
+        )
+        facts.append(("Hidden", told))
+    ways = len(findings.open)
+    told = text("1 way to come too close") if ways == 1 else text("{number:,} ways to come too close", number=ways)
+    facts.append(("Open", told))
     if findings.possible:
-        facts.append(("Possibly open", counted(len(findings.verdict.possibly), "way") + " more to come too close"))
+        facts.append(
+            ("Possibly open", text("ways to come too close: {number:,}", number=len(findings.verdict.possibly)))
+        )
     if leaks is not None:
         facts.append(("Intervals", str(leaks)))
     if findings.certificate is not None:
-        facts.append(("Proof", counted(findings.certificate.witnesses, "witness table") + " in exact arithmetic"))
+        many = findings.certificate.witnesses
+        one, several = "1 witness table in exact arithmetic", "{number:,} witness tables in exact arithmetic"
+        facts.append(("Proof", text(one) if many == 1 else text(several, number=many)))
     return facts
 
 
@@ -183,11 +192,6 @@ def cell_codes(table: Table, cell: int) -> str:
 
 def _shown(number: float | None, decimals: int) -> str:
     return "" if number is None else numbers(np.array([number]), decimals)[0]
-
-
-def counted(number: int, noun: str) -> str:
-    """So many things, in words."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _finite(number: Any) -> float | None:

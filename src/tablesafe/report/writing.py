@@ -51,7 +51,7 @@ class Subject:
     pictures: bool = True
     """Whether pages have pictures: who draws them takes longer to load than a small table to protect."""
     language: Code = "en"
-    """In which language the page for the public is."""
+    """In which language the pages are."""
     rows: str | None = None
     columns: str | None = None
     seen: Findings | None = field(default=None, repr=False)
@@ -95,7 +95,7 @@ class Subject:
         elif not subject.write_workbook(place("table.xlsx"), internal=True):
             names = ["table.xlsx", "cells.csv"]  # nothing of it had to be left out of the workbook
         subject = subject.with_table_in(names)
-        summary = subject.summary(internal=True)
+        summary = subject.summary(internal=True) if self.language == "en" else None
         for name in ("report.html", "report.json"):
             subject.write(place(name), internal=True, summary=summary)
 
@@ -111,10 +111,11 @@ class Subject:
         if ending in SHEETS:
             self.write_workbook(path, internal=internal)
             return
-        summary = self.summary(internal=internal) if summary is None else summary
         if ending in DOCUMENTS:
-            write_text(path, as_json(summary), private=internal)
+            english = replace(self, language="en").summary(internal=internal) if summary is None else summary
+            write_text(path, as_json(english), private=internal)
         elif ending in PAGES:
+            summary = self.summary(internal=internal) if summary is None else summary
             drawn = pictures(self, internal=internal) if self.pictures else {}
             write_text(path, render(summary, drawn), private=internal)
         else:
@@ -140,7 +141,7 @@ def report(
     The public version says nothing that the release does not say; `internal=True` writes the office's version, with
     rule parameters, true values, what attackers derive and the scores of attacks. `intervals` says that the office
     announces an interval for each changed value. `rows` and `columns` name the dimensions that the table is shown by.
-    `language` is that of a page for the public: en, de, fr or es.
+    `language` is that of a page: en, de, fr or es.
     """
     if language not in CODES:
         raise InvalidOption(f"There is no language {language!r}.", hint=f"there are {', '.join(CODES)}.")

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Integers
@@ -20,7 +19,7 @@ from tablesafe.tabulate.axes import Axis
 from tablesafe.tabulate.columns import Scale, measure_sql
 from tablesafe.tabulate.plan import Measure, Plan, Progress
 from tablesafe.tabulate.scan import Scan, reading
-from tablesafe.tabulate.sources import Connection, one_row
+from tablesafe.tabulate.sources import Connection, Scanned, frame_of, one_row
 from tablesafe.tabulate.survey import kept
 from tablesafe.tabulate.tally import Rows, Tally
 
@@ -38,8 +37,8 @@ class Leaves:
 
     def cells(self) -> Integers:
         """The leaf cells that occur, in ascending order."""
-        found = self.connection.sql("SELECT DISTINCT cell FROM leaf ORDER BY cell").to_arrow_table()["cell"].to_numpy()
-        return np.asarray(found, dtype=np.int64)
+        found = frame_of(self.connection, "SELECT DISTINCT cell FROM leaf ORDER BY cell")
+        return np.asarray(found["cell"].to_numpy(), dtype=np.int64)
 
     def stream(self, tally: Tally, progress: Progress) -> None:
         """Run all rows through the tally."""
@@ -59,17 +58,15 @@ class Leaves:
         """The names behind some contributors' numbers."""
         if self.by_record:
             return ("record " + pl.Series(identities + 1).cast(pl.String)).to_numpy().astype(object)
-        self.connection.register("wanted", pa.table({"id": identities}))
-        found = (
-            self.connection.sql(
-                "SELECT CASE WHEN c.alone AND EXISTS (FROM contributor o WHERE o.name = c.name AND NOT o.alone) "
-                "THEN c.name || ' (no holding)' ELSE c.name END AS name "
-                "FROM contributor c JOIN wanted w ON c.id = w.id ORDER BY c.id"
-            )
-            .to_arrow_table()["name"]
-            .to_numpy(zero_copy_only=False)
+        self.connection.register("wanted", Scanned(pl.DataFrame({"id": identities})))
+        found = frame_of(
+            self.connection,
+            "SELECT CASE WHEN c.alone AND EXISTS (FROM contributor o WHERE o.name = c.name AND NOT o.alone) "
+            "THEN c.name || ' (no holding)' ELSE c.name END AS name "
+            "FROM contributor c JOIN wanted w ON c.id = w.id ORDER BY c.id",
         )
-        return np.asarray(found, dtype=object)
+        self.connection.unregister("wanted")
+        return found["name"].to_numpy().astype(object)
 
     def _number_contributors(self) -> None:
         """Number contributors by name, and respondents that are told apart within contributors."""
@@ -116,8 +113,13 @@ class Leaves:
         )
 
     def _batches(self, query: str) -> Iterator[pl.DataFrame]:
-        for batch in self.connection.sql(query).to_arrow_reader(BATCH):
-            yield pl.DataFrame(pl.from_arrow(batch))
+        """The rows of a query, some at a time: the database holds them, on disk where it must."""
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE streamed AS {query}")
+        total = int(one_row(self.connection, "SELECT count(*) FROM streamed")[0])
+        for first in range(0, total, BATCH):
+            rows = f"SELECT * FROM streamed WHERE rowid >= {first} AND rowid < {first + BATCH} ORDER BY rowid"
+            yield frame_of(self.connection, rows)
+        self.connection.execute("DROP TABLE streamed")
 
     def _rows(self, batch: pl.DataFrame, position: _Position) -> Rows:
         measures = [f"m{i}" for i in range(len(self.plan.measures))]
@@ -167,8 +169,9 @@ def _whole_contributors(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFram
 def number_leaves(connection: Connection, axes: Sequence[Axis]) -> None:
     """Tell the database which leaf each code of the records is."""
     for i, axis in enumerate(axes):
-        codes = pa.array(axis.written, pa.string())
-        connection.register("axis", pa.table({"code": codes, "leaf": pa.array(axis.leaf, pa.int64())}))
+        codes = pl.Series("code", axis.written, dtype=pl.String)
+        leaves = pl.Series("leaf", axis.leaf, dtype=pl.Int64)
+        connection.register("axis", Scanned(pl.DataFrame([codes, leaves])))
         connection.execute(f"CREATE OR REPLACE TEMP TABLE axis{i} AS FROM axis")
         connection.unregister("axis")
 

@@ -12,7 +12,7 @@ from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.table import Table
 from tablesafe.tabulate.plan import Plan
 from tablesafe.tabulate.scan import make_scan, reading
-from tablesafe.tabulate.sources import identifier, open_records, seal, session
+from tablesafe.tabulate.sources import frame_of, identifier, open_records, seal, session
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +48,8 @@ class Origin:
             scan = make_scan(database, found, self.plan)
             named = ", ".join(f"{column.sql} AS {identifier(name)}" for name, column in found.columns.items())
             with reading(found, self.plan.where):
-                answer = database.sql(f"SELECT {named} FROM {scan.filtered(numbered=True)} ORDER BY nth").pl()
-        return pl.DataFrame(answer)
+                answer = frame_of(database, f"SELECT {named} FROM {scan.filtered(numbered=True)} ORDER BY nth")
+        return answer
 
     def table(self, records: Any = None, **changes: Any) -> Table:
         """Tabulate again: from other records, or with other options of `tabulate`, or both.

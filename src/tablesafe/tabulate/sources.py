@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import polars as pl
-import pyarrow as pa
 
-from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption, InvalidTable, Setting
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption, InvalidTable, MissingExtra, Setting
 from tablesafe.files.limits import is_there
 from tablesafe.files.private import private_folder
 from tablesafe.files.read import did_you_mean, require_parquet, with_index
@@ -27,6 +27,43 @@ from tablesafe.tabulate.csvfile import CsvFile, look_at_csv
 from tablesafe.tabulate.readstat import is_readstat, read_records
 
 Connection = duckdb.DuckDBPyConnection
+
+
+@dataclass(frozen=True, eq=False)
+class Scanned:
+    """A frame that DuckDB scans by the streams that Arrow agreed on: no library of Arrow is needed."""
+
+    frame: pl.DataFrame
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.frame.__arrow_c_stream__(requested_schema)
+
+
+def frame_of(connection: Connection, query: str) -> pl.DataFrame:
+    """What a query gives, through NumPy: decimals as text on the way, so that they stay exact."""
+    shape = connection.sql(f"FROM ({query}) LIMIT 0")
+    kinds = {name: str(kind) for name, kind in zip(shape.columns, shape.types, strict=True)}
+    exact = {name: kind for name, kind in kinds.items() if kind.startswith("DECIMAL") or kind.endswith("HUGEINT")}
+    if exact:
+        texts = ", ".join(f"CAST({identifier(name)} AS VARCHAR) AS {identifier(name)}" for name in exact)
+        query = f"SELECT * REPLACE ({texts}) FROM ({query})"
+    found = connection.sql(query).fetchnumpy()
+    frame = pl.DataFrame([_series(name, values) for name, values in found.items()])
+    dates = [pl.col(name).cast(pl.Date) for name, kind in kinds.items() if kind == "DATE"]
+    decimals = [pl.col(name).cast(_decimal(kind)) for name, kind in exact.items()]
+    return frame.with_columns(*dates, *decimals)
+
+
+def _series(name: str, values: Any) -> pl.Series:
+    if not isinstance(values, np.ma.MaskedArray):
+        return pl.Series(name, values.tolist() if values.dtype == object else values)
+    known = pl.Series(name, values.tolist() if values.dtype == object else values.data)
+    return known.set(pl.Series(np.ma.getmaskarray(values)), None)
+
+
+def _decimal(kind: str) -> pl.Decimal:
+    digits, _, scale = kind.partition("(")[2].rstrip(")").partition(",")
+    return pl.Decimal(int(digits or 38), int(scale or 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +322,7 @@ def _title(paths: Sequence[Path], name: str | None = None) -> str:
 
 
 def _open_frame(connection: Connection, source: Any, wanted: Callable[[str], bool]) -> Records:
-    table, names, available = _arrow(source, wanted)
+    table, names, available = _scannable(source, wanted)
     if not names:
         return Records("the frame", "(SELECT 1)", {}, (Part("(SELECT 1)", "the frame"),), available=available)
     connection.register("records", table)
@@ -297,30 +334,59 @@ def _open_frame(connection: Connection, source: Any, wanted: Callable[[str], boo
     return Records("the frame", relation, columns, (Part(relation, "the frame"),), available=available)
 
 
-def _arrow(source: Any, wanted: Callable[[str], bool]) -> tuple[Any, list[str], tuple[str, ...]]:
+def _scannable(source: Any, wanted: Callable[[str], bool]) -> tuple[Any, list[str], tuple[str, ...]]:
     """The wanted columns as something that DuckDB can scan again and again, their names, and all names."""
     try:
-        if isinstance(source, (pl.DataFrame, pl.LazyFrame)):
-            source = source.lazy()
+        if isinstance(source, (pl.DataFrame, pl.LazyFrame)) or not _is_foreign(source):
+            source = source.lazy() if isinstance(source, pl.LazyFrame) else pl.DataFrame(source).lazy()
             available = tuple(source.collect_schema().names())
-            table = source.select([name for name in available if wanted(name)]).collect().to_arrow()
-        elif _is_dataset(source):
+            frame = source.select([name for name in available if wanted(name)]).collect()
+            return (
+                Scanned(frame.rename({name: f"c{i}" for i, name in enumerate(frame.columns)})),
+                frame.columns,
+                available,
+            )
+        if _is_dataset(source):
             available = tuple(source.schema.names)
             return source, list(available), available
-        elif hasattr(source, "iloc"):
+        pa = _arrow()
+        if hasattr(source, "iloc"):
             source = with_index(source)
             available = tuple(map(str, source.columns))
-            table = _from_pandas(source, wanted)
+            table = _from_pandas(pa, source, wanted)
         else:
-            table = pa.table(source) if hasattr(source, "__arrow_c_stream__") else pl.DataFrame(source).to_arrow()
+            table = pa.table(source)
             available = tuple(table.column_names)
             table = table.select([i for i, name in enumerate(available) if wanted(name)])
-    except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError, AttributeError) as error:
+    except MissingExtra:
+        raise
+    except _unreadable() as error:
         raise InvalidInput(
             f"Cannot read a {type(source).__name__} as a table of rows and columns: {first_line(error)}",
             hint="give a path, a pandas, polars or Arrow frame, an Ibis table, or a dict of columns.",
         ) from error
     return table.rename_columns([f"c{i}" for i in range(table.num_columns)]), list(table.column_names), available
+
+
+def _is_foreign(source: Any) -> bool:
+    """Whether a frame is of another library than polars."""
+    return hasattr(source, "iloc") or hasattr(source, "__arrow_c_stream__") or _is_dataset(source)
+
+
+def _arrow() -> Any:
+    """The library of Arrow, which frames of pandas and Arrow come through."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtra("Reading frames of pandas and Arrow", "arrow") from None
+    return pyarrow
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    """What is raised for something that is no frame; by Arrow's library, where it is loaded, too."""
+    loaded = sys.modules.get("pyarrow")
+    own = () if loaded is None else (loaded.ArrowException,)
+    return (pl.exceptions.PolarsError, TypeError, ValueError, AttributeError, *own)
 
 
 def _is_dataset(source: Any) -> bool:
@@ -329,7 +395,7 @@ def _is_dataset(source: Any) -> bool:
     return made is not None and isinstance(source, made.Dataset)
 
 
-def _from_pandas(frame: Any, wanted: Callable[[str], bool]) -> Any:
+def _from_pandas(pa: Any, frame: Any, wanted: Callable[[str], bool]) -> Any:
     frame = frame.loc[:, [isinstance(name, str) and wanted(name) for name in frame.columns]]
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)

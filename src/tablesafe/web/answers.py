@@ -13,6 +13,8 @@ from typing import Any
 
 NONCE = "tablesafe.nonce"
 """Where the guard leaves the number that marks our own scripts."""
+SCOPE = "tablesafe.session"
+"""Where the guard leaves the session of a request."""
 STATIC = re.compile(r"/_nicegui/[^/]+/(static|libraries|components|esm|resources)/|/assets/")
 """Files of the program itself, the same for everybody: they may be kept for a while."""
 DROPPED = re.compile(rb"access-control-.*|server|x-powered-by|x-nicegui-content|cache-control|etag|last-modified")

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tablesafe.core.problem import Problem
-from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
+from tablesafe.io.frames import read_frame
 from tablesafe.io.jj import read_jj
+from tablesafe.io.layout import EXCEL_ENDINGS, Crosstab
 from tablesafe.job import Job
 from tablesafe.job.checks import input_files
 from tablesafe.pipeline import build_problem
@@ -68,7 +69,9 @@ LONGEST = 60
 """Letters of an example that are shown."""
 
 
-def survey(path: Path, *, delimiter: str | None = None, sheet: str | None = None) -> list[dict[str, Any]]:
+def survey(
+    path: Path, *, delimiter: str | None = None, sheet: str | None = None, layout: Crosstab | None = None
+) -> list[dict[str, Any]]:
     """Every column: name, kind ("text", "numbers", "whole numbers"), rows, distinct, empty and negative entries, a few
     examples.
 
@@ -79,8 +82,8 @@ def survey(path: Path, *, delimiter: str | None = None, sheet: str | None = None
         _require_readable(path, suffix)
         return []
     source: Any = path
-    if path.suffix.lower() in EXCEL_ENDINGS:
-        source = read_frame(path, sheet=sheet).frame
+    if layout is not None or path.suffix.lower() in EXCEL_ENDINGS:
+        source = read_frame(path, sheet=sheet, delimiter=delimiter, layout=layout).frame
     with session(None, None, tempfile.gettempdir()) as (connection, private):
         records = open_records(connection, source, private, delimiter=delimiter, wanted=lambda name: True)
         if records.paths:
@@ -139,22 +142,46 @@ def columns(desk: Desk, name: str, options: Mapping[str, Any]) -> list[dict[str,
     """Every column of a file: name, kind, how many rows, distinct and empty entries, a few examples."""
     from tablesafe.web.desk import survey
 
-    return survey(desk.folder / name, delimiter=options.get("delimiter"), sheet=options.get("sheet"))
+    layout = layout_of(options) if options.get("layout") == CROSSTAB else None
+    return survey(desk.folder / name, delimiter=options.get("delimiter"), sheet=options.get("sheet"), layout=layout)
+
+
+CROSSTAB = "crosstab"
+READING = ("delimiter", "sheet", "layout", "area", "header_rows", "label_columns")
+"""Keys of the source that say how its file is read."""
+
+
+def layout_of(options: Mapping[str, Any]) -> Crosstab:
+    """How a sheet is laid out, as far as it is said."""
+    rows, labels = options.get("header_rows"), options.get("label_columns")
+    return Crosstab(area=options.get("area"), header_rows=rows, label_columns=labels)
+
+
+def understood(desk: Desk, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What is understood of a printed table: in lines, and at the beginning of the sheet cell by cell."""
+    from tablesafe.io.crosstab import understand
+
+    found = understand(desk.folder / name, options.get("sheet"), layout_of(options), options.get("delimiter"))
+    return {"lines": found.lines, "excerpt": found.excerpt}
 
 
 def suggest(desk: Desk, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """A first draft of a job for a file, from a look at its columns, as `tablesafe init` makes one."""
-    from tablesafe.io.frames import read_frame
+    from tablesafe.io.frames import read_as_found
     from tablesafe.job.draft import draft_text
     from tablesafe.job.model import Source
 
     path = desk.folder / name
     if Source(file=name).holds == "problem":
         return {"source": {"file": name}}
-    source = read_frame(path, sheet=options.get("sheet"), delimiter=options.get("delimiter"))
-    text, _ = draft_text(path.absolute(), source, desk.folder.absolute())
+    asked = None if options.get("layout") is None else options["layout"] == CROSSTAB
+    source, found = read_as_found(
+        path, sheet=options.get("sheet"), delimiter=options.get("delimiter"), crosstab=asked, said=layout_of(options)
+    )
+    dimensions = None if found is None else found.dimensions
+    text, _ = draft_text(path.absolute(), source, desk.folder.absolute(), crosstab=dimensions)
     draft = {key: value for key, value in tomllib.loads(text).items() if value != {}}  # parts of which nothing is set
-    for key in ("sheet", "delimiter"):
+    for key in READING:
         if options.get(key):
             draft["source"][key] = options[key]
     return draft

@@ -13,9 +13,9 @@ from nicegui import core, ui
 from nicegui.client import Client, templates
 from nicegui.persistence.pseudo_persistent_dict import PseudoPersistentDict
 
-from tablesafe.web.answers import NONCE
+from tablesafe.web.answers import NONCE, SCOPE
 from tablesafe.web.routes import add_routes
-from tablesafe.web.sessions import SCOPE, Session, Sessions, current_session
+from tablesafe.web.sessions import Session, Sessions, current_session
 
 OwnerOf = Callable[[str], Session | None]
 

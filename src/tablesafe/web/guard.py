@@ -23,9 +23,9 @@ from urllib.parse import parse_qs
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tablesafe.core.machine import open_files
-from tablesafe.web.answers import Answer, App, Body, Broken, Note, Receive, Refusal, Scope, Send, header_of
+from tablesafe.web.answers import SCOPE, Answer, App, Body, Broken, Note, Receive, Refusal, Scope, Send, header_of
 from tablesafe.web.logs import note_error
-from tablesafe.web.sessions import SCOPE, Full, Session, Sessions
+from tablesafe.web.sessions import Full, Session, Sessions
 
 REQUEST_S = 15.0
 """Seconds in which the head of a request must be there, and the rest of one that was refused."""

@@ -12,9 +12,9 @@ from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from tablesafe.core.errors import InvalidFile, TablesafeError
-from tablesafe.web.answers import REPORT_POLICY
+from tablesafe.web.answers import REPORT_POLICY, SCOPE
 from tablesafe.web.saved import save
-from tablesafe.web.sessions import SCOPE, Session
+from tablesafe.web.sessions import Session
 from tablesafe.web.tasks.saving import SUFFIX
 from tablesafe.web.uploads import TooLarge, file_parts
 

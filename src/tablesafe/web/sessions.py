@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from tablesafe.core.errors import TablesafeError
+from tablesafe.web.answers import SCOPE
 from tablesafe.web.folders import Folder
 from tablesafe.web.runs import Queue, Runs
 from tablesafe.web.workspace import Quota, Workspace
 
 REST_S = 900.0
 """Seconds without a question after which the worker of a session is ended; the next one starts another."""
-SCOPE = "tablesafe.session"
-"""Where the guard leaves the session of a request."""
 
 
 class Full(TablesafeError):

@@ -378,8 +378,13 @@ class Workspace:
     def open_questions(self) -> tuple[Question, ...]:
         """Those that nobody has answered yet; where a run would stop, none is answered."""
         return tuple(
-            each for each in self.questions() if each.stops or (self.guessed and each.found not in self.accepted)
+            each for each in self.questions() if each.stops or (self.guessed and str(each.found) not in self.accepted)
         )
+
+    async def understood(self) -> dict[str, Any]:
+        """What is understood of a source that is a printed table."""
+        found: dict[str, Any] = await self.compute(desk.understood, self._known(None), self._reading())
+        return found
 
     async def suggest(self, name: str) -> Draft:
         """A first draft for a file, as `tablesafe init` makes one; the draft itself is not changed."""
@@ -408,7 +413,7 @@ class Workspace:
 
     def _reading(self) -> dict[str, Any]:
         source = self.draft.get("source", {})
-        return {key: source[key] for key in ("delimiter", "sheet") if isinstance(source.get(key), str)}
+        return {key: source[key] for key in desk.READING if isinstance(source.get(key), str | int)}
 
     async def close(self) -> None:
         """End the worker and remove the folder."""

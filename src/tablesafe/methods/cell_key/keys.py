@@ -125,11 +125,12 @@ def drawn_record_keys(records: Source, column: str, seed: int) -> Integers:
     hashed = f"CAST('0x' || substr(sha256('{int(seed)}:' || name), 1, 15) AS UBIGINT)::HUGEINT"
     import duckdb
 
+    from tablesafe.tabulate.sources import Scanned, frame_of
+
     with duckdb.connect(":memory:") as database:
-        database.register("distinct_names", distinct)
-        keys = database.sql(
-            f"SELECT name, CAST({hashed} * {WHOLE} // {2**HASHED_BITS} AS BIGINT) AS key FROM distinct_names"
-        ).pl()
+        database.register("distinct_names", Scanned(distinct))
+        asked = f"SELECT name, CAST({hashed} * {WHOLE} // {2**HASHED_BITS} AS BIGINT) AS key FROM distinct_names"
+        keys = frame_of(database, asked)
     joined = pl.DataFrame({"name": text}).join(keys, on="name", how="left", maintain_order="left")
     return joined["key"].to_numpy().astype(np.int64)
 

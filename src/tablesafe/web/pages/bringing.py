@@ -13,10 +13,15 @@ from nicegui.element import Element
 
 from tablesafe.core.errors import TablesafeError
 from tablesafe.web.pages.screen import Screen, show_error
+from tablesafe.web.roles import DIMENSION, set_role, used_columns
 from tablesafe.web.runs import Run
 from tablesafe.web.saved import open_saved
+from tablesafe.web.speech import aria, say
 from tablesafe.web.tasks import data as looking
 from tablesafe.web.tasks.saving import SUFFIX
+
+FATES = ("here", "refused", "broken off")
+"""What becomes of an upload."""
 
 
 class Upload(Element, component="upload.js"):
@@ -24,7 +29,8 @@ class Upload(Element, component="upload.js"):
 
     def __init__(self, label: str, most: int) -> None:
         super().__init__()
-        self._props.update({"label": label, "most": most})
+        words = {state: say(state) for state in FATES}
+        self._props.update({"label": label, "most": most, "words": words})
 
 
 class Arrivals:
@@ -56,30 +62,34 @@ class Arrivals:
 def bring(screen: Screen) -> None:
     """All ways to bring data."""
     with (
-        ui.element("section").classes("ts-card").props('aria-label="Bring data"'),
+        ui.element("section").classes("ts-card").props(aria("Bring data")),
         ui.element("div").classes("ts-cols"),
     ):
         with ui.element("div"):
-            ui.html("Upload", tag="h2")
+            ui.html(say("Upload"), tag="h2")
             coming = Arrivals()
-            box = Upload("Choose files or drop them here", screen.workspace.limits.upload_bytes)
+            box = Upload(say("Choose files or drop them here"), screen.workspace.limits.upload_bytes)
             box.on("added", lambda e: coming.chosen([str(name) for name in e.args]))
             box.on("uploaded", lambda e: _uploaded(screen, coming, *e.args))
             box.on("failed", lambda e: _failed(screen, coming, *e.args))
             box.on("rejected", lambda _: _rejected(screen))
             ui.label(
-                "CSV, Parquet, Excel, JJ, τ-ARGUS .asc and .tab; hierarchies; a job file (.toml) or a saved session "
-                "(.tablesafe) fills the app."
+                say(
+                    "CSV, Parquet, Excel, Stata, SPSS, SAS, SDMX, PX, JSON-stat, JJ, τ-ARGUS .asc and .tab; "
+                    "hierarchies; a job file (.toml) or a saved session (.tablesafe) fills the app."
+                )
             ).classes("ts-note pt-1")
         with ui.element("div"):
             if screen.workspace.folder.root is not None:
-                ui.html("From the folder", tag="h2")
+                ui.html(say("From the folder"), tag="h2")
                 _folder(screen)
-            ui.html("Example", tag="h2").classes("pt-2")
-            ui.button("Use the demo data", icon="bolt", on_click=lambda: _demo(screen)).props("outline color=primary")
-            ui.label("Revenue of 258 US electric utilities by state, month and sector, with a finished job.").classes(
-                "ts-note pt-1"
+            ui.html(say("Example"), tag="h2").classes("pt-2")
+            ui.button(say("Use the demo data"), icon="bolt", on_click=lambda: _demo(screen)).props(
+                "outline color=primary"
             )
+            ui.label(
+                say("Revenue of 258 US electric utilities by state, month and sector, with a finished job.")
+            ).classes("ts-note pt-1")
             _session(screen)
             _error_place(screen)
 
@@ -104,18 +114,22 @@ def _session(screen: Screen) -> None:
 def _jobs(screen: Screen) -> None:
     """Save what there is, begin anew, or go back to a job that was run."""
     if screen.draft:
-        ui.html("This session", tag="h2").classes("pt-2")
+        ui.html(say("This session"), tag="h2").classes("pt-2")
         with ui.element("div").classes("ts-row"):
-            ui.button("Save the session", icon="save", on_click=lambda: _save(screen)).props("outline color=primary")
-            ui.button("New job", icon="restart_alt", on_click=lambda: _anew(screen)).props("outline color=primary")
+            ui.button(say("Save the session"), icon="save", on_click=lambda: _save(screen)).props(
+                "outline color=primary"
+            )
+            ui.button(say("New job"), icon="restart_alt", on_click=lambda: _anew(screen)).props("outline color=primary")
         ui.label(
-            "One file with the data, the job and all decisions, as confidential as the data: upload it to go on. "
-            "A new job begins with nothing; finished runs stay."
+            say(
+                "One file with the data, the job and all decisions, as confidential as the data: upload it to go on. "
+                "A new job begins with nothing; finished runs stay."
+            )
         ).classes("ts-note pt-1")
     recent = screen.runs.recent()
     if recent:
-        ui.html("Recent jobs", tag="h2").classes("pt-2")
-        with ui.element("ul").classes("ts-plain").props('aria-label="Recent jobs"'):
+        ui.html(say("Recent jobs"), tag="h2").classes("pt-2")
+        with ui.element("ul").classes("ts-plain").props(aria("Recent jobs")):
             for run in recent:
                 with ui.element("li"):
                     words = f"{run.title}, {run.id}" + (f": {run.facts['verdict']}" if run.facts else "")
@@ -126,20 +140,20 @@ def _jobs(screen: Screen) -> None:
 
 def _back(screen: Screen, run: Run) -> None:
     screen.replace_draft(screen.runs.go_back(run))
-    screen.say(f"The job is that of {run.id} again.")
+    screen.say(say("The job is that of {run} again.", run=run.id))
     ui.navigate.reload()
 
 
 def _save(screen: Screen) -> None:
     ui.download.from_url("/session")
-    screen.say("The session is being saved: keep the file as you keep the data.")
+    screen.say(say("The session is being saved: keep the file as you keep the data."))
 
 
 def _anew(screen: Screen) -> None:
     """Begin with nothing; the runs stay to be compared, and any of them can be gone back to."""
     screen.workspace.clear()
     screen.changed()
-    screen.say("A new job.")
+    screen.say(say("A new job."))
     ui.navigate.reload()
 
 
@@ -176,7 +190,10 @@ def _folder(screen: Screen) -> None:
                 await take(screen, name)
 
         ui.select(
-            options, label=f"File in {state['at'] or 'the allowed folder'}", with_input=True, on_change=choose
+            options,
+            label=say("File in {folder}", folder=state["at"] or say("the allowed folder")),
+            with_input=True,
+            on_change=choose,
         ).props("outlined dense").classes("w-full")
 
     entries()
@@ -229,7 +246,7 @@ def _wait(screen: Screen, name: str) -> None:
     if not screen.place.is_deleted:
         with screen.place.clear(), ui.element("div").classes("ts-row pt-2"):
             ui.spinner()
-            ui.label(f"Looking at {name} …").classes("ts-note")
+            ui.label(say("Looking at {name} …", name=name)).classes("ts-note")
 
 
 async def _take(screen: Screen, name: str) -> None:
@@ -237,17 +254,17 @@ async def _take(screen: Screen, name: str) -> None:
     try:
         if name.lower().endswith(SUFFIX):
             screen.replace_draft(await open_saved(screen.workspace, name))
-            screen.say(f"The session {name} is open: run the job for its result.")
+            screen.say(say("The session {name} is open: run the job for its result.", name=name))
         elif name.lower().endswith(".toml"):
             screen.replace_draft(screen.workspace.take_job(name))
-            screen.say(f"The job file {name} fills the app.")
+            screen.say(say("The job file {name} fills the app.", name=name))
         elif screen.get(("source", "file")) is None and not name.lower().endswith((".hrc", ".rda", ".hst", ".grc")):
-            screen.say(f"Looking at {name} …")
+            screen.say(say("Looking at {name} …", name=name))
             screen.replace_draft(with_sheet(await screen.workspace.suggest(name)), guessed=True)
-            screen.say(f"{name} is here. What its columns are is a guess: check it.")
+            screen.say(say("{name} is here. What its columns are is a guess: check it.", name=name))
         else:
             screen.changed()
-            screen.say(f"{name} is here.")
+            screen.say(say("{name} is here.", name=name))
             if name.lower().endswith(".hrc"):
                 await _matched(screen, name)
     except TablesafeError as caught:
@@ -264,15 +281,29 @@ async def _take(screen: Screen, name: str) -> None:
 
 async def _matched(screen: Screen, name: str) -> None:
     """Use a hierarchy for the one dimension whose codes it holds; the page Dimensions shows the tree."""
-    found = await screen.compute(looking.fits, screen.draft, name)
+    found = await screen.compute(looking.fits, screen.draft, name, used_columns(screen.draft))
     if len(found) == 1:
         dimension, lacking = next(iter(found.items()))
+        if dimension not in screen.draft.get("dimensions", {}):  # codes of digits look like amounts
+            _add_dimension(screen.draft, dimension)
         screen.put(("dimensions", dimension, "hierarchy"), name)
-        codes = "1 code" if lacking == 1 else f"{lacking:,} codes"
-        held = f"all but {codes} of {dimension}: see the page Dimensions" if lacking else f"the codes of {dimension}"
-        screen.say(f"{name} is here and used: it holds {held}.")
+        told = "{name} is here and used: it holds the codes of {dimension}."
+        if lacking:
+            told = "{name} is here and used: it lacks {lacking:,} codes of {dimension}, see the page Dimensions."
+        screen.say(say(told, name=name, dimension=dimension, lacking=lacking))
     elif found:
-        screen.say(f"{name} is here: it fits {' and '.join(found)}; choose on the page Dimensions.")
+        screen.say(
+            say("{name} is here: it fits {found}; choose on the page Dimensions.", name=name, found=", ".join(found))
+        )
+
+
+def _add_dimension(draft: dict[str, Any], column: str) -> None:
+    """Make a dimension of a column; a title that was guessed from the dimensions names it too."""
+    before = " by " + " and ".join(draft["dimensions"])
+    set_role(draft, column, DIMENSION)
+    title = str(draft.get("title", ""))
+    if title.endswith(before):
+        draft["title"] = title.removesuffix(before) + " by " + " and ".join(draft["dimensions"])
 
 
 def with_sheet(draft: dict[str, Any]) -> dict[str, Any]:
@@ -296,5 +327,5 @@ async def _demo(screen: Screen) -> None:
             await screen.workspace.receive(item.name, once(item.read_bytes()))
     text = files("tablesafe").joinpath("demo", "job.toml").read_text(encoding="utf-8")
     screen.replace_draft(tomllib.loads(text))
-    screen.say("The demo data is here, with its job.")
+    screen.say(say("The demo data is here, with its job."))
     screen.redraw()

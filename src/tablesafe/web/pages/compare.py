@@ -16,6 +16,7 @@ from tablesafe.web.pages.screen import Screen, heading, named, show_error
 from tablesafe.web.pages.tables import TableView, shown, table
 from tablesafe.web.pages.waiting import Watched, computed
 from tablesafe.web.runs import Run
+from tablesafe.web.speech import aria, say
 from tablesafe.web.tasks import results as outcomes
 
 LOSS = {"value": "value withheld or moved, all levels", "cells": "cells withheld or changed, all levels"}
@@ -39,7 +40,7 @@ class FrontierCard:
         self.loss, self.risk = "value", "guessed"
         self.rows: dict[str, Any] = {}
         self.told: ui.element | None = None
-        self.box = ui.element("section").classes("ts-card").props('aria-label="Risk against loss"')
+        self.box = ui.element("section").classes("ts-card").props(aria("Risk against loss"))
         self.refresh()
 
     def refresh(self) -> None:
@@ -47,10 +48,12 @@ class FrontierCard:
         finished = [run for run in self.screen.runs.runs.values() if run.facts]
         self.box.set_visibility(len(finished) > 1)
         with self.box.clear():
-            ui.html("Risk against loss", tag="h2")
+            ui.html(say("Risk against loss"), tag="h2")
             ui.label(
-                "Every release of the same table as a point: what it costs its users, and what it leaves to an "
-                "intruder. All are audited and attacked alike, by the rules of one run."
+                say(
+                    "Every release of the same table as a point: what it costs its users, and what it leaves to an "
+                    "intruder. All are audited and attacked alike, by the rules of one run."
+                )
             ).classes("ts-note")
             if len(finished) < 2:
                 return
@@ -61,21 +64,23 @@ class FrontierCard:
 
     def _choices(self, finished: list[Run]) -> None:
         problems = {run.facts["problem"]: run for run in finished}  # the last run of each
-        rules = {run.id: f"those of {run.id}" for run in problems.values()}
+        rules = {run.id: say("those of {run}", run=run.id) for run in problems.values()}
         self.by = finished[-1].id
         with ui.element("div").classes("ts-row pt-2"):
             if len(rules) > 1:
-                ui.select(rules, value=self.by, label="Rules", on_change=lambda e: self._judged_by(str(e.value))).props(
-                    "outlined dense"
-                ).classes("min-w-44")
-            self.measure_button = ui.button("Measure", icon="scatter_plot", on_click=self.measure)
+                ui.select(
+                    rules, value=self.by, label=say("Rules"), on_change=lambda e: self._judged_by(str(e.value))
+                ).props("outlined dense").classes("min-w-44")
+            self.measure_button = ui.button(say("Measure"), icon="scatter_plot", on_click=self.measure)
             self.measure_button.props("color=primary")
             self.which = ui.label().classes("ts-note grow")
         self._judged_by(self.by)
 
     def _judged_by(self, run: str) -> None:
         self.by, names = run, self._names(run)
-        self.which.set_text(f"{len(names)} releases of the table of {run}: {', '.join(names)}.")
+        self.which.set_text(
+            say("{many} releases of the table of {run}: {names}.", many=len(names), run=run, names=", ".join(names))
+        )
         self.measure_button.set_enabled(len(names) > 1)
 
     def _names(self, yardstick: str) -> dict[str, str]:
@@ -108,12 +113,18 @@ class FrontierCard:
             return
         self.rows = kept
         with ui.element("div").classes("ts-row py-2"):
-            ui.select(LOSS, value=self.loss, label="Loss", on_change=lambda e: self._by(loss=str(e.value))).props(
-                "outlined dense"
-            ).classes("min-w-52")
-            ui.select(RISK, value=self.risk, label="Risk", on_change=lambda e: self._by(risk=str(e.value))).props(
-                "outlined dense"
-            ).classes("min-w-60")
+            ui.select(
+                {key: say(words) for key, words in LOSS.items()},
+                value=self.loss,
+                label=say("Loss"),
+                on_change=lambda e: self._by(loss=str(e.value)),
+            ).props("outlined dense").classes("min-w-52")
+            ui.select(
+                {key: say(words) for key, words in RISK.items()},
+                value=self.risk,
+                label=say("Risk"),
+                on_change=lambda e: self._by(risk=str(e.value)),
+            ).props("outlined dense").classes("min-w-60")
         self.told = ui.element("div").classes("w-full")
         ui.timer(0.01, self._draw, once=True)
 
@@ -134,10 +145,10 @@ class FrontierCard:
             ui.html(found["svg"], sanitize=False).classes("ts-plot")
             self._table(found["efficient"])
         best = [run for run, good in zip(self.rows, found["efficient"], strict=True) if good]
-        self.screen.say(f"{len(rows)} releases are drawn; efficient: {', '.join(best)}.")
+        self.screen.say(say("{rows} releases are drawn; efficient: {best}.", rows=len(rows), best=", ".join(best)))
 
     def _table(self, efficient: list[bool]) -> None:
-        box = ui.element("div").classes("ts-scroll").props('tabindex=0 aria-label="Measures of the releases"')
+        box = ui.element("div").classes("ts-scroll").props("tabindex=0 " + aria("Measures of the releases"))
         with box, ui.element("table").classes("ts-list"):
             with ui.element("thead"), ui.element("tr"):
                 for head in ("release", "efficient", *COLUMNS.values(), "job"):
@@ -152,18 +163,18 @@ class FrontierCard:
         with ui.element("th").props("scope=row"):
             ui.label(str(row["name"]))
         with ui.element("td"):
-            ui.label("✓ yes" if good else "no")
+            ui.label(say("✓ yes") if good else say("no"))
         for key in COLUMNS:
             with ui.element("td").classes("num"):
                 ui.label("∞" if row[key] == float("inf") else shown(row[key]))
         with ui.element("td"):
-            take = ui.button("Take", on_click=lambda: self._take(run)).props("flat dense color=primary")
-            named(take, f"Make the job of {run} the one that is edited")
+            take = ui.button(say("Take"), on_click=lambda: self._take(run)).props("flat dense color=primary")
+            named(take, say("Make the job of {run} the one that is edited", run=run))
 
     def _take(self, run: str) -> None:
         """Go on from a run: its job becomes the one that is edited."""
         self.screen.replace_draft(draft_of(self.screen.runs.get(run).job_text))
-        self.screen.say(f"The job is now that of {run}.")
+        self.screen.say(say("The job is now that of {run}.", run=run))
 
 
 # A part of the page Compare: the same job with several values of one option of its method, each a run of its own.
@@ -183,15 +194,18 @@ class Sweep:
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
         self.entries = {entry.name: entry for entry in _options(screen)}
-        with ui.element("section").classes("ts-card").props('aria-label="Try several values"'):
-            ui.html("Try several values", tag="h2")
+        with ui.element("section").classes("ts-card").props(aria("Try several values")):
+            ui.html(say("Try several values"), tag="h2")
             if not self.entries:
-                ui.label("Choose a method that has options first.").classes("ts-note")
+                ui.label(say("Choose a method that has options first.")).classes("ts-note")
                 return
             method = screen.get(("method", "name")) or "suppress"
             ui.label(
-                f"Runs the job as it is now once for each value of one option of the method {method}. The job itself "
-                "stays as it is; each run keeps a job file of its own."
+                say(
+                    "Runs the job as it is now once for each value of one option of the method {method}. The job "
+                    "itself stays as it is; each run keeps a job file of its own.",
+                    method=method,
+                )
             ).classes("ts-note")
             self._form()
             self.problem = ui.element("div").props("role=alert")
@@ -200,12 +214,12 @@ class Sweep:
         first = next((name for name in LIKELY if name in self.entries), next(iter(self.entries)))
         with ui.element("div").classes("ts-row pt-2"):
             self.option = ui.select(
-                list(self.entries), value=first, label="Option", on_change=lambda e: self._chosen(str(e.value))
+                list(self.entries), value=first, label=say("Option"), on_change=lambda e: self._chosen(str(e.value))
             )
             self.option.props("outlined dense").classes("min-w-52")
-            self.values = ui.input("Values, separated by commas").props("outlined dense stack-label")
+            self.values = ui.input(say("Values, separated by commas")).props("outlined dense stack-label")
             self.values.classes("grow min-w-64").on("keydown.enter", self.start)
-            ui.button("Run them", icon="playlist_play", on_click=self.start).props("color=primary")
+            ui.button(say("Run them"), icon="playlist_play", on_click=self.start).props("color=primary")
         self.help = ui.label().classes("ts-note")
         self._chosen(first)
 
@@ -228,14 +242,14 @@ class Sweep:
         except TablesafeError as error:
             with self.problem:
                 show_error(error)
-            screen.say("These values cannot be tried.")
+            screen.say(say("These values cannot be tried."))
             return
         if not started:
             with self.problem:
-                ui.label("Write at least one value.").classes("ts-fault")
+                ui.label(say("Write at least one value.")).classes("ts-fault")
             return
         more = f" Only {MOST_VALUES} values are tried at a time." if len(texts) > MOST_VALUES else ""
-        screen.say(f"{', '.join(run.id for run in started)} are waiting their turn.{more}")
+        screen.say(say("{runs} wait for their turn.{more}", runs=", ".join(run.id for run in started), more=more))
         for listener in screen.on_page:
             listener()
 
@@ -274,7 +288,7 @@ class UnderWay:
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
-        self.box = ui.element("section").classes("ts-card").props('aria-label="Runs under way"')
+        self.box = ui.element("section").classes("ts-card").props(aria("Runs under way"))
         self.lines: dict[str, _Line] = {}
         self.tick()
 
@@ -284,7 +298,7 @@ class UnderWay:
         self.box.set_visibility(bool(going))
         if set(going) != set(self.lines):
             with self.box.clear():
-                ui.html("Runs under way", tag="h2")
+                ui.html(say("Runs under way"), tag="h2")
                 self.lines = {name: _Line(self.screen, run) for name, run in going.items()}
         for line in self.lines.values():
             line.tick()
@@ -296,7 +310,10 @@ class _Line:
         with ui.element("div").classes("ts-row"):
             ui.label(run.id + (f": {run.note}" if run.note else f": {run.title}")).classes("font-medium min-w-40")
             self.state = ui.label().classes("ts-note grow")
-            named(ui.button("Stop", on_click=run.stop).props("flat dense color=negative"), f"Stop {run.id}")
+            named(
+                ui.button(say("Stop"), on_click=run.stop).props("flat dense color=negative"),
+                say("Stop {run}", run=run.id),
+            )
 
     def tick(self) -> None:
         """Show where the run is."""
@@ -316,9 +333,11 @@ MOST = 4
 def page(screen: Screen) -> None:
     """Build the page."""
     heading(
-        "Compare",
-        "Try several values of an option, see what each release costs and leaves open, and look at releases of the "
-        "same table side by side.",
+        say("Compare"),
+        say(
+            "Try several values of an option, see what each release costs and leaves open, and look at releases of the "
+            "same table side by side."
+        ),
     )
     Sweep(screen)
     under_way, card = UnderWay(screen), FrontierCard(screen)
@@ -342,11 +361,11 @@ class _Pairs:
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
-        with ui.element("section").classes("ts-card").props('aria-label="Side by side"'):
-            ui.html("Side by side", tag="h2")
-            self.few = ui.label("Two finished runs are needed: change the rules or the method, and run again.")
+        with ui.element("section").classes("ts-card").props(aria("Side by side")):
+            ui.html(say("Side by side"), tag="h2")
+            self.few = ui.label(say("Two finished runs are needed: change the rules or the method, and run again."))
             self.few.classes("ts-note")
-            self.picked = ui.select({}, multiple=True, label="Runs", on_change=lambda e: self._draw(list(e.value)))
+            self.picked = ui.select({}, multiple=True, label=say("Runs"), on_change=lambda e: self._draw(list(e.value)))
             self.picked.props("outlined dense use-chips").classes("mb-4 min-w-96")
             self.holder = ui.element("div").classes("w-full")
         self.known: list[str] = []
@@ -377,7 +396,7 @@ class _Pairs:
 async def _side_by_side(screen: Screen, runs: dict[str, Run], names: list[str], holder: ui.element) -> None:
     if len(names) < 2:
         with holder.clear():
-            ui.label("Choose two runs or more.").classes("ts-note")
+            ui.label(say("Choose two runs or more.")).classes("ts-note")
         return
     same = len({runs[name].facts["table"] for name in names}) == 1
     try:
@@ -389,13 +408,13 @@ async def _side_by_side(screen: Screen, runs: dict[str, Run], names: list[str], 
     if holder.is_deleted:
         return
     with holder.clear():
-        with ui.element("section").classes("w-full pb-4").props('aria-label="Loss and risk"'):
-            ui.html("Loss and risk", tag="h3")
+        with ui.element("section").classes("w-full pb-4").props(aria("Loss and risk")):
+            ui.html(say("Loss and risk"), tag="h3")
             _measures(rows)
-        with ui.element("section").classes("w-full").props('aria-label="Tables side by side"'):
-            ui.html("Tables side by side", tag="h3")
+        with ui.element("section").classes("w-full").props(aria("Tables side by side")):
+            ui.html(say("Tables side by side"), tag="h3")
             if not same:
-                ui.label("These runs are not of the same table: their cells differ.").classes("ts-fault").props(
+                ui.label(say("These runs are not of the same table: their cells differ.")).classes("ts-fault").props(
                     "role=alert"
                 )
                 return
@@ -407,7 +426,7 @@ async def _side_by_side(screen: Screen, runs: dict[str, Run], names: list[str], 
             }  # fmt: skip
             inside = ui.element("div").classes("w-full")
     await TableView(screen, inside).show(views)
-    screen.say(f"{len(names)} releases side by side.")
+    screen.say(say("{names} releases side by side.", names=len(names)))
 
 
 def _measures(rows: list[dict[str, Any]]) -> None:

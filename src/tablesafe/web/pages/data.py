@@ -1,4 +1,4 @@
-"""What each column of the source is used for: one word per column, kept in the keys of the job."""
+"""The page Data: bring a file, see its columns, say what each of them is."""
 
 from __future__ import annotations
 
@@ -7,114 +7,32 @@ from typing import Any
 from nicegui import ui
 
 from tablesafe.core.errors import TablesafeError
-from tablesafe.io.frames import EXCEL_ENDINGS
+from tablesafe.io.layout import EXCEL_ENDINGS
 from tablesafe.job.model import Response, Source
 from tablesafe.job.questions import Question
+from tablesafe.web.desk import CROSSTAB, READING
 from tablesafe.web.forms import Entry, form_of
 from tablesafe.web.pages.bringing import bring, tell_error, with_sheet
 from tablesafe.web.pages.fields import field, fields, folded
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
+from tablesafe.web.roles import role_of, roles_of, set_role
+from tablesafe.web.speech import aria, say
 from tablesafe.web.worker import TaskFailed
 
-NOTHING, DIMENSION, VALUE = "not used", "dimension", "value"
-RECORDS = {
-    "respondent": "respondent", "holding": "holding", "weight": "weight",
-    "frequency": "number of respondents of a row", "request": "asks for protection",
-}  # fmt: skip
-CELLS = {
-    "count": "number of contributors", "holdings": "number of holdings", "status": "status",
-    "structural_zero": "structural zero",
-}  # fmt: skip
-SEVERAL = {"contributions": "largest contribution", "contributors": "who contributed it"}
-SHADOW = "ranks contributors"
-
-
-def roles_of(draft: dict[str, Any]) -> list[str]:
-    """The words to choose from; for records and for cells they differ."""
-    cells = draft.get("source", {}).get("kind") == "cells"
-    own = [*CELLS.values(), *SEVERAL.values()] if cells else [*RECORDS.values(), SHADOW]
-    used = [role_of(draft, name) for name in _named(draft)]
-    return list(dict.fromkeys([NOTHING, DIMENSION, VALUE, *own, *used]))
-
-
-def _named(draft: dict[str, Any]) -> list[str]:
-    source = draft.get("source", {})
-    single = [source[key] for key in (*RECORDS, *CELLS) if isinstance(source.get(key), str)]
-    several = [name for key in SEVERAL for name in _list(source.get(key))]
-    shadow = draft.get("response", {}).get("shadow")
-    return [*single, *several, *([shadow] if isinstance(shadow, str) else [])]
-
-
-def role_of(draft: dict[str, Any], column: str) -> str:
-    """What a column is used for."""
-    source, response = draft.get("source", {}), draft.get("response", {})
-    if column in _dimension_columns(draft).values():
-        return DIMENSION
-    if column in _list(response.get("value")):
-        return VALUE
-    for key, word in {**RECORDS, **CELLS}.items():
-        if source.get(key) == column:
-            return word
-    for key, word in SEVERAL.items():
-        if column in _list(source.get(key)):
-            return word
-    return SHADOW if response.get("shadow") == column else NOTHING
-
-
-def set_role(draft: dict[str, Any], column: str, role: str) -> None:
-    """Use a column for something else; a role that only one column can have moves to it."""
-    _clear(draft, column)
-    source, response = draft.setdefault("source", {}), draft.setdefault("response", {})
-    if role == DIMENSION:
-        draft.setdefault("dimensions", {})[column] = {}
-    elif role == VALUE:
-        response["value"] = [*_list(response.get("value")), column]
-    elif role == SHADOW:
-        response["shadow"] = column
-    for key, word in {**RECORDS, **CELLS}.items():
-        if word == role:
-            source[key] = column
-    for key, word in SEVERAL.items():
-        if word == role:
-            source[key] = [*_list(source.get(key)), column]
-    if not response:
-        draft.pop("response")
-
-
-def _clear(draft: dict[str, Any], column: str) -> None:
-    for name, used in _dimension_columns(draft).items():
-        if used == column:
-            del draft["dimensions"][name]
-    source, response = draft.get("source", {}), draft.get("response", {})
-    for table, keys in ((source, (*RECORDS, *CELLS, *SEVERAL)), (response, ("value", "shadow"))):
-        for key in keys:
-            if table.get(key) == column:
-                del table[key]
-            elif isinstance(table.get(key), list) and column in table[key]:
-                table[key] = [name for name in table[key] if name != column]
-                if not table[key]:
-                    del table[key]
-
-
-def _dimension_columns(draft: dict[str, Any]) -> dict[str, str]:
-    found = draft.get("dimensions", {})
-    return {name: (each.get("column") if isinstance(each, dict) else None) or name for name, each in found.items()}
-
-
-def _list(value: Any) -> list[str]:
-    return list(value) if isinstance(value, list) else [value] if isinstance(value, str) else []
-
-
-# The page Data: bring a file, see its columns, say what each of them is.
-
-
+ROLES = ("heading", "label", "number", "note")
+"""What cells of a sheet can be taken for."""
+HEADS = ("Column", "Holds", "Distinct", "Empty", "Negative", "Examples", "It is")
+HOLDS = ("text", "numbers", "whole numbers")
 COUNTED = {"Distinct", "Empty", "Negative"}
 TITLE = Entry("title", "title of the table, for the report", "text", False, None, "Turnover by activity and region")
 
 
 def page(screen: Screen) -> None:
     """Build the page."""
-    heading("Data", "Bring microdata, or a finished table, and say what its columns are. Nothing leaves this machine.")
+    heading(
+        say("Data"),
+        say("Bring microdata, or a finished table, and say what its columns are. Nothing leaves this machine."),
+    )
     screen.fault_list()
     bring(screen)
 
@@ -131,29 +49,29 @@ def _source(screen: Screen) -> None:
     _files(screen)
     if not screen.draft:
         return
-    with ui.element("section").classes("ts-card").props('aria-label="Source"'):
-        ui.html("Source", tag="h2")
+    with ui.element("section").classes("ts-card").props(aria("Source")):
+        ui.html(say("Source"), tag="h2")
         forms = {entry.name: entry for entry in form_of(Source).entries}
         field(screen, TITLE, ("title",))
         field(screen, forms["file"], ("source", "file"))
         reading = _reading_keys(screen)
         for key in (*reading, "kind"):
             field(screen, forms[key], ("source", key))
-        ui.button("Guess anew from this file", icon="refresh", on_click=lambda: _guess(screen)).props(
+        ui.button(say("Guess anew from this file"), icon="refresh", on_click=lambda: _guess(screen)).props(
             "flat dense color=primary"
         )
     _questions(screen)
-    with ui.element("section").classes("ts-card").props('aria-label="Columns"'):
-        ui.html("Columns", tag="h2")
+    with ui.element("section").classes("ts-card").props(aria("Columns")):
+        ui.html(say("Columns"), tag="h2")
         holder = ui.element("div").classes("w-full")
         with holder:
             ui.spinner()
     _follow(screen, holder)
     folded(
-        "Every option of the source",
+        say("Every option of the source"),
         lambda: fields(screen, form_of(Source), ("source",), skip=("file", "kind", *reading)),
     )
-    folded("What is added up", lambda: fields(screen, form_of(Response), ("response",)))
+    folded(say("What is added up"), lambda: fields(screen, form_of(Response), ("response",)))
     screen.show_faults()
 
 
@@ -166,8 +84,8 @@ def _questions(screen: Screen) -> None:
         if not found:
             return
         still = screen.workspace.open_questions()
-        with ui.element("section").classes("ts-card" + (" ts-ask" if still else "")).props('aria-label="To decide"'):
-            ui.html("To decide", tag="h2")
+        with ui.element("section").classes("ts-card" + (" ts-ask" if still else "")).props(aria("To decide")):
+            ui.html(say("To decide"), tag="h2")
             for question in found:
                 _question(screen, question, still=question in still)
 
@@ -177,28 +95,33 @@ def _questions(screen: Screen) -> None:
 
 def _question(screen: Screen, question: Question, *, still: bool) -> None:
     def answer(path: tuple[str | int, ...], value: Any) -> None:
-        screen.workspace.accepted.add(question.found)
+        screen.workspace.accepted.add(str(question.found))
         if path:
             screen.put(path, value)
         screen.refresh()
-        screen.say(f"{question.column}: decided.")
+        screen.say(say("{column}: decided.", column=question.column))
 
     with ui.element("div").classes("py-2"):
-        ui.label(f"{'?' if still else '✓'} {question.found}: {question.now}.").classes("font-medium" if still else "")
+        ui.label(f"{'?' if still else '✓'} {say(question.found)}: {say(question.now)}.").classes(
+            "font-medium" if still else ""
+        )
         with ui.element("div").classes("ts-row pt-1"):
             if still and not question.stops:
-                leave = ui.button("Leave it so", on_click=lambda: answer((), None)).props("color=primary dense")
-                named(leave, f"Leave it so: {question.found}")
+                leave = ui.button(say("Leave it so"), on_click=lambda: answer((), None)).props("color=primary dense")
+                named(leave, say("Leave it so: {found}", found=say(question.found)))
             for each in question.answers:
                 if screen.get(each.path) != each.value:
-                    ui.button(each.words, on_click=lambda each=each: answer(each.path, each.value)).props(
+                    ui.button(say(each.words), on_click=lambda each=each: answer(each.path, each.value)).props(
                         "outline dense color=primary"
                     )
 
 
 def _reading_keys(screen: Screen) -> tuple[str, ...]:
-    """What must be said before a file can be read at all: which sheet of a workbook."""
-    return ("sheet",) if str(screen.get(("source", "file"))).lower().endswith(EXCEL_ENDINGS) else ()
+    """What must be said before a file can be read at all: which sheet of a workbook, and how it is laid out."""
+    printed = screen.get(("source", "layout")) == CROSSTAB
+    sheet = str(screen.get(("source", "file"))).lower().endswith(EXCEL_ENDINGS)
+    how = ("layout", *(("area", "header_rows", "label_columns") if printed else ()))
+    return (*(("sheet",) if sheet else ()), *(how if sheet or printed else ()))
 
 
 def _follow(screen: Screen, holder: ui.element) -> None:
@@ -206,8 +129,7 @@ def _follow(screen: Screen, holder: ui.element) -> None:
     waiting, shown, first = ui.element("div"), {"read": ""}, _reading_keys(screen)
 
     def again() -> None:
-        source = screen.draft.get("source", {})
-        now = repr([source.get(key) for key in ("file", "kind", "delimiter", "sheet")])
+        now = _read_as(screen)
         if now != shown["read"] and not waiting.is_deleted:
             asked_before, shown["read"] = bool(shown["read"]), now
             if asked_before and _reading_keys(screen) != first:
@@ -223,16 +145,22 @@ def _follow(screen: Screen, holder: ui.element) -> None:
     again()
 
 
+def _read_as(screen: Screen) -> str:
+    """How the source is read: what its columns depend on."""
+    source = screen.draft.get("source", {})
+    return repr([source.get(key) for key in ("file", "kind", *READING)])
+
+
 async def _guess(screen: Screen) -> None:
     """Start a new job from a look at the file that is named."""
     name = screen.get(("source", "file"))
     if name not in screen.files:
-        screen.say("Choose a file first.")
+        screen.say(say("Choose a file first."))
         return
     try:
         screen.replace_draft(with_sheet(await screen.workspace.suggest(str(name))), guessed=True)
         screen.place.clear()
-        screen.say(f"What the columns of {name} are is a guess: check it.")
+        screen.say(say("What the columns of {name} are is a guess: check it.", name=name))
     except TablesafeError as error:
         tell_error(screen, error)
     screen.redraw()
@@ -241,59 +169,89 @@ async def _guess(screen: Screen) -> None:
 def _files(screen: Screen) -> None:
     if not screen.files:
         return
-    with ui.element("section").classes("ts-card").props('aria-label="Files"'):
-        ui.html("Files of this workspace", tag="h2")
+    with ui.element("section").classes("ts-card").props(aria("Files")):
+        ui.html(say("Files of this workspace"), tag="h2")
         with ui.element("ul").classes("ts-row"):
             for name in screen.files:
                 with ui.element("li").classes("ts-row border border-gray-300 rounded px-2"):
                     ui.label(name)
-                    button = ui.button("Remove", on_click=lambda name=name: _remove(screen, name))
-                    named(button.props("flat dense size=sm color=primary"), f"Remove {name}")
+                    button = ui.button(say("Remove"), on_click=lambda name=name: _remove(screen, name))
+                    named(button.props("flat dense size=sm color=primary"), say("Remove {name}", name=name))
 
 
 def _remove(screen: Screen, name: str) -> None:
     screen.workspace.remove(name)
     screen.changed()
-    screen.say(f"{name} is removed.")
+    screen.say(say("{name} is removed.", name=name))
     screen.redraw()
 
 
 async def _columns(screen: Screen, holder: ui.element) -> None:
     """The columns of the source, each with what it is used for."""
+    read, job = _read_as(screen), screen.workspace.job_text()
     try:
         found = await screen.workspace.columns()
     except TablesafeError as error:
-        if not holder.is_deleted:
-            _unread(screen, holder, error)
+        if not holder.is_deleted and read == _read_as(screen):
+            _unread(screen, holder, error, job)
         return
-    if holder.is_deleted:
+    if holder.is_deleted or read != _read_as(screen):  # it is read otherwise by now, and asked about again
         return
     screen.columns = [column["name"] for column in found]
     screen.check()  # now it is known which columns there are
     screen.refresh()  # and what they leave to decide
     with holder.clear():
         if not found:
-            ui.label("This file describes its cells itself: there are no columns to assign.").classes("ts-note")
+            ui.label(say("This file describes its cells itself: there are no columns to assign.")).classes("ts-note")
             return
         rows = max((column["rows"] for column in found), default=0)
-        ui.label(f"{rows:,} rows, {len(found):,} columns").classes("ts-note pb-2")
-        box = ui.element("div").classes("ts-scroll tall").props("tabindex=0 aria-label=Columns")
+        ui.label(say("{rows:,} rows, {columns:,} columns", rows=rows, columns=len(found))).classes("ts-note pb-2")
+        box = ui.element("div").classes("ts-scroll tall").props("tabindex=0 " + aria("Columns"))
         with box, ui.element("table").classes("ts-list ts-cards"):
             with ui.element("thead"), ui.element("tr"):
-                for head in ("Column", "Holds", "Distinct", "Empty", "Negative", "Examples", "It is"):
-                    ui.html(head, tag="th").props("scope=col").classes("num" if head in COUNTED else "")
+                for head in HEADS:
+                    ui.html(say(head), tag="th").props("scope=col").classes("num" if head in COUNTED else "")
             with ui.element("tbody"):
                 for column in found:
                     _column(screen, column)
     screen.show_faults()
+    if screen.get(("source", "layout")) == CROSSTAB:
+        await _understood(screen, holder)
 
 
-def _unread(screen: Screen, holder: ui.element, error: TablesafeError) -> None:
+async def _understood(screen: Screen, holder: ui.element) -> None:
+    """What was made of a printed table, to be checked before anything is done with it."""
+    read = _read_as(screen)
+    try:
+        found = await screen.workspace.understood()
+    except TablesafeError:
+        return  # the columns tell
+    if holder.is_deleted or read != _read_as(screen):
+        return
+    with holder, named(ui.element("section").classes("pt-4"), say("What was understood")):
+        ui.html(say("What was understood"), tag="h3")
+        ui.label("\n".join(found["lines"])).classes("ts-note whitespace-pre-wrap")
+        box = ui.element("div").classes("ts-scroll").props("tabindex=0 " + aria("The beginning of the sheet"))
+        with box, ui.element("table").classes("ts-sheet"):
+            for row in found["excerpt"]:
+                with ui.element("tr"):
+                    for text, role in row:
+                        with ui.element("th" if role in {"heading", "label"} else "td").classes(role):
+                            ui.label(text)
+        with ui.element("div").props("role=list " + aria("What the cells were taken for")):
+            for role in ROLES:
+                ui.label(say(role)).classes(f"ts-sheet-key {role}").props("role=listitem")
+        ui.label(say("If that is wrong, say above where the table is, and how many rows are headings.")).classes(
+            "ts-note"
+        )
+
+
+def _unread(screen: Screen, holder: ui.element, error: TablesafeError, job: str) -> None:
     """Say why there are no columns: beside the field that is to blame, or here."""
-    blamed = isinstance(error, TaskFailed) and screen.blame(screen.workspace.job_text(), error)
+    blamed = isinstance(error, TaskFailed) and screen.blame(job, error)
     with holder.clear():
         if blamed:
-            ui.label("They cannot be read yet.").classes("ts-note")
+            ui.label(say("They cannot be read yet.")).classes("ts-note")
         else:
             show_error(error, screen)
 
@@ -304,30 +262,30 @@ def _column(screen: Screen, column: dict[str, Any]) -> None:
         with ui.element("th").props("scope=row"):
             ui.label(name)
         told = {
-            "Holds": column["kind"],
+            "Holds": say(column["kind"]),
             "Distinct": f"{column['distinct']:,}",
             "Empty": f"{column['empty']:,}",
             "Negative": f"{column['negative']:,}" if column["kind"] != "text" else "",
         }
         for head, text in told.items():
             cell = ui.element("td").classes("num" if head in COUNTED else "tight").classes("" if text else "blank")
-            cell.props["data-head"] = head
+            cell.props["data-head"] = say(head)
             with cell:
                 ui.label(text)
         cell = ui.element("td")
-        cell.props["data-head"] = "Examples"
+        cell.props["data-head"] = say("Examples")
         with cell:
             ui.label(", ".join(column["examples"][:5])).classes("ts-note")
         with ui.element("td").classes("whole"):
             roles = ui.select(
-                roles_of(screen.draft), value=role_of(screen.draft, name),
+                {role: say(role) for role in roles_of(screen.draft)}, value=role_of(screen.draft, name),
                 on_change=lambda e: _assign(screen, name, str(e.value)),
             ).props("outlined dense options-dense").classes("min-w-52")  # fmt: skip
-            named(roles, f"What {name} is")
+            named(roles, say("What {name} is", name=name))
             screen.column_line(name)
 
 
 def _assign(screen: Screen, name: str, role: str) -> None:
     set_role(screen.draft, name, role)
     screen.changed()
-    screen.say(f"{name}: {role}.")
+    screen.say(f"{name}: {say(role)}.")

@@ -6,11 +6,12 @@ from typing import Any
 
 from nicegui import ui
 
-from tablesafe.core.errors import TablesafeError
+from tablesafe.core.errors import InvalidTable, TablesafeError
 from tablesafe.job.model import Dimension, TableOptions
 from tablesafe.web.forms import form_of
 from tablesafe.web.pages.fields import field
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
+from tablesafe.web.speech import aria, say
 from tablesafe.web.tasks import data as looking
 from tablesafe.web.tasks import designs
 from tablesafe.web.worker import TaskFailed
@@ -36,8 +37,6 @@ KEYS: dict[str, tuple[str, ...]] = {
 """Which keys matter for which way of writing a hierarchy."""
 SHAPING = ("hierarchy", "columns", "lengths", "filler", "equations", "indent")
 ALWAYS = ("total", "labels", "missing", "column")
-ALONE = ""
-"""In the place of a code: none, it stands by itself."""
 WAIT_S = 0.25
 MOST_LENGTH = 8
 NONE_YET = "There are no dimensions yet: on the page Data, say which columns are dimensions."
@@ -48,11 +47,11 @@ SMALL = 80
 
 def page(screen: Screen) -> None:
     """Build the page."""
-    heading("Dimensions", "Say how the codes of each dimension add up, and look at the tree while you do.")
+    heading(say("Dimensions"), say("Say how the codes of each dimension add up, and look at the tree while you do."))
     screen.fault_list()
     names = list(screen.draft.get("dimensions", {}))
     if not names:
-        ui.label(NOTHING_TO_DO if screen.holds_problem else NONE_YET).classes("ts-card")
+        ui.label(say(NOTHING_TO_DO) if screen.holds_problem else say(NONE_YET)).classes("ts-card")
         return
     with ui.tabs().props("align=left no-caps dense active-color=primary indicator-color=primary") as tabs:
         for name in names:
@@ -68,8 +67,8 @@ def _dimension(screen: Screen, name: str) -> None:
     path = ("dimensions", name)
     entries = {entry.name: entry for entry in form_of(Dimension).entries}
     with ui.element("div").classes("ts-cols"):
-        with named(ui.element("section").classes("ts-card"), f"How {name} is built"):
-            ui.html("How it is built", tag="h2")
+        with named(ui.element("section").classes("ts-card"), say("How {name} is built", name=name)):
+            ui.html(say("How it is built"), tag="h2")
 
             @ui.refreshable
             def keys() -> None:
@@ -80,7 +79,10 @@ def _dimension(screen: Screen, name: str) -> None:
 
             now = _kind(screen, path)
             ui.select(
-                KINDS, value=now, label="kind", on_change=lambda e: _choose(screen, path, str(e.value), keys)
+                {kind: say(words) for kind, words in KINDS.items()},
+                value=now,
+                label="kind",
+                on_change=lambda e: _choose(screen, path, str(e.value), keys),
             ).props("outlined dense").classes("w-full")
             ui.label(f"{entries['kind'].help[:1].upper()}{entries['kind'].help[1:]}.").classes("ts-note pt-1")
             screen.fault_line((*path, "kind"))
@@ -89,8 +91,8 @@ def _dimension(screen: Screen, name: str) -> None:
             for key in ALWAYS:
                 field(screen, entries[key], (*path, key))
             screen.fault_line(path)
-        with named(ui.element("section").classes("ts-card"), f"Tree of {name}"):
-            ui.html("What it looks like", tag="h2")
+        with named(ui.element("section").classes("ts-card"), say("Tree of {name}", name=name)):
+            ui.html(say("What it looks like"), tag="h2")
             _Tree(screen, name)
 
 
@@ -123,7 +125,7 @@ class _Lengths:
         self.screen, self.path, self.control = screen, (*path, "lengths"), control
         self.boxes: dict[int, ui.checkbox] = {}
         with ui.element("fieldset").classes("ts-row"):
-            ui.html("Levels are the first … letters of a code", tag="legend").classes("ts-note")
+            ui.html(say("Levels are the first … letters of a code"), tag="legend").classes("ts-note")
             for length in range(1, MOST_LENGTH + 1):
                 self.boxes[length] = ui.checkbox(
                     str(length), value=length in self.now, on_change=lambda e, n=length: self._turn(n, bool(e.value))
@@ -153,7 +155,7 @@ class _Tree:
 
     def __init__(self, screen: Screen, name: str) -> None:
         self.screen, self.name, self.shown = screen, name, ""
-        self.search = ui.input("Find a code", on_change=lambda e: self._filter(str(e.value or "")))
+        self.search = ui.input(say("Find a code"), on_change=lambda e: self._filter(str(e.value or "")))
         self.search.props("outlined dense clearable debounce=200").classes("w-full")
         self.box = ui.element("div").classes("w-full")
         self.waiting = ui.element("div")  # timers live outside the box, which is cleared
@@ -181,35 +183,53 @@ class _Tree:
         made_from = repr(self._made_from())
         if made_from == self.shown:
             return
-        self.busy, self.shown = True, made_from
+        self.busy, self.shown, job = True, made_from, self.screen.workspace.job_text()
         source, dimension, tables, _ = self._made_from()
         part = {"source": source, "dimensions": {self.name: dimension}, "tables": tables}
         try:
             found = await self.screen.compute(looking.tree, part, self.name)
-            self._show(found)
+            if self._is_of_now(made_from):
+                self._show(found)
+                self._ask(found, job)
         except TablesafeError as error:
-            self._fail(error)
+            if self._is_of_now(made_from):
+                self._fail(error, job)
         finally:
             self.busy = False
         if self.again:
             self.again = False
             await self.draw()
 
-    def _fail(self, error: TablesafeError) -> None:
-        if self.box.is_deleted:
-            return
+    def _is_of_now(self, made_from: str) -> bool:
+        """Whether the page still shows what was asked about: the answer to an earlier question says nothing now."""
+        return not self.box.is_deleted and made_from == repr(self._made_from())
+
+    def _fail(self, error: TablesafeError, job: str) -> None:
         with self.box.clear():
             show_error(error, self.screen)
         if isinstance(error, TaskFailed) and not self.screen.faults:
-            self.screen.blame(self.screen.workspace.job_text(), error, ("dimensions", self.name))
+            self.screen.blame(job, error, ("dimensions", self.name))
+
+    def _ask(self, found: dict[str, Any], job: str) -> None:
+        """A run would stop at codes that the hierarchy does not have: the page is not done before they have a place."""
+        if found.get("many") and not self.screen.faults:
+            codes = "1 code" if found["many"] == 1 else f"{found['many']:,} codes"
+            lack = f"{codes} of the data {'is' if found['many'] == 1 else 'are'} not in the hierarchy of {self.name}."
+            error = TaskFailed(InvalidTable.__name__, lack, "say beside the tree where they count.")
+            self.screen.blame(job, error, ("dimensions", self.name))
 
     def _show(self, found: dict[str, Any]) -> None:
-        if self.box.is_deleted or not found["codes"]:
+        if not found["codes"]:
             return
         with self.box.clear():
-            sums = "1 sum" if found["sums"] == 1 else f"{found['sums']:,} sums"
             ui.label(
-                f"{found['codes']:,} codes, {found['leaves']:,} of them at the bottom, {found['levels']} levels, {sums}"
+                say(
+                    "{codes:,} codes, {leaves:,} of them at the bottom, {levels} levels, sums: {sums:,}",
+                    codes=found["codes"],
+                    leaves=found["leaves"],
+                    levels=found["levels"],
+                    sums=found["sums"],
+                )
             ).classes("ts-note py-1").props("role=status")
             for note in found["notes"]:
                 ui.label(note).classes("ts-note")
@@ -221,7 +241,14 @@ class _Tree:
                 self.tree = ui.tree(found["nodes"], label_key="label").props("dense")
                 self.tree.expand(None if found["codes"] <= SMALL else [node["id"] for node in found["nodes"]])
         if self.drawn:  # what was there before is no news
-            self.screen.say(f"{self.name}: {found['codes']:,} codes in {found['levels']} levels.")
+            self.screen.say(
+                say(
+                    "{name}: {codes:,} codes in {levels} levels.",
+                    name=self.name,
+                    codes=found["codes"],
+                    levels=found["levels"],
+                )
+            )
         self.drawn = True
 
     def _filter(self, text: str) -> None:
@@ -237,22 +264,33 @@ class _Mapping:
     def __init__(self, screen: Screen, name: str, found: dict[str, Any]) -> None:
         self.screen, self.name = screen, name
         self.chosen: dict[str, ui.select] = {}
-        many = "1 code" if found["many"] == 1 else f"{found['many']:,} codes"
-        options = {ALONE: "a code of its own, below the total", **{code: code for code in found["offered"]}}
-        with named(ui.element("section").classes("ts-card ts-ask"), f"Codes that {name} does not have"):
-            ui.label(f"? {many} of the data {'is' if found['many'] == 1 else 'are'} not in this hierarchy.").classes(
-                "font-medium"
-            )
+        options = {
+            designs.ALONE: say("a code of its own, below the total"),
+            **{designs.BELOW + code: say("a code of its own, below {code}", code=code) for code in found["above"]},
+            **{designs.IN + code: code for code in found["offered"]},
+        }
+        with named(ui.element("section").classes("ts-card ts-ask"), say("Codes that {name} does not have", name=name)):
+            ui.label(
+                "? "
+                + say(
+                    "1 code of the data is not in this hierarchy."
+                    if found["many"] == 1
+                    else "{many:,} codes of the data are not in this hierarchy.",
+                    many=found["many"],
+                )
+            ).classes("font-medium")
             for code, near in found["strange"]:
-                select = ui.select(options, value=near or ALONE, label=f"{code} counts in", with_input=True)
+                select = ui.select(options, value=near, label=say("{code} counts in", code=code), with_input=True)
                 self.chosen[code] = select.props("outlined dense options-dense").classes("w-full pt-1")
             if found["many"] > len(found["strange"]):
-                ui.label(f"and {found['many'] - len(found['strange']):,} more, after these.").classes("ts-note")
-            ui.button("Count them so", on_click=self._use).props("color=primary dense").classes("mt-2")
+                ui.label(say("and {many:,} more, after these.", many=found["many"] - len(found["strange"]))).classes(
+                    "ts-note"
+                )
+            ui.button(say("Count them so"), on_click=self._use).props("color=primary dense").classes("mt-2")
             self.problem = ui.element("div")
 
     async def _use(self) -> None:
-        where = {code: str(select.value or ALONE) for code, select in self.chosen.items()}
+        where = {code: str(select.value or designs.ALONE) for code, select in self.chosen.items()}
         draft = self.screen.draft
         part = {"source": draft.get("source"), "dimensions": {self.name: draft["dimensions"][self.name]}}
         try:
@@ -285,20 +323,22 @@ def _linked(screen: Screen) -> None:
 
     with ui.element("details").classes("ts-card mt-4"):
         with ui.element("summary"):
-            ui.html("Linked tables", tag="h2").classes("inline")
-        ui.label("Without any, one table over all dimensions is made.").classes("ts-note")
+            ui.html(say("Linked tables"), tag="h2").classes("inline")
+        ui.label(say("Without any, one table over all dimensions is made.")).classes("ts-note")
         screen.fault_line(("tables",))
 
         @ui.refreshable
         def tables() -> None:
             columns, screen.columns = screen.columns, list(screen.draft.get("dimensions", {}))
             for at, _ in enumerate(screen.get(("tables",)) or []):
-                with ui.element("div").classes("ts-inside").props(f'role=group aria-label="Table {at + 1}"'):
+                with (
+                    ui.element("div").classes("ts-inside").props(f"role=group {aria('Table {number}', number=at + 1)}")
+                ):
                     for entry in entries.values():
                         field(screen, entry, ("tables", at, entry.name))
-                    ui.button("Remove", on_click=lambda at=at: remove(at)).props("flat dense color=primary")
+                    ui.button(say("Remove"), on_click=lambda at=at: remove(at)).props("flat dense color=primary")
             screen.columns = columns
-            ui.button("Add a table", icon="add", on_click=add).props("outline color=primary")
+            ui.button(say("Add a table"), icon="add", on_click=add).props("outline color=primary")
 
         tables()
         _further(screen)
@@ -314,5 +354,5 @@ def _further(screen: Screen) -> None:
             ui.navigate.reload()
 
     with ui.element("div").classes("ts-row pt-4"):
-        name = ui.input("Column of another table's file").props("outlined dense").classes("min-w-72")
-        ui.button("Add as a dimension", on_click=add).props("flat color=primary")
+        name = ui.input(say("Column of another table's file")).props("outlined dense").classes("min-w-72")
+        ui.button(say("Add as a dimension"), on_click=add).props("flat color=primary")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from nicegui import events, ui
 
 from tablesafe.web.forms import Entry, Form, basic, form_of, method_forms, offered, read, rule_forms, spoken, written
+from tablesafe.web.speech import aria, say
 
 if TYPE_CHECKING:
     from tablesafe.web.pages.screen import Screen
@@ -28,7 +29,11 @@ def fields(screen: Screen, form: Form, path: Path, *, skip: Sequence[str] = ()) 
             field(screen, entry, (*path, entry.name))
     rest = [entry for entry in entries if entry.name not in first]
     if rest:
-        _more(f"More options ({len(rest)})", lambda: [field(screen, each, (*path, each.name)) for each in rest], screen)
+        _more(
+            say("More options ({rest})", rest=len(rest)),
+            lambda: [field(screen, each, (*path, each.name)) for each in rest],
+            screen,
+        )
     screen.show_faults()
 
 
@@ -134,7 +139,7 @@ def _control(screen: Screen, entry: Entry, path: Path) -> ui.element:
 
 
 def _select(screen: Screen, entry: Entry, path: Path, label: str, value: Any) -> ui.element:
-    unset = "not said" if entry.default is None else None
+    unset = say("not said") if entry.default is None else None
     options = [*([unset] if unset else []), *entry.choices]
     now = written(entry, value) if value is not None else unset or str(entry.default)
     known = options if now in options else [*options, now]
@@ -171,7 +176,7 @@ def _several(screen: Screen, entry: Entry, path: Path, label: str, value: Any) -
     box = ui.select(
         options, value=now, label=label, multiple=True, with_input=True, new_value_mode="add-unique", on_change=keep
     )
-    hint = f' hint="Without: {", ".join(entry.default)}"' if entry.default else ""
+    hint = f' hint="{say("Without: {default}", default=", ".join(entry.default))}"' if entry.default else ""
     return box.props("outlined dense use-chips" + hint).classes("w-full")
 
 
@@ -255,11 +260,11 @@ def chosen(screen: Screen, kind: Literal["rule", "method"], path: Path) -> None:
         name = screen.get((*path, key))
         if isinstance(name, str) and name in forms:
             form = forms[name]
-            ui.label(plain(form.summary)).classes("ts-note")
+            ui.label(say(plain(form.summary))).classes("ts-note")
             if form.about:
                 with ui.element("details").classes("ts-note"):
                     with ui.element("summary"):
-                        ui.label("More about it").classes("inline")
+                        ui.label(say("More about it")).classes("inline")
                     ui.label(plain(form.about)).classes("whitespace-pre-line py-1")
             fields(screen, form, path)
 
@@ -288,14 +293,14 @@ def rule_list(screen: Screen, path: Path) -> None:
     @ui.refreshable
     def lines() -> None:
         for at, _ in enumerate(screen.get(path) or []):
-            with ui.element("section").classes("ts-card").props(f'aria-label="Rule {at + 1}"'):
+            with ui.element("section").classes("ts-card").props(aria("Rule {number}", number=at + 1)):
                 with ui.element("div").classes("ts-row justify-between"):
-                    ui.html(f"Rule {at + 1}", tag="h2")
-                    ui.button("Remove", on_click=lambda at=at: remove(at)).props(
-                        f'flat dense color=primary aria-label="Remove rule {at + 1}"'
+                    ui.html(say("Rule {number}", number=at + 1), tag="h2")
+                    ui.button(say("Remove"), on_click=lambda at=at: remove(at)).props(
+                        "flat dense color=primary " + aria("Remove rule {number}", number=at + 1)
                     )
                 chosen(screen, "rule", (*path, at))
                 screen.fault_line((*path, at))
-        ui.button("Add a rule", on_click=add, icon="add").props("outline color=primary")
+        ui.button(say("Add a rule"), on_click=add, icon="add").props("outline color=primary")
 
     lines()

@@ -14,6 +14,7 @@ from tablesafe.web.pages.fields import chosen, fields, folded, plain
 from tablesafe.web.pages.progress import STAGES, Stage, curve, share_done, stages, time_left
 from tablesafe.web.pages.screen import Screen, heading, show_error
 from tablesafe.web.runs import Run, State
+from tablesafe.web.speech import aria, say
 from tablesafe.web.steps import note_look
 
 TICK_S = 0.5
@@ -23,6 +24,7 @@ WORDS = {
     State.QUEUED: "waiting", State.RUNNING: "running", State.STOPPING: "stopping: keeping the best answer",
     State.DONE: "done", State.OPEN: "finished, but open", State.FAILED: "failed", State.STOPPED: "stopped",
 }  # fmt: skip
+KEEPING = "Stop and keep the best answer"
 STOPS = {State.QUEUED: "Do not run it", State.STOPPING: "End now, keep nothing"}
 """What the button does that stops a run, where it does not keep an answer."""
 AGAIN = " Interrupt again to stop."
@@ -34,19 +36,20 @@ SIGNS = {"done": "✓", "now": "▸", "later": "○"}
 def page(screen: Screen) -> None:
     """Build the page."""
     heading(
-        "Method", "Choose how to protect the sensitive cells, then run. The release is audited before it is written."
+        say("Method"),
+        say("Choose how to protect the sensitive cells, then run. The release is audited before it is written."),
     )
     screen.fault_list()
     with ui.element("div").classes("ts-cols wide"):
         with ui.element("div"):
-            with ui.element("section").classes("ts-card").props('aria-label="Method"'):
-                ui.html("Method", tag="h2")
+            with ui.element("section").classes("ts-card").props(aria("Method")):
+                ui.html(say("Method"), tag="h2")
                 if screen.get(("method",)) is None and screen.draft:
                     screen.draft["method"] = {"name": "suppress"}
                 chosen(screen, "method", ("method",))
                 screen.fault_line(("method",))
             for title, kind, at in SECTIONS:
-                folded(title, partial(_section, screen, kind, at))
+                folded(say(title), partial(_section, screen, kind, at))
         with ui.element("div").classes("sticky top-16"):
             _runs(screen)
 
@@ -76,12 +79,11 @@ def _runs(screen: Screen) -> None:
         screen.forget()
         if not screen.draft or screen.faults:
             with problem:
-                many = f"{len(screen.faults)} things are wrong" if len(screen.faults) != 1 else "Something is wrong"
-                words = f"{many} with the job:" if screen.draft else "Choose data first."
-                ui.label(words).classes("ts-fault")
+                wrong = "Something is wrong with the job:" if screen.draft else "Choose data first."
+                ui.label(say(wrong)).classes("ts-fault")
                 for fault in screen.faults:
                     ui.label(fault.message).classes("ts-fault")
-            screen.say("The job cannot run yet.")
+            screen.say(say("The job cannot run yet."))
             return
         try:
             run = screen.runs.start()
@@ -90,13 +92,15 @@ def _runs(screen: Screen) -> None:
                 show_error(error)
             return
         note_look(screen.workspace, "Method")
-        screen.say(f"{run.id} has started.")
+        screen.say(say("{run} has started.", run=run.id))
         listed.refresh()
         screen.refresh()
 
-    with ui.element("section").classes("ts-card").props('aria-label="Run"'):
-        ui.html("Run", tag="h2")
-        ui.button("Run the job", icon="play_arrow", on_click=start).props("color=primary size=lg").classes("w-full")
+    with ui.element("section").classes("ts-card").props(aria("Run")):
+        ui.html(say("Run"), tag="h2")
+        ui.button(say("Run the job"), icon="play_arrow", on_click=start).props("color=primary size=lg").classes(
+            "w-full"
+        )
         problem = ui.element("div").props("role=alert")
     screen.redraw = listed.refresh
     screen.timers.append(ui.timer(2 * TICK_S, follow))
@@ -118,21 +122,21 @@ class _Watched:
             self.bar = (
                 ui.element("div")
                 .classes("ts-bar")
-                .props("role=progressbar aria-label=Progress aria-valuemin=0 aria-valuemax=100")
+                .props("role=progressbar aria-valuemin=0 aria-valuemax=100 " + aria("Progress"))
             )
             with self.bar:
                 self.fill = ui.element("div")
             self.stage = ui.label().classes("text-sm pt-1")
-            self.lines = ui.element("ol").classes("ts-stages").props('aria-label="Stages"')
+            self.lines = ui.element("ol").classes("ts-stages").props(aria("Stages"))
             self.plot = ui.html("", sanitize=False).classes("ts-plot")
             self.told = ui.element("div")
             with ui.element("div").classes("ts-row pt-2"):
-                self.stop = ui.button("Stop and keep the best answer", icon="stop", on_click=self._stop)
+                self.stop = ui.button(say(KEEPING), icon="stop", on_click=self._stop)
                 self.stop.props("color=negative outline")
-                self.look = ui.button("Look at the result", icon="arrow_forward", on_click=self._look)
+                self.look = ui.button(say("Look at the result"), icon="arrow_forward", on_click=self._look)
                 self.look.props("color=primary")
-                self.gone = ui.button("Remove", on_click=self._remove).props(
-                    f'flat color=primary aria-label="Remove {run.id}"'
+                self.gone = ui.button(say("Remove"), on_click=self._remove).props(
+                    "flat color=primary " + aria("Remove {name}", name=run.id)
                 )
         self.timer = ui.timer(TICK_S, self.tick)
         screen.timers.append(self.timer)
@@ -144,8 +148,13 @@ class _Watched:
         if self.state.is_deleted:
             self.timer.cancel()
             return
-        self.state.set_text(f"{WORDS[run.state]}, {run.seconds:,.0f} s" if not run.state.ended else _ended(run))
+        self.state.set_text(
+            say("{state}, {seconds:,.0f} s", state=say(WORDS[run.state]), seconds=run.seconds)
+            if not run.state.ended
+            else _ended(run)
+        )
         share = share_done(run)
+        self.bar.set_visibility(not run.state.ended or bool(run.facts))
         self.fill.style(replace="" if share is None else f"width: {share:.0%}")
         self.bar.classes(add="unknown" if share is None else "", remove="" if share is None else "unknown")
         self.bar.props["aria-valuenow"] = None if share is None else round(100 * share)
@@ -174,7 +183,7 @@ class _Watched:
     def _buttons(self) -> None:
         run = self.run
         self.stop.set_visibility(not run.state.ended)
-        self.stop.set_text(STOPS.get(run.state, "Stop and keep the best answer"))
+        self.stop.set_text(say(STOPS.get(run.state, KEEPING)))
         self.look.set_visibility(run.state.ended and bool(run.facts))
         self.gone.set_visibility(run.state.ended)
 
@@ -193,7 +202,7 @@ class _Watched:
 
     def _stop(self) -> None:
         self.run.stop()
-        self.screen.say(f"{self.run.id}: stopping.")
+        self.screen.say(say("{run}: stopping.", run=self.run.id))
         self.tick()
 
     def _look(self) -> None:
@@ -202,17 +211,17 @@ class _Watched:
 
     async def _remove(self) -> None:
         await self.screen.runs.remove(self.run.id)
-        self.screen.say(f"{self.run.id} is removed.")
+        self.screen.say(say("{run} is removed.", run=self.run.id))
         self.screen.redraw()
 
 
 def _where(run: Run) -> str:
     """What a run is doing now."""
     told = f"{run.message}{run.detail}"
-    return f"{STAGES[run.stage]}: {told}" if run.stage in STAGES else told
+    return f"{say(STAGES[run.stage])}: {told}" if run.stage in STAGES else told
 
 
 def _ended(run: Run) -> str:
     """How a run ended, in a few words."""
-    words = WORDS[run.state] + (": safe" if run.safe else "")
-    return f"{words}, after {run.seconds:,.1f} s"
+    words = say(WORDS[run.state]) + (f": {say('safe')}" if run.safe else "")
+    return say("{state}, after {seconds:,.1f} s", state=words, seconds=run.seconds)

@@ -13,9 +13,12 @@ from tablesafe.io.decisions import MEANINGS, Choice, Decision
 from tablesafe.web.pages.screen import Screen, named, repair_button, show_error
 from tablesafe.web.pages.tables import TableView, table
 from tablesafe.web.pages.waiting import computed
+from tablesafe.web.speech import aria, say
 from tablesafe.web.tasks import cells as asking
 from tablesafe.web.tasks import windows
 
+FACTS = ("published as", "contributors", "sensitive by", "an attacker derives")
+HEADS = ("Cell", "Decision", "Why", "Who", "When", "Take back")
 MOST_LISTED = 500
 """Decisions that are listed."""
 WIDE, HIGH = 460, 74
@@ -28,7 +31,7 @@ class CellPanel:
     def __init__(self, screen: Screen, of: Mapping[str, str]) -> None:
         self.screen, self.of_what = screen, dict(of)
         self.table: TableView | None = None
-        self.box = ui.element("aside").classes("ts-job ts-cellpanel").props('aria-label="Cell" tabindex=-1')
+        self.box = ui.element("aside").classes("ts-job ts-cellpanel").props("tabindex=-1 " + aria("Cell"))
         self.box.set_visibility(False)
         self.box.on("keydown.escape", self.close)
 
@@ -54,9 +57,9 @@ class CellPanel:
         self.box.set_visibility(True)
         with self.box.clear():
             with ui.element("div").classes("ts-row justify-between w-full"):
-                title = ui.label("Cell").classes("font-medium text-lg").props("role=heading aria-level=2")
-                ui.button("Close", on_click=self.close).props("flat dense color=primary")
-            inside = ui.element("div").classes("w-full ts-scroll tall").props('tabindex=0 aria-label="About the cell"')
+                title = ui.label(say("Cell")).classes("font-medium text-lg").props("role=heading aria-level=2")
+                ui.button(say("Close"), on_click=self.close).props("flat dense color=primary")
+            inside = ui.element("div").classes("w-full ts-scroll tall").props("tabindex=0 " + aria("About the cell"))
         if len(cells) == 1:
             known = await computed(self.screen, inside, asking.panel, self.of_what, cells[0])
             if known:
@@ -64,7 +67,7 @@ class CellPanel:
                 with inside.clear():
                     self._about(known, cells[0])
         else:
-            title.set_text(f"{len(cells):,} cells are chosen")
+            title.set_text(say("{many:,} cells are chosen", many=len(cells)))
         if not inside.is_deleted:
             with inside:
                 self._decide(cells)
@@ -76,18 +79,14 @@ class CellPanel:
         word, sign, css, meaning = known["kind"]
         with ui.element("div").classes("ts-key"):
             ui.html(sign, tag="span").classes(css)
-            ui.label(f"{word}: {meaning}")
-        facts = {
-            "published as": known["public"],
-            "contributors": "" if known["count"] is None else f"{known['count']:,}",
-            "sensitive by": known["why"],
-            "an attacker derives": known["derives"],
-        }
+            ui.label(f"{say(word)}: {say(meaning)}")
+        count = "" if known["count"] is None else f"{known['count']:,}"
+        facts = dict(zip(FACTS, (known["public"], count, known["why"], known["derives"]), strict=True))
         with ui.element("dl").classes("ts-facts small py-2"):
             for name, text in facts.items():
                 if text:
                     with ui.element("div"):
-                        ui.html(name, tag="dt")
+                        ui.html(say(name), tag="dt")
                         with ui.element("dd"):
                             ui.label(text)
         if known["bar"]:
@@ -97,7 +96,7 @@ class CellPanel:
             self._ask(known, cell)
         self._neighbours(known)
         if self.table is not None:
-            ui.button("Show it in the table", on_click=lambda: self._show(cell)).props("flat dense color=primary")
+            ui.button(say("Show it in the table"), on_click=lambda: self._show(cell)).props("flat dense color=primary")
 
     def _secret(self, known: dict[str, Any], cell: int) -> None:
         """The true value and the largest contributors, only for those who ask."""
@@ -108,17 +107,18 @@ class CellPanel:
             if place.is_deleted:
                 return
             with place.clear():
-                ui.label("Confidential").classes("ts-secret")
-                hide = f", to be hidden from {known['hide']}" if known["hide"] else ""
-                ui.label(f"True value {known['value']}{hide}.")
+                ui.label(say("Confidential")).classes("ts-secret")
+                told = "True value {value}, to be hidden from {hide}." if known["hide"] else "True value {value}."
+                ui.label(say(told, value=known["value"], hide=known["hide"]))
                 if rows:
                     table(
-                        ["contributor", "amount", "share"], [[row["who"], row["amount"], row["share"]] for row in rows],
+                        [say("contributor"), say("amount"), say("share")],
+                        [[row["who"], row["amount"], row["share"]] for row in rows],
                         numbers=(1, 2),
-                    )  # fmt: skip
+                    )
 
         with place:
-            ui.button("Show true value and largest contributors", icon="visibility", on_click=show).props(
+            ui.button(say("Show true value and largest contributors"), icon="visibility", on_click=show).props(
                 "outline dense color=primary"
             )
 
@@ -142,14 +142,15 @@ class CellPanel:
 
         with ui.element("div").classes("ts-row"):
             if known["may_ask"]:
-                ui.button("What does an attacker derive?", on_click=derive).props("outline dense color=primary")
-            words = "What if it were published?" if publish else "What if it were withheld?"
-            ui.button(words, on_click=what_if).props("outline dense color=primary")
+                ui.button(say("What does an attacker derive?"), on_click=derive).props("outline dense color=primary")
+            ui.button(
+                say("What if it were published?") if publish else say("What if it were withheld?"), on_click=what_if
+            ).props("outline dense color=primary")
 
     def _neighbours(self, known: dict[str, Any]) -> None:
         if not known["many"]:
             return
-        ui.html("Protected by" if known["how"] == "protectors" else "It protects", tag="h3").classes("pt-2")
+        ui.html(say("Protected by") if known["how"] == "protectors" else say("It protects"), tag="h3").classes("pt-2")
         with ui.element("ul").classes("ts-plain"):
             for cell, name, sign in known["neighbours"]:
                 with ui.element("li"):
@@ -158,7 +159,10 @@ class CellPanel:
                     )
         if known["many"] > len(known["neighbours"]):
             ui.label(
-                f"and {known['many'] - len(known['neighbours']):,} more: all move in the tables that prove it."
+                say(
+                    "and {many:,} more: all move in the tables that prove it.",
+                    many=known["many"] - len(known["neighbours"]),
+                )
             ).classes("ts-note")
 
     async def _show(self, cell: int) -> None:
@@ -168,11 +172,13 @@ class CellPanel:
     # -- decisions ---------------------------------------------------------------------------------------------------
 
     def _decide(self, cells: list[int]) -> None:
-        ui.html("Decide", tag="h3").classes("pt-3")
-        options = {what: f"{what}: {MEANINGS[what]}" for what in get_args(Choice)}
-        what = ui.select(options, value="sensitive", label="It is").props("outlined dense").classes("w-full")
-        why = ui.input("Reason").props("outlined dense").classes("w-full pt-2")
-        who = ui.input("Who decides", value=self.screen.workspace.who).props("outlined dense").classes("w-full pt-2")
+        ui.html(say("Decide"), tag="h3").classes("pt-3")
+        options = {what: f"{say(what)}: {say(MEANINGS[what])}" for what in get_args(Choice)}
+        what = ui.select(options, value="sensitive", label=say("It is")).props("outlined dense").classes("w-full")
+        why = ui.input(say("Reason")).props("outlined dense").classes("w-full pt-2")
+        who = (
+            ui.input(say("Who decides"), value=self.screen.workspace.who).props("outlined dense").classes("w-full pt-2")
+        )
         problem = ui.element("div")
 
         async def decide() -> None:
@@ -185,12 +191,12 @@ class CellPanel:
                     show_error(error)
                 return
             with problem:
-                ui.label("Noted in the job: run it to see what follows.").classes("ts-note")
+                ui.label(say("Noted in the job: run it to see what follows.")).classes("ts-note")
                 run = self.screen.runs.runs.get(self.of_what.get("run", ""))
                 if run is not None and run.facts.get("method") == "suppress":
                     repair_button(self.screen, run, ui.element("div"))
 
-        words = "Decide" if len(cells) == 1 else f"Decide on {len(cells):,} cells"
+        words = say("Decide") if len(cells) == 1 else say("Decide on {many:,} cells", many=len(cells))
         with ui.element("div").classes("ts-row pt-2"):
             ui.button(words, on_click=decide).props("color=primary")
 
@@ -202,17 +208,30 @@ def decide_on(screen: Screen, rows: list[dict[str, Any]], what: str, why: str, w
     screen.workspace.who = who
     screen.workspace.decide([Decision(row["codes"], chosen, row["cost"], who, why, when) for row in rows])
     screen.decided()
-    screen.say(f"{len(rows):,} decided: {what}.")
+    screen.say(say("{many:,} decided: {choice}.", many=len(rows), choice=say(what)))
 
 
 def _answer(found: dict[str, Any], *, publish: bool) -> None:
     """What the audit said of the change."""
-    done = "published" if publish else "withheld"
     if found["safe"]:
-        ui.label(f"✓ {found['word']}: it could be {done}, and every sensitive cell would still be hidden.")
+        ui.label(
+            say(
+                "✓ {word}: it could be published, and every sensitive cell would still be hidden."
+                if publish
+                else "✓ {word}: it could be withheld, and every sensitive cell would still be hidden.",
+                word=say(found["word"]),
+            )
+        )
         return
-    many = "1 cell" if found["many"] == 1 else f"{found['many']:,} cells"
-    ui.label(f"! {found['word']}: were it {done}, {many} would be open that are not now:")
+    ui.label(
+        say(
+            "! {word}: were it published, cells would be open that are not now ({many:,}):"
+            if publish
+            else "! {word}: were it withheld, cells would be open that are not now ({many:,}):",
+            word=say(found["word"]),
+            many=found["many"],
+        )
+    )
     with ui.element("ul").classes("m-0 text-sm"):
         for _, name in found["opened"]:
             with ui.element("li"):
@@ -234,9 +253,9 @@ def bar(shares: list[float | None]) -> str:
 
     return (
         f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" font-size="12" font-family="system-ui, sans-serif" '
-        f'aria-label="The interval that must be hidden, and the one that an attacker derives">'
-        f'<text x="10" y="12" fill="{ORANGE}">must be hidden</text>{line(need_low, need_high, 22, ORANGE)}'
-        f'<text x="10" y="48" fill="{BLUE}">an attacker derives</text>{line(low, high, 58, BLUE)}</svg>'
+        f"{aria('The interval that must be hidden, and the one that an attacker derives')}>"
+        f'<text x="10" y="12" fill="{ORANGE}">{say("must be hidden")}</text>{line(need_low, need_high, 22, ORANGE)}'
+        f'<text x="10" y="48" fill="{BLUE}">{say("an attacker derives")}</text>{line(low, high, 58, BLUE)}</svg>'
     )
 
 
@@ -250,37 +269,41 @@ def decision_list(screen: Screen) -> None:
     def undo() -> None:
         screen.workspace.undo()
         screen.decided()
-        screen.say("The last decision is undone.")
+        screen.say(say("The last decision is undone."))
 
     @ui.refreshable
     def lines() -> None:
         found = screen.workspace.decided
         if not found:
-            ui.label("None yet. Click on a cell of a table, and decide: it is written into the job.").classes("ts-note")
+            ui.label(say("None yet. Click on a cell of a table, and decide: it is written into the job.")).classes(
+                "ts-note"
+            )
             return
         with ui.element("div").classes("ts-row pb-2"):
-            many = "1 cell" if len(found) == 1 else f"{len(found):,} cells"
-            ui.label(f"{many}, in {screen.get(('problem', 'apriori'))} of the job.").classes("ts-note")
-            ui.button("Undo the last", icon="undo", on_click=undo).props("outline dense color=primary")
-        box = ui.element("div").classes("ts-scroll").props("tabindex=0 aria-label=Decisions")
+            file = screen.get(("problem", "apriori"))
+            ui.label(say("Cells: {many:,}, in {file} of the job.", many=len(found), file=file)).classes("ts-note")
+            ui.button(say("Undo the last"), icon="undo", on_click=undo).props("outline dense color=primary")
+        box = ui.element("div").classes("ts-scroll").props("tabindex=0 " + aria("Decisions"))
         with box, ui.element("table").classes("ts-list"):
             with ui.element("thead"), ui.element("tr"):
-                for head in ("Cell", "Decision", "Why", "Who", "When", "Take back"):
-                    ui.html(head, tag="th").props("scope=col")
+                for head in HEADS:
+                    ui.html(say(head), tag="th").props("scope=col")
             with ui.element("tbody"):
                 for each in found[:MOST_LISTED]:
                     _line(each)
         if len(found) > MOST_LISTED:
-            ui.label(f"The first {MOST_LISTED:,} are listed; the file has all.").classes("ts-note")
+            ui.label(say("The first {many:,} are listed; the file has all.", many=MOST_LISTED)).classes("ts-note")
 
     def _line(decision: Decision) -> None:
         with ui.element("tr"):
-            for text in (decision.cell, decision.what, decision.why, decision.who, decision.when):
+            for text in (decision.cell, say(decision.what), decision.why, decision.who, decision.when):
                 with ui.element("td"):
                     ui.label(text)
             with ui.element("td"):
-                button = ui.button("Take back", on_click=lambda: take_back(decision)).props("flat dense color=primary")
-                named(button, f"Take back: {decision.cell}")
+                button = ui.button(say("Take back"), on_click=lambda: take_back(decision)).props(
+                    "flat dense color=primary"
+                )
+                named(button, say("Take back: {cell}", cell=decision.cell))
 
     lines()
     screen.on_page.append(lines.refresh)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tablesafe.web.runs import Point, Run
+from tablesafe.web.speech import aria, say
 
 WIDE, HIGH, LEFT, RIGHT, TOP, LOW = 460, 170, 8, 84, 30, 24
 BLUE, ORANGE, SOFT = "#0072B2", "#D55E00", "#55606e"
@@ -41,14 +42,15 @@ def curve(history: Sequence[Point], now: float | None = None, since: float = 0.0
     cost, proven = best[-1][1], bound[-1][1] if bound else None
     first, final = _rise(history)
     words = _words(cost, proven) if first is None or final is None else _risen(first, final, proven)
-    proof = "┅▲ proven bound" if bound else "no bound is proven"
+    proof = f"┅▲ {say('proven bound')}" if bound else say("no bound is proven")
     lines = _line(at(bound), ORANGE, "6 4", "▲") + _line(at(best), BLUE, "", "●")
+    name = aria("Progress after {end:.0f} seconds: {words}", end=end, words=words)
     return (
-        f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="Progress after {end:.0f} seconds: {words}" '
+        f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" {name} '
         f'font-size="12" font-family="system-ui, sans-serif">'
         f'<line x1="{LEFT}" y1="{HIGH - LOW}" x2="{WIDE - RIGHT}" y2="{HIGH - LOW}" stroke="#8a94a0"/>'
         f"{lines}{_labels(at(best), at(bound), cost, proven)}"
-        f'<text x="{LEFT}" y="12" fill="{BLUE}">━● best answer</text>'
+        f'<text x="{LEFT}" y="12" fill="{BLUE}">━● {say("best answer")}</text>'
         f'<text x="{LEFT + 120}" y="12" fill="{ORANGE}">{proof}</text>'
         f'<text x="{LEFT}" y="{HIGH - 8}" fill="{SOFT}">0 s</text>'
         f'<text x="{WIDE - RIGHT}" y="{HIGH - 8}" text-anchor="end" fill="{SOFT}">{_seconds(end)} s</text>'
@@ -107,19 +109,26 @@ def _labels(best: Places, bound: Places, cost: float, proven: float | None) -> s
 
 def _words(cost: float, proven: float | None) -> str:
     if proven is None:
-        return f"best {_shown(cost)}"
+        return say("best {cost}", cost=_shown(cost))
     if proven >= cost * (1 - 1e-9):
-        return f"best {_shown(cost)}, proven to be the least"
-    return f"best {_shown(cost)}, no less than {_shown(proven)}, gap {(cost - proven) / cost:.1%}"
+        return say("best {cost}, proven to be the least", cost=_shown(cost))
+    return say(
+        "best {cost}, no less than {proven}, gap {gap:.1%}",
+        cost=_shown(cost), proven=_shown(proven), gap=(cost - proven) / cost,
+    )  # fmt: skip
 
 
 def _risen(first: float, final: float, proven: float | None) -> str:
     """What an answer costs that hides from more attackers than the search did, so that nobody takes it for worse."""
-    least = ", proven to be the least" if proven is not None and proven >= first * (1 - RISE) else ""
-    return (
-        f"{_shown(first)} hide the cells from outsiders{least}; hiding them from respondents and in sums as well "
-        f"costs {_shown(final - first)} more: {_shown(final)}"
-    )
+    least = proven is not None and proven >= first * (1 - RISE)
+    return say(
+        "{first} hide the cells from outsiders, proven to be the least; hiding them from respondents and in sums as "
+        "well costs {more} more: {final}"
+        if least
+        else "{first} hide the cells from outsiders; hiding them from respondents and in sums as well costs {more} "
+        "more: {final}",
+        first=_shown(first), more=_shown(final - first), final=_shown(final),
+    )  # fmt: skip
 
 
 def _shown(number: float) -> str:
@@ -139,6 +148,9 @@ STAGES = {"read": "Read", "tabulate": "Tabulate", "rules": "Rules", "protect": "
 REACHED = {"start": 0.0, "read": 0.02, "tabulate": 0.05, "rules": 0.1, "protect": 0.12, "audit": 0.8, "attack": 0.92,
            "write": 0.97}  # fmt: skip
 """Which share of a run is behind it when a stage begins; the search takes most of the time that there is."""
+OUTSIDERS = "outsiders"
+ATTACKERS = (OUTSIDERS, "respondents", "sums", "respondents and sums", "coalitions")
+"""Against whom a pattern hides."""
 RISE = 1e-9
 """How much dearer an answer must be than the best before it to be one that hides from more than the search did."""
 
@@ -170,7 +182,8 @@ def time_left(run: Run) -> str:
     if run.state.ended or run.limit_s is None or run.stage not in {"protect", "audit"}:
         return ""
     left = run.limit_s - (run.seconds - run.search_began)
-    return f"at most {_seconds(left)} s left" if left > 0 else "the time limit is over: what is left is finished"
+    over = "the time limit is over: what is left is finished"
+    return say("at most {seconds} s left", seconds=_seconds(left)) if left > 0 else say(over)
 
 
 def stages(run: Run) -> list[Stage]:
@@ -179,9 +192,9 @@ def stages(run: Run) -> list[Stage]:
     if not run.state.ended and run.stage not in order:
         return []
     at = len(order) if run.facts else order.index(run.stage) if run.stage in order else -1
-    lines = [Stage(_mark(at, 2), "Table and rules"), *_protecting(run, at)]
-    proof = "Audit and certificate" if at <= 4 or not run.facts else f"Audit and certificate: {run.facts['verdict']}"
-    return [*lines, Stage(_mark(at, 4), proof), Stage(_mark(at, 6), "Files")]
+    lines = [Stage(_mark(at, 2), say("Table and rules")), *_protecting(run, at)]
+    proof = say("Audit and certificate") + (f": {say(run.facts['verdict'])}" if at > 4 and run.facts else "")
+    return [*lines, Stage(_mark(at, 4), proof), Stage(_mark(at, 6), say("Files"))]
 
 
 def _mark(at: int, stage: int) -> Mark:
@@ -193,16 +206,21 @@ def _protecting(run: Run, at: int) -> list[Stage]:
     told = (run.facts.get("solution") or {}).get("attackers") or []
     if told:
         first, *others = told
-        lines = [Stage("done", f"Against {first['attacker']}: {_amount(first)}")]
-        return [*lines, *(Stage("done", f"Against {each['attacker']}: {_more(each)}") for each in others)]
+        lines = [Stage("done", _against(first["attacker"], _amount(first)))]
+        return [*lines, *(Stage("done", _against(each["attacker"], _more(each))) for each in others)]
     first_cost, final = _rise(run.history)
     if first_cost is None:
-        return [Stage(_mark(at, 3), "Protect")]
+        return [Stage(_mark(at, 3), say("Protect"))]
     if final is None:
         mark: Mark = "done" if at > 3 else "now"
-        return [Stage(mark, f"Against outsiders: {_shown(first_cost)}")]
-    more = f"Against respondents and sums: {_shown(final - first_cost)} more, {_shown(final)} in all"
-    return [Stage("done", f"Against outsiders: {_shown(first_cost)}"), Stage("done" if at > 3 else "now", more)]
+        return [Stage(mark, _against(OUTSIDERS, _shown(first_cost)))]
+    more = say("{more} more, {final} in all", more=_shown(final - first_cost), final=_shown(final))
+    then = Stage("done" if at > 3 else "now", _against("respondents and sums", more))
+    return [Stage("done", _against(OUTSIDERS, _shown(first_cost))), then]
+
+
+def _against(attacker: str, cost: str) -> str:
+    return say("Against {attacker}: {cost}", attacker=say(attacker), cost=cost)
 
 
 def _rise(history: Sequence[Point]) -> tuple[float | None, float | None]:
@@ -220,10 +238,10 @@ def _amount(price: dict[str, Any]) -> str:
 
 def _more(price: dict[str, Any]) -> str:
     if not price["cells"] and not price["cost"]:
-        return "nothing more"
-    way = "more" if price["cells"] >= 0 else "fewer"
-    return f"{_shown(price['cost'])} more ({_cells(abs(price['cells']))} {way})"
+        return say("nothing more")
+    told = "{cost} more ({cells} more)" if price["cells"] >= 0 else "{cost} more ({cells} fewer)"
+    return say(told, cost=_shown(price["cost"]), cells=_cells(abs(price["cells"])))
 
 
 def _cells(number: int) -> str:
-    return "1 cell" if number == 1 else f"{number:,} cells"
+    return say("1 cell") if number == 1 else say("{number:,} cells", number=number)

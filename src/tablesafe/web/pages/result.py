@@ -9,15 +9,18 @@ from urllib.parse import quote
 from nicegui import ui
 
 from tablesafe.core.errors import TablesafeError
+from tablesafe.core.language import thawed
 from tablesafe.web.pages.attacking import attacks
 from tablesafe.web.pages.panel import CellPanel, decision_list
 from tablesafe.web.pages.screen import Screen, heading, repair_button, show_error
 from tablesafe.web.pages.tables import CellList, TableView, table
 from tablesafe.web.pages.waiting import computed
 from tablesafe.web.runs import Run, pattern_file
+from tablesafe.web.speech import aria, say
 from tablesafe.web.tasks import results as outcomes
 from tablesafe.web.tasks import windows
 
+LOSSES = ("By level, the finest first", "By size of the change")
 PLOTS = {
     "intervals": "How far is each sensitive cell hidden?",
     "changes": "Changes of published values",
@@ -50,7 +53,7 @@ async def _plots(screen: Screen, run: Run, holder: ui.element) -> None:
         for name, title in PLOTS.items():
             svg = await computed(screen, ui.element("div"), outcomes.plot, run.id, name)
             if svg and not holder.is_deleted:
-                with holder, ui.element("section").classes("pb-6").props(f'aria-label="{title}"'):
+                with holder, ui.element("section").classes("pb-6").props(aria(title)):
                     ui.html(svg, sanitize=False).classes("ts-plot")
 
 
@@ -59,17 +62,17 @@ async def _loss(screen: Screen, run: Run, holder: ui.element) -> None:
     if found is None:
         return
     with holder.clear():
-        ui.html("Finest level", tag="h3")
+        ui.html(say("Finest level"), tag="h3")
         ui.label(f"{found['finest']}.").classes("text-lg pb-2")
         ui.label(
-            f"All levels together: {found['whole']}. There a total counts what its parts count already: it looks small."
+            say(
+                "All levels together: {whole}. There a total counts what its parts count already: it looks small.",
+                whole=found["whole"],
+            )
         ).classes("ts-note pb-3")
-        for title, part in (
-            ("By level, the finest first", found["levels"]),
-            ("By size of the change", found["changes"]),
-        ):
+        for title, part in zip(LOSSES, (found["levels"], found["changes"]), strict=True):
             if part:
-                ui.html(title, tag="h3")
+                ui.html(say(title), tag="h3")
                 table(
                     part["columns"],
                     part["rows"],
@@ -91,21 +94,25 @@ SECTIONS = {
 # The page Result: the verdict, the table, the sensitive cells, plots, attacks, loss, and files to download.
 
 
+FACTS = ("cells", "sensitive", "withheld", "open", "method", "answer", "gap", "seconds")
 MORE = 9
 MOST_CHANGES = 6
 """Changes of the job that are listed."""
 SHOWN = 2
 """Lines of the verdict that are always shown."""
+PATTERN = "Pattern that it began with, for the job file"
+INTERNAL = {"report.html": "Internal report", "certificate.json.gz": "Certificate"}
+PUBLIC = "Public report"
 BESIDE = {"job.toml": "Job file", "decisions.csv": "Decisions, for the job file"}
 NAMES = {".csv": "Release (CSV)", ".xlsx": "Release (Excel)", ".parquet": "Release (Parquet)"}
 
 
 def page(screen: Screen) -> None:
     """Build the page."""
-    heading("Result", "What came out of a run. All of this page is for the office only.")
+    heading(say("Result"), say("What came out of a run. All of this page is for the office only."))
     finished = {run.id: run for run in screen.runs.runs.values() if run.facts}
     if not finished:
-        ui.label("There is no finished run yet: start one on the page Method.").classes("ts-card")
+        ui.label(say("There is no finished run yet: start one on the page Method.")).classes("ts-card")
         return
     shown = screen.shown_run if screen.shown_run in finished else next(reversed(finished))
     titles = {name: f"{name}: {run.facts['method']}, {run.facts['status']}" for name, run in finished.items()}
@@ -116,7 +123,7 @@ def page(screen: Screen) -> None:
         _run(screen, finished[name])
 
     if len(finished) > 1:
-        ui.select(titles, value=shown, label="Run", on_change=lambda e: content.refresh(str(e.value))).props(
+        ui.select(titles, value=shown, label=say("Run"), on_change=lambda e: content.refresh(str(e.value))).props(
             "outlined dense"
         ).classes("mb-4 min-w-80")
     content(shown)
@@ -140,7 +147,7 @@ def _run(screen: Screen, run: Run) -> None:
         _downloads(run)
     with ui.tabs().props("align=left no-caps active-color=primary indicator-color=primary") as tabs:
         for name in SECTIONS:
-            ui.tab(name)
+            ui.tab(name, label=say(name))
     drawn: set[str] = set()
     with ui.tab_panels(tabs, value="Table", animated=False).classes("w-full").props("keep-alive"):
         holders = {}
@@ -168,49 +175,49 @@ def _outdated(screen: Screen, run: Run, changed: Sequence[str]) -> None:
             with problem.clear():
                 show_error(error)
             return
-        screen.say(f"{started.id} has started.")
+        screen.say(say("{run} has started.", run=started.id))
         ui.navigate.to("/method")
 
     def back() -> None:
         screen.replace_draft(screen.runs.go_back(run))
-        screen.say(f"The job is that of {run.id} again.")
+        screen.say(say("The job is that of {run} again.", run=run.id))
 
-    with ui.element("section").classes("ts-verdict old").props('role=status aria-label="Outdated"'):
-        ui.html("↻ Outdated", tag="strong")
-        ui.label("This result is of another job than the one that you have now. Since then:")
+    with ui.element("section").classes("ts-verdict old").props("role=status " + aria("Outdated")):
+        ui.html(say("↻ Outdated"), tag="strong")
+        ui.label(say("This result is of another job than the one that you have now. Since then:"))
         with ui.element("ul").classes("m-0"):
             for line in changed[:MOST_CHANGES]:
                 with ui.element("li"):
                     ui.label(line)
         if len(changed) > MOST_CHANGES:
-            ui.label(f"and {len(changed) - MOST_CHANGES:,} more.")
+            ui.label(say("and {many:,} more.", many=len(changed) - MOST_CHANGES))
         row = ui.element("div").classes("ts-row pt-2")
         problem = ui.element("div")
         with row:
-            ui.button("Run again", icon="play_arrow", on_click=again).props("color=primary")
+            ui.button(say("Run again"), icon="play_arrow", on_click=again).props("color=primary")
             if run.facts["method"] == "suppress":
                 repair_button(screen, run, problem)
-            ui.button(f"Go back to the job of {run.id}", on_click=back).props("outline color=primary")
+            ui.button(say("Go back to the job of {run}", run=run.id), on_click=back).props("outline color=primary")
 
 
 def _verdict(run: Run, *, old: bool) -> None:
     safe = run.safe
     look = "old" if old else "safe" if safe else "open"
-    with ui.element("section").classes(f"ts-verdict {look}").props('role=status aria-label="Verdict"'):
+    with ui.element("section").classes(f"ts-verdict {look}").props("role=status " + aria("Verdict")):
         if old:
-            ui.label(f"What was found of the job of {run.id}:")
-        ui.html(f"{'✓' if safe else '!'} {run.facts['verdict']}", tag="strong")
-        lines = str(run.facts.get("findings", "")).splitlines()
+            ui.label(say("What was found of the job of {run}:", run=run.id))
+        ui.html(f"{'✓' if safe else '!'} {say(run.facts['verdict'])}", tag="strong")
+        lines = [say(thawed(line)) for line in run.facts["lines"]]
         ui.label("\n".join(lines[:SHOWN]))
         if len(lines) > SHOWN:
             with ui.element("details"):
                 with ui.element("summary"):
-                    ui.label("More of what was found").classes("inline")
+                    ui.label(say("More of what was found")).classes("inline")
                 ui.label("\n".join(lines[SHOWN:])).classes("text-sm")
         if not run.facts["release_written"]:
-            ui.label("The release was not written.").classes("font-medium")
+            ui.label(say("The release was not written.")).classes("font-medium")
         elif not safe:
-            ui.label("The release was written because you insisted: do not publish it.").classes("font-medium")
+            ui.label(say("The release was written because you insisted: do not publish it.")).classes("font-medium")
 
 
 def _possibly(run: Run) -> None:
@@ -218,40 +225,41 @@ def _possibly(run: Run) -> None:
     many, named = int(run.facts["possibly_open"]), run.facts["possibly"]
     if not many:
         return
-    accepted = "You accepted them in the audit, so they do not count as open. " if run.safe else ""
-    with ui.element("section").classes("ts-verdict possibly").props('role=status aria-label="Possibly open"'):
-        ui.html(f"? {many:,} possibly open", tag="strong")
-        ui.label(f"{accepted}To settle them: {run.facts['settled_by']}.")
+    accepted = say("You accepted them in the audit, so they do not count as open.") + " " if run.safe else ""
+    with ui.element("section").classes("ts-verdict possibly").props("role=status " + aria("Possibly open")):
+        ui.html(say("? {many:,} possibly open", many=many), tag="strong")
+        ui.label(accepted + say("To settle them: {how}.", how=run.facts["settled_by"]))
         with ui.element("ul").classes("m-0 text-sm"):
             for line in named:
                 with ui.element("li"):
                     ui.label(line)
         if many > len(named):
-            ui.label(f"and {many - len(named):,} more: the table marks them with ?.").classes("text-sm")
+            ui.label(say("and {many:,} more: the table marks them with ?.", many=many - len(named))).classes("text-sm")
 
 
 def _facts(run: Run) -> None:
     facts, solution = run.facts, run.facts.get("solution") or {}
-    rows = {
-        "cells": f"{facts['cells']:,}", "sensitive": f"{facts['sensitive']:,}", "withheld": f"{facts['withheld']:,}",
-        "open": f"{facts['open']:,}", "method": facts["method"], "answer": str(solution.get("status", "")),
-        "gap": f"{solution['gap']:.1%}" if solution.get("gap") is not None and solution.get("bound") else "",
-        "seconds": f"{sum(facts['seconds'].values()):,.1f}",
-    }  # fmt: skip
-    with ui.element("section").classes("ts-card").props('aria-label="In numbers"'):
-        ui.html("In numbers", tag="h2")
+    gap = f"{solution['gap']:.1%}" if solution.get("gap") is not None and solution.get("bound") else ""
+    told = (
+        f"{facts['cells']:,}", f"{facts['sensitive']:,}", f"{facts['withheld']:,}", f"{facts['open']:,}",
+        say(facts["method"].replace("_", " ")), say(str(solution.get("status", ""))), gap,
+        f"{sum(facts['seconds'].values()):,.1f}",
+    )  # fmt: skip
+    rows = dict(zip(FACTS, told, strict=True))
+    with ui.element("section").classes("ts-card").props(aria("In numbers")):
+        ui.html(say("In numbers"), tag="h2")
         with ui.element("dl").classes("ts-facts"):
             for name, text in rows.items():
                 if text:
                     with ui.element("div"):
-                        ui.html(name, tag="dt")
+                        ui.html(say(name), tag="dt")
                         with ui.element("dd"):
                             ui.label(text)
 
 
 def _downloads(run: Run) -> None:
-    with ui.element("section").classes("ts-card").props('aria-label="Download"'):
-        ui.html("Download", tag="h2")
+    with ui.element("section").classes("ts-card").props(aria("Download")):
+        ui.html(say("Download"), tag="h2")
         names = sorted(run.files(), key=lambda name: _rank(run, name))
         main = [name for name in names if _rank(run, name) < MORE]
         with ui.element("ul").classes("list-none p-0 m-0"):
@@ -260,7 +268,7 @@ def _downloads(run: Run) -> None:
         if len(main) < len(names):
             with ui.element("details"):
                 with ui.element("summary").classes("ts-note"):
-                    ui.label("More internal files").classes("inline")
+                    ui.label(say("More internal files")).classes("inline")
                 with ui.element("ul").classes("list-none p-0 m-0"):
                     for name in names[len(main) :]:
                         _file(run, name)
@@ -269,11 +277,11 @@ def _downloads(run: Run) -> None:
 def _file(run: Run, name: str) -> None:
     address = f"/files/{quote(run.id)}/{quote(name)}"
     with ui.element("li").classes("py-0.5"):
-        ui.link(_title(run, name), address).props["download"] = Path(name).name
+        ui.link(say(_title(run, name)), address).props["download"] = Path(name).name
         if name.endswith(".html"):
-            ui.link("look", f"{address}?show", new_tab=True).classes("ml-3 text-sm")
+            ui.link(say("look"), f"{address}?show", new_tab=True).classes("ml-3 text-sm")
         if _is_internal(run, name):
-            ui.label("internal").classes("ts-note inline ml-2")
+            ui.label(say("internal")).classes("ts-note inline ml-2")
 
 
 def _is_internal(run: Run, name: str) -> bool:
@@ -293,7 +301,7 @@ def _rank(run: Run, name: str) -> int:
 def _title(run: Run, name: str) -> str:
     file = Path(name)
     if name in BESIDE or name == pattern_file(run.id):
-        return BESIDE.get(name, "Pattern that it began with, for the job file")
+        return BESIDE.get(name, PATTERN)
     if _is_internal(run, name):
-        return {"report.html": "Internal report", "certificate.json.gz": "Certificate"}.get(file.name, file.name)
-    return "Public report" if file.suffix == ".html" else NAMES.get(file.suffix, file.name)
+        return INTERNAL.get(file.name, file.name)
+    return PUBLIC if file.suffix == ".html" else NAMES.get(file.suffix, file.name)

@@ -12,52 +12,73 @@ from tablesafe.web.pages.fields import fields, folded, rule_list
 from tablesafe.web.pages.merging import merging
 from tablesafe.web.pages.panel import CellPanel, decision_list
 from tablesafe.web.pages.screen import Screen, heading, show_error
-from tablesafe.web.pages.tables import TableView
+from tablesafe.web.pages.tables import CellList, TableView
+from tablesafe.web.pages.waiting import computed
+from tablesafe.web.speech import aria, say
 from tablesafe.web.tasks import data as looking
+from tablesafe.web.tasks import windows
 from tablesafe.web.worker import TaskFailed
 
 WAIT_S = 0.15
+HEADS = {"cell": "Cell", "value": "Value", "contributors": "From", "why": "By", "hide": "Hide within"}
 LOOK = {"cell": "tight", "value": "num", "contributors": "num", "why": "tight"}
 """How the columns of the sensitive cells look; what is not named here may take two lines."""
 
 
 def page(screen: Screen) -> None:
     """Build the page."""
-    heading("Rules", "Say which cells are sensitive. The number and the list on the right change while you do.")
+    heading(
+        say("Rules"), say("Say which cells are sensitive. The number and the list on the right change while you do.")
+    )
     screen.fault_list()
     with ui.element("div").classes("ts-cols wide"):
         with ui.element("div"):
             if screen.holds_problem:
-                ui.label("The file says itself which cells are sensitive and how far each must be hidden.").classes(
-                    "ts-card"
-                )
+                ui.label(
+                    say("The file says itself which cells are sensitive and how far each must be hidden.")
+                ).classes("ts-card")
             screen.fault_line(("rules",))
             rule_list(screen, ("rules",))
             with ui.element("div").classes("pt-4"):
                 folded(
-                    "What an attacker knows, and what must stay as it is",
+                    say("What an attacker knows, and what must stay as it is"),
                     lambda: fields(screen, form_of(ProblemOptions), ("problem",)),
                 )
         with ui.element("div").classes("sticky top-16"):
             live = _Live(screen)
-    with ui.element("section").classes("ts-card mt-4").props('aria-label="The table"'):
-        ui.html("The table", tag="h2")
-        ui.label("With its sensitive cells, as the rules stand. Nothing is protected yet.").classes("ts-note")
+    with ui.element("section").classes("ts-card mt-4").props(aria("The table")):
+        ui.html(say("The table"), tag="h2")
+        ui.label(say("With its sensitive cells, as the rules stand. Nothing is protected yet.")).classes("ts-note")
         holder = ui.element("div").classes("w-full")
-        ui.button("Look at the table", icon="table_view", on_click=lambda: _look(screen, live, holder)).props(
-            "outline color=primary"
-        )
+        with ui.element("div").classes("ts-row"):
+            ui.button(say("Look at the table"), icon="table_view", on_click=lambda: _look(screen, live, holder)).props(
+                "outline color=primary"
+            )
+            ui.button(
+                say("Look at a list of its cells"), icon="list", on_click=lambda: _list(screen, live, holder)
+            ).props("outline color=primary")
     merging(screen)
-    with ui.element("section").classes("ts-card").props('aria-label="Decisions"'):
-        ui.html("Decisions on single cells", tag="h2")
+    with ui.element("section").classes("ts-card").props(aria("Decisions")):
+        ui.html(say("Decisions on single cells"), tag="h2")
         decision_list(screen)
 
 
 async def _look(screen: Screen, live: _Live, holder: ui.element) -> None:
     """Show the table of the job; it follows the rules as they change."""
-    if live.view is None and live.shown:
+    if live.shown and not holder.is_deleted:
         live.view = TableView(screen, holder, lambda cells: CellPanel.of(screen, {"job": live.shown}).open(cells))
         await live.view.show({"job": {"of": {"job": live.shown}}}, truths=False)
+
+
+async def _list(screen: Screen, live: _Live, holder: ui.element) -> None:
+    """All cells of the job, to be searched and sorted; the sensitive ones first."""
+    of = {"job": live.shown}
+    about = await computed(screen, holder.clear(), windows.about, {"of": of}) if live.shown else None
+    if about is not None:
+        live.view = None
+        with holder:
+            kinds = {word: number for word, _, _, _, number in about["kinds"]}
+            CellList(screen, of, kinds, lambda cells: CellPanel.of(screen, {"job": live.shown}).open(cells))
 
 
 class _Live:
@@ -67,15 +88,15 @@ class _Live:
         self.screen, self.shown, self.before, self.cells = screen, "", -1, -1
         self.view: TableView | None = None
         self.busy = self.again = False
-        with ui.element("section").classes("ts-card").props('aria-label="Sensitive cells"'):
-            ui.html("Sensitive cells", tag="h2")
+        with ui.element("section").classes("ts-card").props(aria("Sensitive cells")):
+            ui.html(say("Sensitive cells"), tag="h2")
             self.number = ui.label("–").classes("ts-big")
-            self.of = ui.label("Counting …").classes("ts-note").props("role=status aria-live=polite")
+            self.of = ui.label(say("Counting …")).classes("ts-note").props("role=status aria-live=polite")
             self.error = ui.element("div")
             self.rows = ui.element("div").classes("ts-scroll").props("tabindex=0")
             self.waiting = ui.element("div")  # timers live outside what is cleared
-        with ui.element("section").classes("ts-card").props('aria-label="Where the rules draw the line"'):
-            ui.html("Where the rules draw the line", tag="h2")
+        with ui.element("section").classes("ts-card").props(aria("Where the rules draw the line")):
+            ui.html(say("Where the rules draw the line"), tag="h2")
             self.plot = ui.html("", sanitize=False).classes("ts-plot")
         screen.on_page.append(self.later)
         ui.timer(0.01, self.draw, once=True)
@@ -104,11 +125,13 @@ class _Live:
                 self.cells = found["cells"]
                 svg = await self.screen.compute(looking.regions, text)
                 if not self.plot.is_deleted:
-                    self.plot.set_content(svg or "These rules do not weigh contributors.")
+                    self.plot.set_content(svg or say("These rules do not weigh contributors."))
         except TaskFailed as error:
             if not self.error.is_deleted:
                 with self.error.clear():
                     show_error(error, self.screen)
+                self.number.set_text("–")
+                self.of.set_text(say("They cannot be counted yet."))
                 self.screen.blame(self.shown, error)
         finally:
             self.busy = False
@@ -119,10 +142,10 @@ class _Live:
     def _text(self) -> str | None:
         """The job file, when there is nothing wrong with it."""
         if not self.screen.draft:
-            self.of.set_text("Choose data first.")
+            self.of.set_text(say("Choose data first."))
             return None
         if self.screen.faults:
-            self.of.set_text("There is something wrong with the job: see the fields marked ✕.")
+            self.of.set_text(say("There is something wrong with the job: see the fields marked ✕."))
             return None
         return self.screen.workspace.job_text()
 
@@ -134,20 +157,29 @@ class _Live:
         change = number - self.before if self.before >= 0 else 0
         self.before = number
         self.number.set_text(f"{number:,}")
-        moved = f", {abs(change):,} {'more' if change > 0 else 'fewer'} than before" if change else ""
+        moved = say("{change:,} more than before" if change > 0 else "{change:,} fewer than before", change=abs(change))
         by = "; ".join(f"{name}: {count:,}" for name, count in found["by_rule"].items())
-        self.of.set_text(f"of {cells:,} cells ({number / max(cells, 1):.1%}){moved}. {by}")
+        self.of.set_text(
+            say(
+                "of {cells:,} cells ({share:.1%}), {moved}. {by}"
+                if change
+                else "of {cells:,} cells ({share:.1%}). {by}",
+                cells=cells,
+                share=number / max(cells, 1),
+                moved=moved,
+                by=by,
+            )
+        )
         with self.rows.clear():
             _cells(found["rows"], number)
 
 
 def _cells(rows: list[dict[str, Any]], number: int) -> None:
     if not rows:
-        ui.label("No cell is sensitive.").classes("ts-note")
+        ui.label(say("No cell is sensitive.")).classes("ts-note")
         return
     counted = rows[0]["contributors"] is not None
-    heads = {"cell": "Cell", "value": "Value", **({"contributors": "From"} if counted else {}), "why": "By",
-             "hide": "Hide within"}  # fmt: skip
+    heads = {key: say(head) for key, head in HEADS.items() if counted or key != "contributors"}
     with ui.element("table").classes("ts-list small"):
         with ui.element("thead"), ui.element("tr"):
             for key, head in heads.items():
@@ -159,4 +191,4 @@ def _cells(rows: list[dict[str, Any]], number: int) -> None:
                         with ui.element("td").classes(LOOK.get(key, "")):
                             ui.label(str(row[key]))
     if number > len(rows):
-        ui.label(f"The {len(rows)} largest of {number:,}.").classes("ts-note pt-1")
+        ui.label(say("The {many} largest of {number:,}.", many=len(rows), number=number)).classes("ts-note pt-1")

@@ -16,6 +16,7 @@ from tablesafe.job.questions import Answer
 from tablesafe.job.remedies import remedies
 from tablesafe.job.words import brief, key_of
 from tablesafe.web.forms import get, put
+from tablesafe.web.speech import aria, say
 from tablesafe.web.steps import holds_problem, note_job, step_of
 from tablesafe.web.worker import TaskFailed
 
@@ -110,7 +111,7 @@ class Screen:
         try:
             put(self.draft, path, value)
         except (IndexError, KeyError, TypeError):  # a rule or table that is not there any more
-            self.say(CHANGED_ELSEWHERE)
+            self.say(say(CHANGED_ELSEWHERE))
             return
         if value is None and len(path) == 2 and self.draft.get(str(path[0])) == {}:
             self.draft.pop(str(path[0]))
@@ -171,7 +172,7 @@ class Screen:
 
     def fault_list(self) -> None:
         """A place for what is wrong but has no field on this page."""
-        self._others = ui.element("div").classes("ts-faults").props('role=alert aria-label="What is wrong"')
+        self._others = ui.element("div").classes("ts-faults").props("role=alert " + aria("What is wrong"))
         self._others.set_visibility(False)
 
     def check(self) -> None:
@@ -251,7 +252,7 @@ def show_error(error: TaskFailed | Exception, screen: Screen | None = None) -> N
     with ui.element("div").props("role=alert"):
         ui.label(message).classes("ts-fault")
         if hint:
-            ui.label(f"Hint: {hint}").classes("ts-note whitespace-pre-line")
+            ui.label(say("Hint: {hint}", hint=hint)).classes("ts-note whitespace-pre-line")
         if screen is not None and isinstance(error, TaskFailed):
             with ui.element("div").classes("ts-row py-1"):
                 for each in remedies(screen.draft, error.about, error.settings, screen.files):
@@ -265,10 +266,10 @@ def show_error(error: TaskFailed | Exception, screen: Screen | None = None) -> N
 def _remedy(screen: Screen, answer: Answer) -> None:
     def use() -> None:
         screen.put(answer.path, answer.value)
-        screen.say(f"{answer.words}: done.")
+        screen.say(say("{words}: done.", words=say(answer.words)))
         button.disable()
 
-    button = ui.button(answer.words, on_click=use).props("outline dense color=primary")
+    button = ui.button(say(answer.words), on_click=use).props("outline dense color=primary")
 
 
 def repair_button(screen: Screen, run: Run, place: ui.element) -> None:
@@ -285,10 +286,10 @@ def repair_button(screen: Screen, run: Run, place: ui.element) -> None:
                 with place:
                     show_error(error)
             return
-        screen.say(f"{started.id} has started: it repairs the release of {run.id}.")
+        screen.say(say("{run} has started: it repairs the release of {earlier}.", run=started.id, earlier=run.id))
         ui.navigate.to("/method")
 
-    button = ui.button("Repair only what changed", icon="healing", on_click=repair).props("outline color=primary")
+    button = ui.button(say("Repair only what changed"), icon="healing", on_click=repair).props("outline color=primary")
 
 
 def named(element: ui.element, name: str) -> ui.element:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from nicegui import ui
 
 from tablesafe.web.pages import compare, data, dimensions, method, result, rules
-from tablesafe.web.pages.screen import CHANGED_ELSEWHERE, Screen
+from tablesafe.web.pages.screen import CHANGED_ELSEWHERE, Screen, named
 from tablesafe.web.pages.tables import kind_css
-from tablesafe.web.sessions import Session
+from tablesafe.web.sessions import Session, current_session
+from tablesafe.web.speech import CHOSEN, NAMES, aria, say, spoken_here
 from tablesafe.web.steps import note_look, state_of
 
 STEPS: dict[str, tuple[str, Callable[[Screen], None]]] = {
@@ -58,7 +59,7 @@ def build(session: Session) -> None:
             _news(screen)
             pages = ui.sub_pages({path: _builder(screen, path, steps) for path in STEPS})
             pages.classes("w-full")
-    ui.skip_link("Skip to the content", target=main)
+    ui.skip_link(say("Skip to the content"), target=main)
     screen.after_change += [steps.refresh, panel.refresh]
     screen.check()
 
@@ -71,7 +72,7 @@ def _builder(screen: Screen, path: str, steps: ui.refreshable) -> Callable[[], N
         if came_from and came_from != name:
             note_look(screen.workspace, came_from)
         screen.start_page()
-        ui.page_title(f"{name} – tablesafe")
+        ui.page_title(f"{say(name)} – tablesafe")
         draw(screen)
         screen.check()
         steps.refresh(path)
@@ -84,8 +85,8 @@ def _builder(screen: Screen, path: str, steps: ui.refreshable) -> Callable[[], N
 def _news(screen: Screen) -> None:
     """Say so when the same job is edited in another window, and offer to show it as it is now."""
     with ui.element("div").classes("ts-faults ts-row").props("role=status") as box:
-        ui.label(CHANGED_ELSEWHERE)
-        ui.button("Show it as it is now", on_click=ui.navigate.reload).props("outline dense color=primary")
+        ui.label(say(CHANGED_ELSEWHERE))
+        ui.button(say("Show it as it is now"), on_click=ui.navigate.reload).props("outline dense color=primary")
     box.set_visibility(False)
     ui.timer(NEWS_S, lambda: box.set_visibility(screen.outdated))
 
@@ -95,10 +96,11 @@ def _header(screen: Screen) -> ui.refreshable:  # type: ignore[type-arg]
         ui.link("tablesafe", "/").classes("ts-brand")
         title = ui.label().classes("ts-title")
         screen.status_line()
-        keys = ui.button("Keys", icon="keyboard").props(
+        keys = ui.button(say("Keys"), icon="keyboard").props(
             "flat dense color=white aria-expanded=false aria-keyshortcuts=?"
         )
-        button = ui.button("Job file", icon="description").props("flat dense color=white aria-expanded=false")
+        _languages()
+        button = ui.button(say("Job file"), icon="description").props("flat dense color=white aria-expanded=false")
     _keys(_aside("Keys", keys.classes("ts-keys")), keys)
     panel_box = _aside("Job file", button)
 
@@ -107,26 +109,46 @@ def _header(screen: Screen) -> ui.refreshable:  # type: ignore[type-arg]
         title.set_text(str(screen.draft.get("title") or ""))
         text = screen.workspace.job_text() if screen.draft else ""
         with ui.element("div").classes("ts-row justify-between w-full"):
-            ui.label("Job file").props("role=heading aria-level=2").classes("font-medium text-lg")
-            ui.button("Close", on_click=lambda: _turn(panel_box, button)).props("flat dense color=primary")
+            ui.label(say("Job file")).props("role=heading aria-level=2").classes("font-medium text-lg")
+            ui.button(say("Close"), on_click=lambda: _turn(panel_box, button)).props("flat dense color=primary")
         ui.label(
-            "What you do in the app is this file. 'tablesafe run job.toml' beside the same data makes the same release."
+            say(
+                "What you do in the app is this file. 'tablesafe run job.toml' beside the same data makes the same "
+                "release."
+            )
         ).classes("ts-note")
         ui.html(tag="pre", sanitize=False).classes("ts-code").props(
-            'tabindex=0 aria-label="Text of the job file"'
-        ).set_content(_escaped(text or "# Nothing yet: choose data first.\n"))
+            "tabindex=0 " + aria("Text of the job file")
+        ).set_content(_escaped(text or say("# Nothing yet: choose data first.") + "\n"))
         with ui.element("div").classes("ts-row"):
-            ui.button("Copy", icon="content_copy", on_click=lambda: _copy(screen, text)).props("outline color=primary")
-            ui.button("Download job file", icon="download", on_click=lambda: _download(text)).props("color=primary")
+            ui.button(say("Copy"), icon="content_copy", on_click=lambda: _copy(screen, text)).props(
+                "outline color=primary"
+            )
+            ui.button(say("Download job file"), icon="download", on_click=lambda: _download(text)).props(
+                "color=primary"
+            )
 
     with panel_box:
         panel()
     return panel
 
 
+def _languages() -> None:
+    """Choose in which language the app speaks; names of options, and errors, are those of the job file."""
+
+    def choose(code: str) -> None:
+        current_session().state[CHOSEN] = code
+        ui.navigate.reload()
+
+    now = spoken_here().code
+    chosen = ui.select(NAMES, value=now, on_change=lambda e: choose(str(e.value)))
+    named(chosen.props("dense dark borderless options-dense").classes("ts-language"), say("Language"))
+    ui.run_javascript(f"document.documentElement.lang = {now!r}")
+
+
 def _aside(name: str, button: ui.button) -> ui.element:
     """A panel at the side that a button shows and puts away, as Escape does."""
-    box = ui.element("aside").classes("ts-job").props(f'aria-label="{name}"')
+    box = ui.element("aside").classes("ts-job").props(aria(name))
     button.on_click(lambda: _turn(box, button))
     for each in (button, box):
         each.on("keydown.escape", lambda: _turn(box, button) if box.visible else None)
@@ -138,14 +160,14 @@ def _keys(box: ui.element, button: ui.button) -> None:
     """What can be done by keyboard."""
     with box:
         with ui.element("div").classes("ts-row justify-between w-full"):
-            ui.label("Keys").props("role=heading aria-level=2").classes("font-medium text-lg")
-            ui.button("Close", on_click=lambda: _turn(box, button)).props("flat dense color=primary")
+            ui.label(say("Keys")).props("role=heading aria-level=2").classes("font-medium text-lg")
+            ui.button(say("Close"), on_click=lambda: _turn(box, button)).props("flat dense color=primary")
         with ui.element("dl").classes("ts-shortcuts"):
             for keys, meaning in SHORTCUTS.items():
                 with ui.element("dt"):
-                    ui.label(keys)
+                    ui.label(say(keys))
                 with ui.element("dd"):
-                    ui.label(meaning)
+                    ui.label(say(meaning))
 
 
 def _escaped(text: str) -> str:
@@ -161,7 +183,7 @@ def _turn(box: ui.element, button: ui.button) -> None:
 
 def _copy(screen: Screen, text: str) -> None:
     ui.clipboard.write(text)
-    screen.say("The job file is copied.")
+    screen.say(say("The job file is copied."))
 
 
 def _download(text: str) -> None:
@@ -183,10 +205,10 @@ def _steps(screen: Screen) -> ui.refreshable:  # type: ignore[type-arg]
                     state = state_of(name, screen.workspace, screen.runs, screen.faults)
                     sign, words = SIGNS.get(state, (str(number), ""))
                     ui.label(sign).classes(f"ts-number {state}").props("aria-hidden=true")
-                    ui.label(name)
+                    ui.label(say(name))
                     if words:
-                        ui.label(words).classes("ts-hidden")
+                        ui.label(say(words)).classes("ts-hidden")
 
-    with ui.element("nav").classes("ts-steps").props('aria-label="Steps"'):
+    with ui.element("nav").classes("ts-steps").props(aria("Steps")):
         steps()
     return steps

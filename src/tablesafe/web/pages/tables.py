@@ -11,6 +11,7 @@ from nicegui.element import Element
 from tablesafe.core.errors import TablesafeError
 from tablesafe.report.cells import KINDS
 from tablesafe.web.pages.screen import Screen, show_error
+from tablesafe.web.speech import aria, say
 from tablesafe.web.tasks import cells, windows
 
 
@@ -36,7 +37,7 @@ def shown(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return say("yes") if value else say("no")
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return str(value)
@@ -129,6 +130,7 @@ class Grid(Element, component="grid.js"):
 # The table with what can be chosen about it: dimensions down and across, filters, folding, true values.
 
 
+AXES = {"rows": "Down", "columns": "Across"}
 KEYS = "arrow keys move, Enter opens a cell, + and - fold, Shift chooses several, Ctrl-C copies"
 
 
@@ -169,21 +171,26 @@ class CellList:
         self.grid: Grid
         first = "sensitive" if kinds.get("sensitive") else ""
         view: dict[str, Any] = {"of": self.of, "list": {"text": "", "kind": first}}
-        words = {"": "every status", "withheld": "withheld", **{word: f"{word} ({n:,})" for word, n in kinds.items()}}
+        words = {"": say("every status"), "withheld": say("withheld")}
+        words |= {word: f"{say(word)} ({number:,})" for word, number in kinds.items()}
         with ui.element("div").classes("ts-row pb-2"):
-            find = ui.input("Find by code or name", on_change=lambda e: self._ask(text=str(e.value or "")))
+            find = ui.input(say("Find by code or name"), on_change=lambda e: self._ask(text=str(e.value or "")))
             find.props("outlined dense clearable debounce=300").classes("min-w-64")
             ui.select(
                 words,
                 value=view["list"]["kind"],
-                label="Status",
+                label=say("Status"),
                 on_change=lambda e: self._ask(kind=str(e.value or "")),
             ).props("outlined dense options-dense").classes("min-w-52")
-            ui.checkbox("Show true values", on_change=lambda e: self.grid.show(truth=bool(e.value)))
+            ui.checkbox(say("Show true values"), on_change=lambda e: self.grid.show(truth=bool(e.value)))
             self.number = ui.label().classes("ts-note").props("role=status")
-            self.all = ui.button("Choose all that are found", on_click=self._choose).props("flat dense color=primary")
+            self.all = ui.button(say("Choose all that are found"), on_click=self._choose).props(
+                "flat dense color=primary"
+            )
         self.pick = pick
-        self.grid = Grid(view, self._answer, label=f"Cells: {KEYS}; a head sorts", wide=True, pick=pick)
+        self.grid = Grid(
+            view, self._answer, label=say("Cells: {keys}; a head sorts", keys=say(KEYS)), wide=True, pick=pick
+        )
 
     def _ask(self, **changes: str) -> None:
         self.grid.show(list={**self.grid.view["list"], **changes})
@@ -195,7 +202,9 @@ class CellList:
             self.screen.say(str(error).partition("\n")[0])
             return None
         if not self.number.is_deleted:
-            self.number.set_text("1 cell" if part["count"][0] == 1 else f"{part['count'][0]:,} cells")
+            self.number.set_text(
+                say("1 cell") if part["count"][0] == 1 else say("{number:,} cells", number=part["count"][0])
+            )
         return part
 
     async def _choose(self) -> None:
@@ -230,22 +239,24 @@ class TableView:
             with ui.element("div").classes("ts-row pb-2"):
                 self._choices(about)
                 if truths:
-                    ui.checkbox("Show true values", on_change=lambda e: self.change(truth=bool(e.value)))
+                    ui.checkbox(say("Show true values"), on_change=lambda e: self.change(truth=bool(e.value)))
                 self._only(list(kinds.values()))
-                ui.button("Unfold all", on_click=lambda: self.change(opened="all", turned={})).props(
+                ui.button(say("Unfold all"), on_click=lambda: self.change(opened="all", turned={})).props(
                     "flat dense color=primary"
                 )
-                ui.button("Fold all", on_click=lambda: self.change(opened="none", turned={})).props(
+                ui.button(say("Fold all"), on_click=lambda: self.change(opened="none", turned={})).props(
                     "flat dense color=primary"
                 )
-                ui.button("Copy the view", icon="content_copy", on_click=self._copy).props("flat dense color=primary")
+                ui.button(say("Copy the view"), icon="content_copy", on_click=self._copy).props(
+                    "flat dense color=primary"
+                )
             _legend(list(kinds.values()))
             with ui.element("div").classes("flex gap-4 w-full"):
                 for name, view in views.items():
                     with ui.element("div").classes("flex-1 min-w-0"):
                         if len(views) > 1:
                             ui.html(name, tag="h3")
-                        label = f"Table of {name}: {KEYS}"
+                        label = say("Table of {name}: {keys}", name=name, keys=say(KEYS))
                         more = derive(self.screen) if "run" in view["of"] else None
                         self.grids.append(
                             Grid(
@@ -253,22 +264,26 @@ class TableView:
                                 pick=self.pick,
                             )
                         )  # fmt: skip
-            ui.label(f"Keys: {KEYS}.").classes("ts-note pt-1")
+            ui.label(say("Keys: {keys}.", keys=say(KEYS))).classes("ts-note pt-1")
             for grid in self.grids:
                 grid.peers = [other for other in self.grids if other is not grid]
 
     def _only(self, kinds: list[tuple[str, str, str, str, int | None]]) -> None:
         """Show only the lines that hold a cell of some kind."""
-        words = {"": "all lines", "withheld": "lines with withheld cells"}
-        words |= {word: f"lines with cells that are {word}" for word, *_ in kinds if word != "published"}
-        ui.select(words, value="", label="Show", on_change=lambda e: self.change(only=str(e.value or ""))).props(
+        words = {"": say("all lines"), "withheld": say("lines with withheld cells")}
+        words |= {
+            word: say("lines with cells that are {status}", status=say(word))
+            for word, *_ in kinds
+            if word != "published"
+        }
+        ui.select(words, value="", label=say("Show"), on_change=lambda e: self.change(only=str(e.value or ""))).props(
             "outlined dense options-dense"
         ).classes("min-w-52")
 
     async def _copy(self) -> None:
         """The whole of the first table as it is shown, for a spreadsheet."""
         ui.clipboard.write(str(await self.screen.compute(windows.as_text, self.grids[0].view)))
-        self.screen.say("The view is copied, with tabs for a spreadsheet.")
+        self.screen.say(say("The view is copied, with tabs for a spreadsheet."))
 
     async def go(self, cell: int) -> None:
         """Show where a cell stands."""
@@ -283,9 +298,9 @@ class TableView:
     def _choices(self, about: Mapping[str, Any]) -> None:
         names = about["dimensions"]
         if len(names) > 1:
-            for axis, label in (("rows", "Down"), ("columns", "Across")):
+            for axis, label in AXES.items():
                 ui.select(
-                    names, value=about[axis], label=label, on_change=lambda e, a=axis: self._axis(a, str(e.value))
+                    names, value=about[axis], label=say(label), on_change=lambda e, a=axis: self._axis(a, str(e.value))
                 ).props("outlined dense options-dense").classes("min-w-36")
         self.filters = ui.element("div").classes("ts-row")
         self._filters(about)
@@ -317,8 +332,9 @@ class TableView:
 
 
 def _legend(kinds: list[tuple[str, str, str, str, int | None]]) -> None:
-    with ui.element("div").classes("pb-2").props('role=list aria-label="What the colours mean"'):
+    with ui.element("div").classes("pb-2").props("role=list " + aria("What the colours mean")):
         for word, sign, css, meaning, number in kinds:
-            with ui.element("div").classes("ts-key").props(f'role=listitem title="{meaning}"'):
+            with ui.element("div").classes("ts-key").props("role=listitem") as key:
+                key.props["title"] = say(meaning)
                 ui.html(sign, tag="span").classes(css)
-                ui.label(word if number is None else f"{word} ({number:,})")
+                ui.label(say(word) if number is None else f"{say(word)} ({number:,})")

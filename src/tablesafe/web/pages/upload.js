@@ -5,7 +5,7 @@ export default {
       <input ref="input" type="file" multiple :aria-label="label" @change="chosen"></label>
     <ul v-if="files.length" aria-live="polite"><li v-for="f in files" :key="f.key">{{ f.name }}: {{ f.state }}</li></ul>
   </div>`,
-  props: { label: String, most: Number },
+  props: { label: String, most: Number, words: Object },
   data: () => ({ files: [], over: false, count: 0 }),
   methods: {
     chosen() {
@@ -30,11 +30,11 @@ export default {
       request.upload.onprogress = (e) => { at.state = Math.round((100 * e.loaded) / Math.max(e.total, 1)) + "%"; };
       request.onload = () => {
         const good = request.status === 200;
-        at.state = good ? "here" : "refused";
+        at.state = this.words[good ? "here" : "refused"];
         this.$emit(good ? "uploaded" : "failed", [file.name, request.responseText]);
       };
       request.onerror = () => {
-        at.state = "broken off";
+        at.state = this.words["broken off"];
         this.$emit("failed", [file.name, ""]);
       };
       request.open("POST", "/upload");

@@ -10,6 +10,7 @@ from nicegui import ui
 from tablesafe.core.errors import TablesafeError
 from tablesafe.web.pages.screen import Screen, show_error
 from tablesafe.web.runs import Background
+from tablesafe.web.speech import aria, say
 
 TICK_S = 0.5
 
@@ -40,8 +41,8 @@ class Watched:
         self.drawn: dict[str, Any] | None = None
         with ui.element("div").classes("ts-row pt-3"):
             self.state = ui.label().classes("font-medium").props("role=status aria-live=polite")
-            self.stop = ui.button("Stop", icon="stop", on_click=work.stop).props("outline dense color=negative")
-        self.bar = ui.element("div").classes("ts-bar my-1").props("role=progressbar aria-label=Progress")
+            self.stop = ui.button(say("Stop"), icon="stop", on_click=work.stop).props("outline dense color=negative")
+        self.bar = ui.element("div").classes("ts-bar my-1").props("role=progressbar " + aria("Progress"))
         with self.bar:
             self.fill = ui.element("div")
         self.fault = ui.element("div")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.core.problem import Problem
     from tablesafe.job import Job
+    from tablesafe.tabulate.sources import Connection, Records
 
 MOST_NODES = 1_500
 """Nodes of a tree that travel to the browser."""
@@ -73,11 +75,12 @@ def hierarchy_of(desk: Desk, job: Job, name: str) -> Hierarchy:
     return with_labels(job, {name: found})[name]
 
 
-def fits(desk: Desk, draft: Mapping[str, Any], file: str) -> dict[str, int]:
-    """The dimensions of a draft without a hierarchy that the one in a file is for, with how many codes it lacks.
+def fits(desk: Desk, draft: Mapping[str, Any], file: str, used: Sequence[str] = ()) -> dict[str, int]:
+    """What the hierarchy in a file is for, with how many codes it lacks: dimensions of a draft without one, or columns.
 
     It is for those of which it holds all codes; where there is none, for the one of which it holds most, if that is
-    more than half: offices bring files in which a code is missing, or spelled otherwise.
+    more than half: offices bring files in which a code is missing, or spelled otherwise. Where it is for no dimension,
+    columns that nothing is made of yet are looked at, those not among the `used`: codes of digits look like amounts.
     """
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.job.load import examine
@@ -91,7 +94,15 @@ def fits(desk: Desk, draft: Mapping[str, Any], file: str) -> dict[str, int]:
         tree = Hierarchy.from_hrc(desk.folder / file)
     leaves = {*tree.leaves, *tree.aliases}
     free = [name for name, dimension in job.dimensions.items() if dimension.hierarchy is None]
-    found = {name: set(_codes(desk, job, _file_of(job, name), job.dimensions[name].column or name)) for name in free}
+    codes = {name: set(_codes(desk, job, _file_of(job, name), job.dimensions[name].column or name)) for name in free}
+    best = _best(codes, leaves)
+    if best or not used:
+        return best
+    others = [name for name in _columns(job) if name not in used and name not in job.dimensions]
+    return _best({name: set(_codes(desk, job, job.source.file, name)) for name in others}, leaves)
+
+
+def _best(found: Mapping[str, set[str]], leaves: set[str]) -> dict[str, int]:
     lacking = {name: len(codes - leaves) for name, codes in found.items() if codes}
     whole = {name: 0 for name, many in lacking.items() if not many}
     if whole or not lacking:
@@ -125,22 +136,38 @@ def _codes(desk: Desk, job: Job, file: str, column: str) -> list[str]:
     return kept[stamp]
 
 
-def _distinct(job: Job, path: Path, column: str) -> list[str]:
-    from tablesafe.core.errors import InvalidFile
-    from tablesafe.files.read import did_you_mean
-    from tablesafe.io.frames import EXCEL_ENDINGS, read_frame
+def _columns(job: Job) -> list[str]:
+    """The columns of the source."""
+    with _opened(job, job.resolve(job.source.file)) as (_, records):
+        return list(records.columns)
+
+
+@contextmanager
+def _opened(job: Job, path: Path) -> Iterator[tuple[Connection, Records]]:
+    """A file of a job, ready to be asked about."""
+    from tablesafe.io.frames import read_frame
+    from tablesafe.io.layout import EXCEL_ENDINGS
     from tablesafe.tabulate.sources import open_records, seal, session
 
     source: Any = path
-    if path.suffix.lower() in EXCEL_ENDINGS:
-        source = read_frame(path, sheet=job.source.sheet, layout=job.source.crosstab).frame
+    layout = job.source.crosstab
+    if layout is not None or path.suffix.lower() in EXCEL_ENDINGS:
+        source = read_frame(path, sheet=job.source.sheet, delimiter=job.source.delimiter, layout=layout).frame
     with session(None, None, tempfile.gettempdir()) as (connection, private):
         records = open_records(connection, source, private, delimiter=job.source.delimiter, wanted=lambda name: True)
+        if records.paths:
+            seal(connection, records)
+        yield connection, records
+
+
+def _distinct(job: Job, path: Path, column: str) -> list[str]:
+    from tablesafe.core.errors import InvalidFile
+    from tablesafe.files.read import did_you_mean
+
+    with _opened(job, path) as (connection, records):
         if column not in records.columns:
             near = did_you_mean(column, list(records.columns)) or "choose another on the page Data."
             raise InvalidFile(f"{path.name} has no column {column!r}.", hint=near)
-        if records.paths:
-            seal(connection, records)
         text = f"trim(CAST({records.columns[column].sql} AS VARCHAR))"
         rows = connection.sql(
             f"SELECT DISTINCT {text} AS t FROM {records.relation} WHERE t <> '' ORDER BY t"

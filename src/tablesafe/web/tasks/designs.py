@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.methods.redesign import Step
     from tablesafe.methods.redesign.measure import Scale
+    from tablesafe.report.axis import Axis
 
 RANGE = re.compile(r"[<>≤≥]\s*\d.*|\d[\d .,]*\s*(([-–—]|to|bis|à)\s*\d.*|\+.*|and (more|over).*)")
 """A code such as 50-249, 250+, ≥ 65 or 0–4 years."""
@@ -77,21 +78,23 @@ def words(step: Step) -> str:
             return f"Drop the finest level of {step.dimension}"
 
 
-def codes(desk: Desk, job: str) -> dict[str, list[tuple[str, str]]]:
-    """The codes of each dimension that is a tree, below its total, with their headings indented by level."""
+def codes(desk: Desk, job: str) -> dict[str, list[tuple[str, str, int, str]]]:
+    """The codes of each dimension that is a tree, below its total: code, heading, level, and the one above it."""
     from tablesafe.core.linking import RESPONSE
     from tablesafe.report.axis import Axis
 
     trees = problem_of(desk, job).table.dimensions
     axes = {name: Axis.of(name, tree) for name, tree in trees.items() if tree.is_tree and name != RESPONSE}
-    return {
-        name: [
-            (str(axis.codes[i]), "  " * (int(axis.depth[i]) - 1) + axis.heading(i))
-            for i in range(len(axis))
-            if axis.depth[i] > 0
-        ]
-        for name, axis in axes.items()
-    }
+    return {name: _below_the_total(axis) for name, axis in axes.items()}
+
+
+def _below_the_total(axis: Axis) -> list[tuple[str, str, int, str]]:
+    found, path = [], [""]
+    for i, depth in enumerate(axis.depth.tolist()):
+        path[depth:] = [axis.heading(i)]
+        if depth > 0:
+            found.append((str(axis.codes[i]), axis.heading(i), depth - 1, path[depth - 1]))
+    return found
 
 
 def compared(desk: Desk, before: str, now: str) -> dict[str, Any]:
@@ -113,18 +116,39 @@ def compared(desk: Desk, before: str, now: str) -> dict[str, Any]:
 # -- codes that a hierarchy does not have ------------------------------------------------------------------------------
 
 
-def strangers(tree: Hierarchy, found: Sequence[str], most: int) -> dict[str, Any]:
-    """Codes of the data that a hierarchy does not have, each with the one that it may be meant to be."""
-    from difflib import get_close_matches
+ALONE, IN, BELOW = "", "=", ">"
+"""Where a code can count: by itself below the total; in another code (`=C10`); by itself below another (`>C`)."""
+ALIKE = 0.85
+"""How much alike two names must be to be taken for one that was misspelt; codes of few letters never are."""
 
+
+def strangers(tree: Hierarchy, found: Sequence[str], most: int) -> dict[str, Any]:
+    """Codes of the data that a hierarchy does not have, each with where it may belong."""
     known = {*tree.codes, *tree.aliases}
     strange = [code for code in found if code not in known]
     if not strange or not tree.is_tree:
-        return {"strange": [], "many": len(strange), "offered": []}
-    plain = {_plain(code): code for code in tree.leaves}
-    first = strange[:most]
-    near = [plain.get(_plain(code)) or next(iter(get_close_matches(code, tree.leaves, 1)), "") for code in first]
-    return {"strange": list(zip(first, near, strict=True)), "many": len(strange), "offered": list(tree.leaves)}
+        return {"strange": [], "many": len(strange), "offered": [], "above": []}
+    above = _above(tree)
+    first = [(code, _place(tree, above, code)) for code in strange[:most]]
+    return {"strange": first, "many": len(strange), "offered": list(tree.leaves), "above": above}
+
+
+def _above(tree: Hierarchy) -> list[str]:
+    """The codes that further codes can stand below: those with parts, and those that have one part only."""
+    leaves, shared = set(tree.leaves), set(tree.aliases.values())
+    return [code for code in tree.codes if code not in tree.roots and (code not in leaves or code in shared)]
+
+
+def _place(tree: Hierarchy, above: Sequence[str], code: str) -> str:
+    """Where a code may belong: in one that is written a little differently, or below the one that it begins with."""
+    from difflib import get_close_matches
+
+    same = {_plain(leaf): leaf for leaf in tree.leaves}.get(_plain(code))
+    same = same or next(iter(get_close_matches(code, tree.leaves, 1, ALIKE)), None)
+    if same:
+        return IN + same
+    begins = [other for other in above if code.startswith(other) and code != other]
+    return BELOW + max(begins, key=len) if begins else ALONE
 
 
 def _plain(code: str) -> str:
@@ -133,7 +157,7 @@ def _plain(code: str) -> str:
 
 
 def mapped(desk: Desk, draft: Mapping[str, Any], name: str, where: Mapping[str, str]) -> dict[str, Any]:
-    """The hierarchy of a dimension with further codes: each counts in another one, or stands by itself ("")."""
+    """The hierarchy of a dimension with further codes, each where `ALONE`, `IN` or `BELOW` says."""
     from tablesafe.job.load import examine
     from tablesafe.web.drafts import JOB_FILE
     from tablesafe.web.tasks.data import hierarchy_of
@@ -141,8 +165,23 @@ def mapped(desk: Desk, draft: Mapping[str, Any], name: str, where: Mapping[str, 
     job, _ = examine(draft, desk.folder / JOB_FILE, {})
     assert job is not None
     tree = hierarchy_of(desk, job, name)
-    tree = replace(tree, aliases={**tree.aliases, **{code: to for code, to in where.items() if to}})
+    meant = {code: to.removeprefix(IN) for code, to in where.items() if to.startswith(IN)}
+    tree = replace(tree, aliases={**tree.aliases, **meant})
     above = sum(1 for code in tree.aliases.values() if code == tree.roots[0])
-    alone = [f"{'@' * above}{code}\n" for code, to in where.items() if not to]
+    lines = tree.hrc_text().splitlines()
+    for code, to in where.items():
+        if to.startswith(BELOW):
+            lines = _with_part(lines, to.removeprefix(BELOW), code)
+    alone = [f"{'@' * above}{code}" for code, to in where.items() if to == ALONE]
     many = f"{len(where):,} codes" if len(where) > 1 else next(iter(where))
-    return {"text": tree.hrc_text() + "".join(alone), "total": tree.roots[0], "words": f"{name}: {many} mapped"}
+    return {
+        "text": "\n".join([*lines, *alone]) + "\n", "total": tree.roots[0], "words": f"{name}: {many} mapped",
+    }  # fmt: skip
+
+
+def _with_part(lines: Sequence[str], above: str, code: str) -> list[str]:
+    """The lines of a `.hrc` file with one more code, the last below another."""
+    depths = [len(line) - len(line.lstrip("@")) for line in lines]
+    at = next(i for i, line in enumerate(lines) if line.lstrip("@") == above)
+    end = next((i for i in range(at + 1, len(lines)) if depths[i] <= depths[at]), len(lines))
+    return [*lines[:end], "@" * (depths[at] + 1) + code, *lines[end:]]

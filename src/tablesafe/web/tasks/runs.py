@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tablesafe.core.language import frozen
 from tablesafe.core.machine import ask_again, hear_asks, hold_interrupts, open_private
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import kept_at, result_of
@@ -142,7 +143,7 @@ def facts_of(desk: Desk, result: Result) -> dict[str, Any]:
     output = result.job.output
     facts["public"] = [Path(name).as_posix() for name in (*output.release, *output.reports)]
     facts["internal"] = result.internal.relative_to(desk.folder).as_posix()
-    facts["findings"] = result.findings.text(shown=5, verdict=result.verdict)
+    facts["lines"] = [frozen(line) for line in result.findings.sentences(shown=5, verdict=result.verdict)]
     possibly = result.verdict.possibly
     facts["possibly"] = [f"{each.cell}: possibly open to {each.attacker}" for each in possibly[:MOST_POSSIBLY]]
     facts["settled_by"] = possibly[0].settled_by if possibly else ""

@@ -1,0 +1,105 @@
+"""All that pages say: the texts that a catalogue of translations must have, found in the sources."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import tablesafe as ts
+from tablesafe.audit.verdict import OUTSIDER, Word
+from tablesafe.io.decisions import MEANINGS, Choice
+from tablesafe.job import remedies
+from tablesafe.methods import METHODS
+from tablesafe.report.cells import Kind
+from tablesafe.report.page import CONTENTS, HOW, _words
+from tablesafe.rules import RULES
+from tablesafe.solve.program import SolveStatus
+
+SOURCES = Path(ts.__file__).parent
+SAYING = (
+    "audit/findings.py", "audit/unions.py", "audit/verdict.py", "job/questions.py", "job/remedies.py",
+    "report/cells.py", "report/excerpt.py", "report/page.py", "report/verdict.py",
+)  # fmt: skip
+CALLS = {"text", "say", "aria", "_if_large", "_which", "heading", "_against"}
+"""Functions whose first arguments are texts."""
+STAGES = ("read", "tabulate", "rules", "protect", "audit", "attack", "write")
+
+
+def literals(path: Path) -> Iterator[str]:
+    """Texts that a module says: those that are given to what says them, there or by the name of a variable."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    named: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in CALLS:
+            for argument in node.args[:3]:
+                yield from _texts(argument)
+                named |= {each.id for each in ast.walk(argument) if isinstance(each, ast.Name)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            targets = {each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+            if targets & named and all(isinstance(each, (ast.Constant, ast.IfExp)) for each in _elements(node.value)):
+                yield from _texts(node.value)
+
+
+def _elements(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple) else [node]
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    """The texts of an expression, but for those of what it asks about and of keys."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from _texts(node.body)
+        yield from _texts(node.orelse)
+    elif isinstance(node, (ast.Tuple, ast.BinOp, ast.BoolOp)):
+        for each in ast.iter_child_nodes(node):
+            yield from _texts(each)
+
+
+def of_the_app() -> set[str]:
+    """Texts of the app that stand in lists."""
+    from tablesafe.web import roles
+    from tablesafe.web.pages import (
+        bringing,
+        compare,
+        data,
+        dimensions,
+        method,
+        panel,
+        progress,
+        result,
+        rules,
+        shell,
+        tables,
+    )  # fmt: skip
+
+    return {
+        *(name for name, _ in shell.STEPS.values()), *(words for _, words in shell.SIGNS.values()),
+        *shell.SHORTCUTS, *shell.SHORTCUTS.values(), *dimensions.KINDS.values(), *method.WORDS.values(),
+        *method.STOPS.values(), *(title for title, _, _ in method.SECTIONS), *progress.STAGES.values(),
+        *progress.ATTACKERS, *data.HEADS, *data.ROLES, *data.HOLDS, *rules.HEADS.values(), *panel.HEADS,
+        *panel.FACTS, *result.SECTIONS, *result.PLOTS.values(), *result.FACTS, *result.NAMES.values(),
+        *result.BESIDE.values(), *result.INTERNAL.values(), *result.LOSSES, result.PATTERN, result.PUBLIC,
+        *tables.AXES.values(), *bringing.FATES, *compare.LOSS.values(), *compare.RISK.values(),
+        roles.NOTHING, roles.DIMENSION, roles.VALUE, roles.SHADOW, *roles.RECORDS.values(), *roles.CELLS.values(),
+        *roles.SEVERAL.values(), *get_args(Choice), *MEANINGS.values(), *map(str, SolveStatus),
+    }  # fmt: skip
+
+
+def keys() -> set[str]:
+    """All that reports and the app can say."""
+    template = (SOURCES / "report" / "page.html.jinja").read_text(encoding="utf-8")
+    found = set(re.findall(r'say\("([^"]+)"', template))
+    for path in (*(SOURCES / name for name in SAYING), *sorted((SOURCES / "web" / "pages").glob("*.py"))):
+        found |= set(literals(path))
+    found |= {str(word) for word in Word} | {"NOT AUDITED", "Attacker", "Result", OUTSIDER, "suppression"}
+    found |= {part for kind in Kind for part in (kind.word, kind.meaning)}
+    found |= {*CONTENTS.values(), *HOW.values(), *STAGES, *remedies.WORDS.values(), *of_the_app()}
+    for _, kind in [*RULES.items(), *METHODS.items()]:
+        found.add((kind.__doc__ or "").strip().partition("\n")[0].replace("`", ""))
+    found |= {_words(kind.__name__) for kind in RULES.values()} | {name.replace("_", " ") for name in METHODS}
+    return {key for key in found if re.search("[a-z]{2}|[A-Z]{3}|%B", re.sub(r"\{[^}]*\}", "", key))}

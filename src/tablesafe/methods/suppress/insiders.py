@@ -34,6 +34,8 @@ MANY = 200
 """Insiders from which on each is content with the first way that is found near it."""
 SIZES = (2_000, 8_000, 40_000)
 """Cells of a part, beside the subtables of its target; a table no larger than the last is not taken apart."""
+AFTER_CUBES = 0.15
+"""Share of the time for those few, in one round of repair, whom no hypercube convinces."""
 WAVE, STEP = 32, 4
 """Parts that start from the same pattern, and those of them that are sent off before one looks at the time again."""
 PART_S, MOST_S = 0.2, 3.0
@@ -89,6 +91,7 @@ def against(
         instance = instance.withholding(pattern).asking(left)
         found = [found[target] for target in left.tolist()]
         left = np.arange(len(found))
+        budget = budget.child(AFTER_CUBES * budget.left) if budget.left < np.inf else budget
     if len(left) and len(instance) > SIZES[-1]:
         pattern, left = _in_parts(found, instance, lists, value, executor, budget)
         instance = instance.withholding(pattern)

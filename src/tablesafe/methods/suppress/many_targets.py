@@ -7,7 +7,7 @@ the rest. The same again, with the pattern itself as the suggestion, finds what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -53,7 +53,7 @@ def first_pattern(instance: Instance, cubes: Hypercubes, cleaned: Budget | None 
 
 
 def convincing_patterns(
-    instance: Instance, cubes: Hypercubes, guard: Guard, cleaned: Budget
+    instance: Instance, cubes: Hypercubes, guard: Guard, cleaned: Callable[[], Budget]
 ) -> Iterator[tuple[Mask, Integers]]:
     """A pattern that convinces every respondent as far as hypercubes can, at a price; then what is left of it.
 
@@ -64,7 +64,8 @@ def convincing_patterns(
     held.protect_all(lambda: False)
     left = np.flatnonzero(np.isin(instance.cell, held.failed))
     yield held.pattern, left
-    held.clean_up(lambda: cleaned.over, lambda cost: None)
+    budget = cleaned()
+    held.clean_up(lambda: budget.over, lambda cost: None)
     yield held.pattern, left
 
 

@@ -58,9 +58,9 @@ SOON_S, SOON = 0.5, 0.5
 on: the audit that decides will take as long again."""
 SHORT = 3.0
 """How many times what that takes a limit must be, or there is a pattern first that takes nearly nothing."""
-CLEANING, A_SECOND = 0.1, 1.0
-"""Share of the search for second thoughts about a first pattern of hypercubes, and seconds more for one that convinces
-every respondent: it gains most by them."""
+CLEANING, CLEANING_ALL = 0.1, 0.3
+"""Share of the search for second thoughts about a first pattern of hypercubes, and share of all that is left for one
+that convinces every respondent: it gains most by them."""
 FEW = 300
 """Withheld cells up to which the search tells the audit its own reasons: sooner said than found again."""
 LARGE = 12_000
@@ -229,6 +229,7 @@ class Suppression:
             securing.suggest(_whole_moves(search.exact.witnesses(found)))
         if search.exact is None or search.best is None or search.group is not None or not others:
             safe = securing.secure(found, last=True)
+            found = found if securing.origin is None else securing.origin
             return as_repaired(found, safe, {who: securing.because.get(who) for who in others}, instance)
         safe = securing.secure(found)
         if (safe == found).all():
@@ -330,7 +331,10 @@ class Suppression:
         if guard is None or self.seconds >= SHORT * ALL_AUDITED_S * len(problem.sensitive):
             yield first_pattern(search.instance, cubes, search.budget.child(cleaning))
         else:
-            yield from convincing_patterns(search.instance, cubes, guard, securing.limit.child(cleaning + A_SECOND))
+            budget = securing.budget
+            yield from convincing_patterns(
+                search.instance, cubes, guard, lambda: budget.child(CLEANING_ALL * budget.left)
+            )
 
     def _with_programs(self, search: Search, pattern: Mask, left: Integers) -> Mask:
         """The pattern with what protects the targets that no hypercube does."""

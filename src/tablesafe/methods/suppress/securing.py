@@ -79,8 +79,10 @@ class Securing:
     cost: float = inf
     given: Mask | None = field(default=None, repr=False)
     """The pattern that was made safe last."""
+    origin: Mask | None = field(default=None, repr=False)
+    """The pattern that the best one was made of."""
     because: dict[str, Mask] = field(default_factory=dict, repr=False)
-    """What was added for respondents and for sums."""
+    """What was added to it for respondents and for sums."""
 
     @property
     def examined(self) -> tuple[str, ...]:
@@ -96,18 +98,19 @@ class Securing:
         budget = self.limit if self.best is None else _ending_with(self.budget) if within is None else within
         if self.best is not None and (budget.over or self._again(pattern)):
             return self.best
-        self.given = pattern
+        self.given, added = pattern, dict[str, Mask]()
         with heed(self.budget, budget):
             try:
-                safe = self._safe(pattern, budget)
+                safe = self._safe(pattern, budget, added)
                 if safe is not None and last and not (safe == pattern).all() and self.cubes is None:
                     safe = self._thinned(safe)
             except (KeyboardInterrupt, Interrupted):
                 if not budget.overdue:
                     raise
                 safe = None
-        if safe is not None:
-            self._keep(safe)
+        if safe is not None and (self.best is None or self.instance.pattern_cost(safe) < self.cost):
+            self.best, self.cost = safe, self.instance.pattern_cost(safe)
+            self.origin, self.because = pattern, added
         if self.best is None:
             raise Interrupted("Stopped before a safe pattern was found; nothing was written.")
         return self.best
@@ -122,26 +125,19 @@ class Securing:
         """Whether nothing is new about a pattern of hypercubes: of these, what repair adds is not thinned."""
         return self.cubes is not None and self.given is not None and bool((pattern == self.given).all())
 
-    def _keep(self, pattern: Mask) -> None:
-        cost = self.instance.pattern_cost(pattern)
-        if cost < self.cost or self.best is None:
-            self.best, self.cost = pattern, cost
-
-    def _safe(self, pattern: Mask, budget: Budget) -> Mask | None:
+    def _safe(self, pattern: Mask, budget: Budget, added: dict[str, Mask]) -> Mask | None:
         """The pattern with what it takes to make it safe, of whole groups; None where the user stopped before that."""
         while True:
-            safe = self._repaired(pattern, budget)
+            safe = self._repaired(pattern, budget, added)
             if safe is None or self.group is None or (closed(safe, self.group) == pattern).all():
                 return safe if self.group is None or safe is None else pattern
             pattern = closed(safe, self.group)
 
-    def _repaired(self, pattern: Mask, budget: Budget) -> Mask | None:
+    def _repaired(self, pattern: Mask, budget: Budget, added: dict[str, Mask]) -> Mask | None:
         """Aimed repair thinks of single insiders; coalitions, and who knows that values are whole, come after it."""
         asked = self.attackers
         try:
-            safe, late = repaired(
-                self._single, self.instance, pattern, cubes=self.cubes, budget=budget, because=self.because
-            )
+            safe, late = repaired(self._single, self.instance, pattern, cubes=self.cubes, budget=budget, because=added)
         except SolverFailure:
             safe, late = widened(self.problem, self.instance, pattern, judge_of(self._all, budget), budget)
         if not late and (asked.coalition > 1 or asked.integers):

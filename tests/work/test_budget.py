@@ -8,6 +8,7 @@ from math import inf
 import pytest
 
 from tablesafe.core.errors import OutOfTime
+from tablesafe.work import budget as budgets
 from tablesafe.work.budget import ENDLESS, PATIENCE, Budget, PatientClock
 
 
@@ -138,3 +139,15 @@ def test_the_clock_of_deadlines_goes_with_the_processor_and_not_much_slower_than
     assert clock() == pytest.approx(10.0 + 16.0 / PATIENCE)
     wall[0], cpu[0] = 127.0, 20.5  # on several cores
     assert clock() == pytest.approx(13.0 + 16.0 / PATIENCE)
+
+
+def test_a_copied_process_reads_its_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processor's clock is read once in a moment; in a process that was just copied it stands elsewhere."""
+    told = iter([100.0, 0.5])
+    monkeypatch.setattr(budgets, "process_time", lambda: next(told))
+    monkeypatch.setattr(budgets, "MOMENT_S", 1e9)
+    budgets._look_again()
+    before = budgets.worked()
+    assert budgets.worked() == before
+    budgets._look_again()
+    assert budgets.worked() == before - 99.5

@@ -211,6 +211,12 @@ def watch(life: int) -> None:
     _os.killpg(_os.getpgrp(), _signal.SIGKILL)
 
 
+def after_fork(do: Callable[[], None]) -> None:
+    """Have a process that is copied from this one begin with something; where none can be copied, nothing is done."""
+    if hasattr(os, "register_at_fork"):
+        _os.register_at_fork(after_in_child=do)
+
+
 def die_with(parent: int) -> None:
     """Have Linux end this process with the one that started it; elsewhere a thread must wait for that."""
     if sys.platform == "linux" and hasattr(signal, "SIGKILL"):

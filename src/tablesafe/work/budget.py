@@ -19,6 +19,7 @@ from threading import Lock
 from time import monotonic, process_time
 
 from tablesafe.core.errors import OutOfTime
+from tablesafe.core.machine import after_fork
 from tablesafe.work.compiled import COMPILING
 
 PER_PROGRAM = 4e-4
@@ -42,6 +43,8 @@ PATIENCE = 1.6
 """How many times as long as on a quiet machine the user waits on a busy one."""
 NECESSARY, WAITING_S = 3.0, 30.0
 """The same for what must be done, and how long the user waits for that in any case, however busy the machine is."""
+MOMENT_S = 0.005
+"""Seconds for which the processor's clock is taken to stand still."""
 GENEROUS = 4.0
 """How many times its share of the time a part of the work may take, where parts differ."""
 
@@ -51,9 +54,27 @@ def wall() -> float:
     return monotonic() - COMPILING.wall
 
 
+_LOOKED = [-inf, 0.0]
+"""When the processor's clock was read last, and what it said."""
+
+
+def _look_again() -> None:
+    _LOOKED[0] = -inf
+
+
+after_fork(_look_again)  # the processor's clock of a copied process begins anew
+
+
 def worked() -> float:
-    """Seconds of this process's processor, without those that compiling took."""
-    return process_time() - COMPILING.cpu
+    """Seconds of this process's processor, without those that compiling took; as they were a moment ago, at least.
+
+    The clock on the wall is read for nothing, the processor's is a call to the system: on a busy machine, at which
+    another process takes over.
+    """
+    now = monotonic()
+    if now - _LOOKED[0] > MOMENT_S:
+        _LOOKED[:] = now, process_time()
+    return _LOOKED[1] - COMPILING.cpu
 
 
 class Budget:

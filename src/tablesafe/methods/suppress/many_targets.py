@@ -39,6 +39,8 @@ BOUNDING = 0.2
 """Share of what is left after a first pattern, for a bound."""
 BOUNDING_EARLY = 0.05
 """The same before one."""
+CLEANING = 0.15
+"""Share of the time for second thoughts about the hypercubes that close what programs have left open."""
 GAINS = 0.99
 """Share of its cost below which a pattern made anew must be, for another to be worth while."""
 
@@ -106,6 +108,7 @@ def improved(
 def improved_for_all(
     incumbent: Incumbent,
     listed: Listed,
+    guard: Guard | None,
     dimensions: Sequence[Hierarchy],
     cubes: Hypercubes,
     random: np.random.Generator,
@@ -113,7 +116,8 @@ def improved_for_all(
 ) -> list[ExactMove]:
     """Look for a pattern that convinces every respondent and costs less than the incumbent's, until a budget is over.
 
-    Given with it are the deviations that convince them, for the audit.
+    What programs leave open in that time, hypercubes close. Given with it are the deviations that convince respondents,
+    for the audit.
     """
     instance = incumbent.instance
     if budget.left < LEAST_S * len(instance.level):
@@ -126,9 +130,16 @@ def improved_for_all(
     condensed = Condensed.of(instance)
     own = condensed.instance
     pattern = Convincing(own, listed.take(condensed.first), own.forced)
-    together = TogetherForAll(pattern, condensed.whole(suggested), budget, random)
+    cleaned = budget.child()
+    together = TogetherForAll(pattern, condensed.whole(suggested), budget.child((1 - CLEANING) * budget.left), random)
     together.protect()
     withheld = condensed.members(pattern.withheld) | instance.forced
+    open_ = np.isin(condensed.number[instance.cell], pattern.open)
+    if open_.any():
+        rest = HypercubeMethod(instance.withholding(withheld).asking(np.flatnonzero(open_)), cubes, guard)
+        rest.protect_all(lambda: False)
+        rest.clean_up(lambda: cleaned.over, lambda cost: None)
+        withheld |= rest.pattern
     if instance.pattern_cost(withheld) < incumbent.best_cost:
         incumbent.offer_pattern(withheld, instance.pattern_cost(withheld))
     read = (in_fractions(deviation[condensed.number]) for deviation in together.found)

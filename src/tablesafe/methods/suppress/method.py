@@ -298,7 +298,8 @@ class Suppression:
             if listed is None:
                 improved(search, dimensions, cubes, search.random, budget)
             else:
-                securing.suggest(improved_for_all(search, listed, dimensions, cubes, search.random, budget))
+                guard = Guard.of(problem)
+                securing.suggest(improved_for_all(search, listed, guard, dimensions, cubes, search.random, budget))
         except KeyboardInterrupt:
             warnings.warn(
                 "Interrupted: the best pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2

@@ -332,6 +332,7 @@ class _Search:
         """For each target the cells of all moves on which the answer about it rests."""
         self.presumed: dict[int, list[Members]] = {}
         """Who is presumed to learn a cell, because moves of many at once have not convinced it."""
+        self.kept_limits: dict[Members, Limits] = {}
         self.open_to_all: set[int] = set()
         self.convincing: list[list[Move]] = []
         """Witnesses for the cell that is looked at, which convinced somebody."""
@@ -450,7 +451,7 @@ class _Search:
 
     def _judge(self, target: int, members: Members, moved: list[Move] | None, cautious: bool) -> list[Move] | None:
         """Witnesses for one coalition; None where it has none that are sure. Openings go on record."""
-        listed = self._limits(members, guess=False)
+        listed = self._listed_limits(members)
         for known in [*([] if moved is None else [moved]), *reversed(self.convincing)]:
             if all(allowed(listed, move, target) for move in known):
                 return known
@@ -556,6 +557,14 @@ class _Search:
                 if (served & before).any():
                     self.settled[sign][move.cells[served & before]] = len(self.offered)
                     self.offered.append(move.cells)
+
+    def _listed_limits(self, members: Members) -> Limits:
+        """The same where members are listed; kept for single respondents, who are asked about again and again."""
+        if len(members) > 1:
+            return self._limits(members, guess=False)
+        if members not in self.kept_limits:
+            self.kept_limits[members] = self._limits(members, guess=False)
+        return self.kept_limits[members]
 
     def _limits(self, members: Members, *, guess: bool) -> Limits:
         """How far cells may move for all a coalition knows; with `guess`, also where its members are not listed."""

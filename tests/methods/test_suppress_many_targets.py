@@ -196,7 +196,7 @@ def test_the_first_pattern_convinces_every_respondent_and_the_second_costs_less(
     instance, cubes = read(problem)
     guard = Guard.of(problem)
     assert guard is not None
-    (first, left), (second, _) = convincing_patterns(instance, cubes, guard, Budget())
+    (first, left), (second, _) = convincing_patterns(instance, cubes, guard, Budget)
     assert not left.size
     assert not unprotected(instance, first)
     assert not unprotected(instance, second)

@@ -58,11 +58,13 @@ SOON_S, SOON = 0.5, 0.5
 on: the audit that decides will take as long again."""
 SHORT = 3.0
 """How many times what that takes a limit must be, or there is a pattern first that takes nearly nothing."""
-CLEANING, CLEANING_ALL = 0.1, 0.3
-"""Share of the search for second thoughts about a first pattern of hypercubes, and share of all that is left for one
-that convinces every respondent: it gains most by them."""
+CLEANING, CLEANING_ALL, A_SECOND = 0.1, 0.3, 1.0
+"""Share of the search for second thoughts about a first pattern of hypercubes, and share of all that is left, but at
+least a second, for one that convinces every respondent: it gains most by them."""
 FEW = 300
 """Withheld cells up to which the search tells the audit its own reasons: sooner said than found again."""
+HASTY_S, SMALL = 2.0, 2_000
+"""Seconds below which a first pattern may be a poor one, and cells up to which another is made at once beside it."""
 LARGE = 12_000
 """Cells beyond which `auto` does not try to prove an optimum."""
 VERY_LARGE = 100_000
@@ -332,9 +334,9 @@ class Suppression:
         if guard is None or self.seconds >= SHORT * ALL_AUDITED_S * len(problem.sensitive):
             yield first_pattern(search.instance, cubes, search.budget.child(cleaning))
         else:
-            budget = securing.budget
+            budget, limit = securing.budget, securing.limit
             yield from convincing_patterns(
-                search.instance, cubes, guard, lambda: budget.child(CLEANING_ALL * budget.left)
+                search.instance, cubes, guard, lambda: limit.child(max(CLEANING_ALL * budget.left, A_SECOND))
             )
 
     def _with_programs(self, search: Search, pattern: Mask, left: Integers) -> Mask:
@@ -374,6 +376,9 @@ class Suppression:
             return modular(search.instance, seconds=0.0, executor=self.run.workers, report=search.report)
         if not search.closed() and search.budget.over:
             search.budget.give_up(STOPPED if search.budget.stopped else IMPROVING)
+            if self.seconds < HASTY_S and len(search.instance) <= SMALL and not search.budget.stopped:
+                other = modular(search.instance, seconds=0.0, executor=self.run.workers, report=search.report)
+                search.offer_pattern(other, search.instance.pattern_cost(other))
         return search.best
 
     def _search(self, search: Search, securing: Securing) -> None:

@@ -212,10 +212,11 @@ class Separation:
         instance, total = self._instance, sum(move.reach for move in moves)
         taken, cells = [], []
         for move in moves:
-            used = np.abs(move.amount) > NEGLIGIBLE
-            some, amount = move.cells[used], move.amount[used]
+            some, amount = move.cells, move.amount
             up, down = self.targets.view_of(at).rooms(some, instance.up[some], instance.down[some])
             room = np.minimum(np.where(amount > 0, up, down), self.targets.level[at])
+            used = (np.abs(amount) > NEGLIGIBLE) & (room > 0)  # without room it is noise
+            some, amount, room = some[used], amount[used], room[used]
             taken.append(np.clip(np.abs(amount) / room * min(self.targets.level[at] / total, 1.0), LEAST, 1.0))
             cells.append(some)
         self._known[at] = (np.concatenate(cells), np.concatenate(taken))

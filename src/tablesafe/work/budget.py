@@ -72,7 +72,7 @@ def worked() -> float:
     another process takes over.
     """
     now = monotonic()
-    if now - _LOOKED[0] > MOMENT_S:
+    if not 0.0 <= now - _LOOKED[0] <= MOMENT_S:
         _LOOKED[:] = now, process_time()
     return _LOOKED[1] - COMPILING.cpu
 

@@ -303,6 +303,30 @@ def test_larger_tables_agree_with_a_linear_program_per_insider(seed: int) -> Non
     assert found == set(_naive(problem, system, records))
 
 
+@pytest.mark.parametrize("seed", fresh(3, "who is told nothing learns nothing"))
+def test_who_is_told_nothing_learns_nothing(seed: int) -> None:
+    """Where nothing is published nobody is asked; a linear program for every respondent says the same."""
+    random = np.random.default_rng(seed)
+    records = [
+        (f"r{row}", f"c{column}", f"f{firm}", float(random.integers(1, 100)))
+        for row in range(4)
+        for column in range(4)
+        for firm in random.choice(9, size=random.choice([1, 2, 3]), replace=False)
+    ]
+    table = table_of(records, largest=3)
+    problem = Problem(table, [PPercent(p=15), Threshold(n=2, range_percent=20)])
+    everything = np.ones(len(table), dtype=np.bool_)
+    system = System.of(problem, Release.from_suppression(problem, everything))
+    assert system.tells_nothing
+    assert not insiders(problem, system).found
+    assert not _naive(problem, system, records)
+    everything[0] = False
+    assert not System.of(problem, Release.from_suppression(problem, everything)).tells_nothing
+    bounded = problem.replace(upper=np.where(table.is_total, 2 * table.value, np.inf))
+    told = System.of(bounded, Release.from_suppression(bounded, np.ones(len(table), dtype=np.bool_)))
+    assert not told.tells_nothing
+
+
 def _naive(problem: Problem, system: System, records: list[Record]) -> list[int]:
     columns = problem.table.code_columns()
     names = [tuple(column[int(cell)] for column in columns.values()) for cell in system.cells]

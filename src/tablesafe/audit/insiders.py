@@ -62,6 +62,8 @@ each is a program of its own."""
 DESCRIBED = 5
 """Members of a coalition that are described one by one."""
 
+NOTHING_TOLD = "Nothing is published but zeros: beyond its own contributions nobody learns anything."
+
 NOTHING = Limits(np.zeros(0, np.intp), np.zeros(0), np.zeros(0))
 """What the outsider knows beyond the release."""
 
@@ -185,6 +187,10 @@ def search_insiders(
     sensitive = np.flatnonzero(problem.sensitivity.mask[system.cells])
     wanted = sensitive if wanted is None else np.intersect1d(wanted, sensitive)
     checked = len(wanted) if checked is None else checked
+    if system.tells_nothing:
+        everything = (np.arange(len(system)),)
+        by = np.column_stack([np.arange(len(wanted)), np.zeros(len(wanted), np.intp)])
+        return Insiders((), (), checked, 0, NOTHING_TOLD, coalition=coalition), SettledCells(wanted, everything, by)
     search = _Search(problem, knowledge, wanted, max_coalitions, budget, presume=presume)
     search.run(suggested)
     listed = np.unique(knowledge.who[knowledge.who >= 0])

@@ -25,6 +25,7 @@ the rules; and the cell can be less than what the coalition has in it, so that n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -56,8 +57,13 @@ PER_MEMBER = 1e-5
 SEARCHED, WORTH_IT = 40, 0.2
 """Cells for which a witness that nobody can rule out is searched for in any case, and for what share of them it must be
 found for the search to be worth its time: without it, respondents are asked one by one."""
+WHOLE = 300
+"""Questions whether a cell is possibly open that are asked of the whole component, where what is near says that it is:
+each is a program of its own."""
 DESCRIBED = 5
 """Members of a coalition that are described one by one."""
+
+NOTHING_TOLD = "Nothing is published but zeros: beyond its own contributions nobody learns anything."
 
 NOTHING = Limits(np.zeros(0, np.intp), np.zeros(0), np.zeros(0))
 """What the outsider knows beyond the release."""
@@ -163,6 +169,7 @@ def search_insiders(
     checked: int | None = None,
     presume: bool = False,
     suggested: Sequence[ExactMove] = (),
+    together: bool = True,
     budget: Budget = ENDLESS,
 ) -> tuple[Insiders, SettledCells]:
     """The same, and what it takes to know of another release without asking again.
@@ -170,7 +177,7 @@ def search_insiders(
     `lists` are those of the table, where they are at hand; `checked` is how many cells are told to have been looked
     at, where others were before. With `presume`, whoever has no witness that is soon found is said to know the cell:
     for a repair, which gives it one, that is quicker than to find out how much it knows. `suggested` are moves of the
-    unknown cells that may convince many: they are checked.
+    unknown cells that may convince many: they are checked. Unless cells are looked at `together`, each is by itself.
     """
     if coalition < 1:
         raise InvalidOption(f"insiders' coalition must be at least 1, got {coalition!r}.")
@@ -182,8 +189,12 @@ def search_insiders(
     sensitive = np.flatnonzero(problem.sensitivity.mask[system.cells])
     wanted = sensitive if wanted is None else np.intersect1d(wanted, sensitive)
     checked = len(wanted) if checked is None else checked
+    if system.tells_nothing:
+        everything = (np.arange(len(system)),)
+        by = np.column_stack([np.arange(len(wanted)), np.zeros(len(wanted), np.intp)])
+        return Insiders((), (), checked, 0, NOTHING_TOLD, coalition=coalition), SettledCells(wanted, everything, by)
     search = _Search(problem, knowledge, wanted, max_coalitions, budget, presume=presume)
-    search.run(suggested)
+    search.run(suggested, together=together)
     listed = np.unique(knowledge.who[knowledge.who >= 0])
     who = "contributor" if coalition == 1 else f"coalition of up to {coalition}"
     found = Insiders(
@@ -333,6 +344,7 @@ class _Search:
         self.presumed: dict[int, list[Members]] = {}
         """Who is presumed to learn a cell, because moves of many at once have not convinced it."""
         self.kept_limits: dict[Members, Limits] = {}
+        self.scratch = np.full(len(truth), np.inf), np.full(len(truth), np.inf)
         self.open_to_all: set[int] = set()
         self.convincing: list[list[Move]] = []
         """Witnesses for the cell that is looked at, which convinced somebody."""
@@ -342,19 +354,22 @@ class _Search:
         """What the coalition looked at last has in each unknown cell."""
         self.cut: set[int] = set()
         self.late: set[int] = set()
+        self.whole = 0
+        """Questions asked of whole components (see `WHOLE`)."""
         self.budget = budget
         self.waived = waived(problem.rules, self.system.table)[self.system.cells]
         said = self.system.table.signed is not None
         self.as_it_is = not said or knowledge.lists.shadow or measured_by_value(problem.rules)
         """Whether the levels of cells with negative contributions tell nothing about absolute values."""
 
-    def run(self, suggested: Sequence[ExactMove] = ()) -> None:
+    def run(self, suggested: Sequence[ExactMove] = (), *, together: bool = True) -> None:
         """Look at every sensitive cell: first for witnesses that nobody at all can rule out.
 
         Where there are many, for moves that take many of them at once. Where hypercubes are looked for, and a search
         after them finds hardly any, they alone are looked for.
         """
-        if len(self.needs) >= MANY and self.knowledge.size == 1 and hypercubes_of(self.system) is not None:
+        together &= len(self.needs) >= MANY and self.knowledge.size == 1
+        if together and hypercubes_of(self.system) is not None:
             self._together(suggested)
         searched = found = 0
         for target in self.needs:
@@ -414,13 +429,17 @@ class _Search:
             self._convince(target, (), moved, True, tried)
             return
         moved = self._witnesses(target, (), self.plain, NOTHING)
-        if self.presume and moved is None:
+        if self.presume:
             self._note(target, self._presumed(target, ()))
             return
         if moved is None and self._opening(target, (), certain=True) is not None:
             self.open_to_all.add(target)
             return
-        self._note(target, self._opening(target, (), certain=False))
+        far = self._witnesses(target, (), self.cautious, NOTHING, everywhere=True)
+        if far is not None:
+            self._convince(target, (), far, True, tried)
+            return
+        self._note(target, self._opening(target, (), certain=False) or self._presumed(target, ()))
         self._convince(target, (), moved, False, tried)
 
     def _note(self, target: int, opening: _Opening | None) -> None:
@@ -452,9 +471,11 @@ class _Search:
     def _judge(self, target: int, members: Members, moved: list[Move] | None, cautious: bool) -> list[Move] | None:
         """Witnesses for one coalition; None where it has none that are sure. Openings go on record."""
         listed = self._listed_limits(members)
-        for known in [*([] if moved is None else [moved]), *reversed(self.convincing)]:
-            if all(allowed(listed, move, target) for move in known):
-                return known
+        tried = [*([] if moved is None else [moved]), *reversed(self.convincing)]
+        with self._believed(listed, target) as (down, up):
+            for known in tried:
+                if all((move.by <= up[move.cells]).all() and (-move.by <= down[move.cells]).all() for move in known):
+                    return known
         need = self._need(target, members)
         if need.nothing:
             return moved
@@ -475,6 +496,17 @@ class _Search:
         certain = None if witnesses is not None else self._opening(target, members, certain=True)
         self._note(target, certain or possible)
         return witnesses
+
+    @contextmanager
+    def _believed(self, limits: Limits, but: int) -> Iterator[tuple[Floats, Floats]]:
+        """How far each cell may move within some limits, one cell apart; for a while."""
+        down, up = self.scratch
+        down[limits.cells], up[limits.cells] = limits.down, limits.up
+        down[but] = up[but] = np.inf
+        try:
+            yield down, up
+        finally:
+            down[limits.cells] = up[limits.cells] = np.inf
 
     def _doubters(self, target: int, members: Members, moved: list[Move] | None) -> NDArray[np.int64]:
         """Contributors who, joining a coalition, may make it learn too much.
@@ -510,13 +542,21 @@ class _Search:
     # -- witnesses -----------------------------------------------------------------------------------------------------
 
     def _witnesses(
-        self, target: int, members: Members, room: Room, limits: Limits, *, certain: bool = False
+        self,
+        target: int,
+        members: Members,
+        room: Room,
+        limits: Limits,
+        *,
+        certain: bool = False,
+        everywhere: bool = False,
     ) -> list[Move] | None:
         """Moves of a cell down and up as far as it needs, that a coalition cannot rule out; None if none is found.
 
-        Directions in which nobody at all can rule a move out need none. Only the outsider's are looked for everywhere:
-        of the others, `_opening` has the last word.
+        Directions in which nobody at all can rule a move out need none. The outsider's are looked for everywhere: of
+        the others, unless they are too, `_opening` has the last word.
         """
+        everywhere |= room is self.plain and not members
         for down, up in self._need(target, members, certain=certain).ways():
             moved: list[Move] = []
             for by in (-down, up):
@@ -527,7 +567,7 @@ class _Search:
                     continue
                 if by > self.plain.up[target] or -by > self.plain.down[target]:
                     break
-                move = self.moves.find(room, target, by, limits, everywhere=room is self.plain and not members)
+                move = self.moves.find(room, target, by, limits, everywhere=everywhere)
                 if move is None:
                     break
                 self._offer(move)
@@ -586,8 +626,13 @@ class _Search:
         """The interval of a cell as a coalition sees it, if it is too narrow."""
         room, limits, need = self.in_question(target, members, certain=certain)
         value = float(self.system.truth[target])
-        low, high = (value + sign * self.moves.reach(room, target, sign, limits, exactly=certain) for sign in (-1, 1))
-        short = need.short(value, low, high)
+        low, high, short = value, value, None
+        for exactly in (True,) if certain else (False, True):
+            low, high = (value + way * self.moves.reach(room, target, way, limits, exactly=exactly) for way in (-1, 1))
+            short = need.short(value, low, high)
+            if short is None or self.whole >= WHOLE:
+                break
+            self.whole += not exactly
         if short is None:  # no table shows it, only a bound over all of the component
             self.moved[target].append(np.flatnonzero(self.components == self.components[target]))
             return None
@@ -689,14 +734,6 @@ class _Search:
             names=tuple(_name(self.knowledge, member) for member in opening.members) if names else (),
             members=opening.members,
         )
-
-
-def allowed(limits: Limits, move: Move, but: int) -> bool:
-    """Whether a move stays within other limits, one cell apart."""
-    _, ours, theirs = np.intersect1d(limits.cells, move.cells, assume_unique=True, return_indices=True)
-    by = move.by[theirs]
-    fits = (by <= limits.up[ours]) & (-by <= limits.down[ours])
-    return bool((fits | (limits.cells[ours] == but)).all())
 
 
 def _levels(problem: Problem, cell: int) -> _Need:

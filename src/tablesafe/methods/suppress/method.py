@@ -48,6 +48,9 @@ from tablesafe.work.stopping import heed
 SEARCHING = 0.65
 """Share of the time for the search; the rest is for the audit, and for what it asks to repair."""
 QUICKEST = "The search was given up: the pattern is the first that was found in the quickest way."
+BY_CUBES = (
+    "Hypercubes, the quickest way, are all that there was time for: the pattern may withhold far more than is needed."
+)
 STOPPED = "The search was stopped by the user."
 IMPROVING = "The search for a better pattern ended with the time limit."
 AUDITED_S, ALL_AUDITED_S, SECURING = 2e-3, 4e-3, 1.5
@@ -157,11 +160,17 @@ class Suppression:
                 exactly=exactly(eligible, self.options.margin, reached, instance),
                 group=group,
             )
+            cubes = self._cubes(problem, instance)
+            securing = self._securing(problem, instance, budget, cubes, group)
             try:
                 with heed(budget):
-                    securing, found = self._found_and_kept(problem, search, group, budget)
+                    found = self._found_and_kept(problem, search, securing)
                     stages = self._secured(search, securing, found, budget)
             except CannotProtect as failure:
+                if budget.stopped:  # perhaps for want of time
+                    found = securing.kept()
+                    stages = as_repaired(found, found, dict.fromkeys(securing.examined), instance)
+                    return self._told(search, stages, scale, added, cost)
                 demand = Demand.of(instance, failure.target)
                 obstacles = obstacles or Obstacles(eligible, zeros=self.options.zeros)
                 try:
@@ -172,10 +181,17 @@ class Suppression:
                     problem = freed(problem, eligible, obstacles, demand, budget)
                     eligible, obstacles = looked_after(problem), None
                 continue
-            bound = scale * float(search.bound) / (1 + self.options.randomise)  # disturbed costs are too high by this
-            bound = rounded_up(max(bound - added, 0.0), cost[instance.live & ~instance.forced])
-            pattern, prices = stages[-1].pattern, prices_of(stages, cost, instance.forced)
-            return pattern, float(cost[pattern & ~instance.forced].sum()), bound, prices
+            return self._told(search, stages, scale, added, cost)
+
+    def _told(
+        self, search: Search, stages: list[Stage], scale: float, added: float, cost: Floats
+    ) -> tuple[Mask, float, float, tuple[Price, ...]]:
+        """The last pattern, with cost, bound and prices in the user's costs."""
+        instance = search.instance
+        bound = scale * float(search.bound) / (1 + self.options.randomise)  # disturbed costs are too high by this
+        bound = rounded_up(max(bound - added, 0.0), cost[instance.live & ~instance.forced])
+        pattern, prices = stages[-1].pattern, prices_of(stages, cost, instance.forced)
+        return pattern, float(cost[pattern & ~instance.forced].sum()), bound, prices
 
     def _report(self, scale: float) -> Callable[[float, float], None]:
         """Tell the user about cost and bound, in the user's costs."""
@@ -200,14 +216,11 @@ class Suppression:
             )
         return flows
 
-    def _found_and_kept(
-        self, problem: Problem, search: Search, group: Integers | None, budget: Budget
-    ) -> tuple[Securing, Mask]:
-        """The pattern found, and what makes it safe; that may have done so with an earlier one, to fall back on."""
-        cubes = self._cubes(problem, search.instance)
-        securing = self._securing(problem, search.instance, budget, cubes, group)
-        if cubes is not None:
-            found = self._by_cubes(problem, search, cubes, securing)
+    def _found_and_kept(self, problem: Problem, search: Search, securing: Securing) -> Mask:
+        """The pattern found; an earlier one may have been made safe, to fall back on."""
+        group = search.group
+        if securing.cubes is not None:
+            found = self._by_cubes(problem, search, securing.cubes, securing)
         elif self.options.algorithm == "slices":
             found = self._by_slices(problem, search)
         elif self._in_parts(len(problem.table)):
@@ -219,7 +232,7 @@ class Suppression:
             found = self._found(search, securing)
         if group is not None:
             found = thinned_groups(search.instance, found, group, search.late)
-        return securing, found
+        return found
 
     def _secured(self, search: Search, securing: Securing, found: Mask, budget: Budget) -> list[Stage]:
         """A safe pattern; the least costly against all attackers, where a bound was asked for.
@@ -231,6 +244,9 @@ class Suppression:
             securing.suggest(_whole_moves(search.exact.witnesses(found)))
         if search.exact is None or search.best is None or search.group is not None or not others:
             safe = securing.secure(found, last=True)
+            if securing.cubes is not None:
+                safe = securing.published_again()
+                search.report(securing.cost, search.bound)
             found = found if securing.origin is None else securing.origin
             return as_repaired(found, safe, {who: securing.because.get(who) for who in others}, instance)
         safe = securing.secure(found)
@@ -259,7 +275,7 @@ class Suppression:
     ) -> Securing:
         """What makes patterns safe from all whom the options name."""
         limit = necessary(budget, self.seconds, problem.table)
-        return Securing(problem, instance, self.run.attackers, budget, limit, self.run.workers, cubes, group)
+        return Securing(problem, instance, self.run, budget, limit, cubes, group)
 
     def _by_slices(self, problem: Problem, search: Search) -> Mask:
         """A pattern by slices, and a warning of what the audit has against it: the repair comes next."""
@@ -308,7 +324,7 @@ class Suppression:
             )
         assert search.best is not None
         if search.best_cost >= instance.pattern_cost(pattern):
-            securing.budget.give_up(QUICKEST)
+            securing.budget.give_up(BY_CUBES)
         elif budget.over:
             securing.budget.give_up(IMPROVING)
         return search.best

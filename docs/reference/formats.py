@@ -27,7 +27,7 @@ from tablesafe.methods.suppress import Suppress
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
 from tablesafe.tauargus.apriori import write_hst
-from tablesafe.tauargus.batch.export import export_tauargus
+from tablesafe.tauargus.jobs.export import export_tauargus
 from tablesafe.tauargus.table import write_tab
 from tablesafe.tauargus.write_table import write_table
 

@@ -112,8 +112,8 @@ if TYPE_CHECKING:
     )
     from tablesafe.tabulate import tabulate
     from tablesafe.tauargus.apriori import apply_hst
-    from tablesafe.tauargus.batch.export import export_tauargus
-    from tablesafe.tauargus.batch.methods import cell_key_from_metadata
+    from tablesafe.tauargus.jobs.export import export_tauargus
+    from tablesafe.tauargus.cell_keys import cell_key_from_metadata
     from tablesafe.verify import verify
     from tablesafe.work.run import Attackers, Run
 
@@ -146,7 +146,7 @@ _HOMES = {
     "tablesafe.io.sdmx": ("read_sdmx", "write_sdmx"),
     "tablesafe.io.patterns": ("read_pattern",),
     "tablesafe.io.ptable": ("read_perturbation", "read_perturbations", "write_perturbation"),
-    "tablesafe.tauargus.batch.methods": ("cell_key_from_metadata",),
+    "tablesafe.tauargus.cell_keys": ("cell_key_from_metadata",),
     "tablesafe.core.linking": ("link",),
     "tablesafe.loss": ("loss",),
     "tablesafe.methods": (
@@ -170,7 +170,7 @@ _HOMES = {
     "tablesafe.loss.noise": ("NoiseMeasures", "noise_measures"),
     "tablesafe.methods.cell_key.table": ("PerturbationTable",),
     "tablesafe.pipeline": ("run",),
-    "tablesafe.tauargus.batch.export": ("export_tauargus",),
+    "tablesafe.tauargus.jobs.export": ("export_tauargus",),
     "tablesafe.core.posterior": ("Posterior", "posterior"),
     "tablesafe.core.problem": ("Problem", "waive"),
     "tablesafe.loss.quality": ("Quality", "quality"),

@@ -112,8 +112,8 @@ if TYPE_CHECKING:
     )
     from tablesafe.tabulate import tabulate
     from tablesafe.tauargus.apriori import apply_hst
-    from tablesafe.tauargus.jobs.export import export_tauargus
     from tablesafe.tauargus.cell_keys import cell_key_from_metadata
+    from tablesafe.tauargus.jobs.export import export_tauargus
     from tablesafe.verify import verify
     from tablesafe.work.run import Attackers, Run
 

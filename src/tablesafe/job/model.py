@@ -171,6 +171,13 @@ class Dimension:
     filler: str = _key("prefixes: padding character of short codes, such as the - in 11----", "", example="-")
     equations: tuple[str, ...] = _key("sums between codes, for what is no tree", (), example=("13 = 4 + 5 + 6",))
     indent: str = _key("hrc: what a line begins with, once per level", "@")
+    recode: str | None = _key(
+        "records: file with a coarser coding (.grc of τ-ARGUS): lines such as '1: 01, 02-04', or <TREERECODE> and the "
+        "codes to collapse",
+        example="size.grc",
+        file=True,
+    )
+    level: int | None = _key("records: show no codes below this level of the hierarchy; the total is 0", example=2)
     total: str = _key("code of the grand total; cells: empty where nothing adds up, as across years", TOTAL)
     labels: str | None = _key("CSV file with two columns: code and label", example="labels.csv", file=True)
     missing: str = _key("what to do with records without a code: error, drop, or a code for them", "error")
@@ -240,9 +247,9 @@ class ProblemOptions:
     )
     manual_range: float = _key("safety range of cells that are sensitive by their given status, in percent", 20.0)
     give_way: tuple[GiveWay, ...] = _key(
-        "what may give way where nothing protects the table as asked, one after the other, each told: algorithm (another "
-        "one), zeros (cells of value zero may be withheld), bounds (the attacker knows none beforehand), respondents "
-        "(only outsiders are guarded against: the audit, as strict as before, then says what is open)",
+        "what may give way where nothing protects the table as asked, one after the other, each told: algorithm "
+        "(another one), zeros (cells of value zero may be withheld), bounds (the attacker knows none beforehand), "
+        "respondents (only outsiders are guarded against: the audit, as strict as before, then says what is open)",
         (),
         example=("zeros", "bounds"),
     )

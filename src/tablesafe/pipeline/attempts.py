@@ -18,9 +18,7 @@ from tablesafe.methods import Method
 from tablesafe.methods.abilities import outcome
 from tablesafe.work.run import Run
 
-ALGORITHM = (
-    "algorithm = 'network' needs a table of two dimensions with at most one hierarchy: linear programs are used instead."
-)
+ALGORITHM = "the algorithm 'network' needs a table of two dimensions with at most one hierarchy: another one is used."
 ZEROS = "cells of value zero that have contributors may be withheld too: there was no other way."
 RESPONDENTS = "no pattern guards against every respondent and every sum: the table is protected from outsiders alone."
 
@@ -39,8 +37,8 @@ class _Attempt:
 class Attempts:
     """What to try, one after the other, until something protects the table.
 
-    As it is asked for; with zeros; without what the attacker is said to know beforehand; at last without a guard against
-    respondents and sums. The audit is as strict in any case: it then says what is open.
+    As it is asked for; with zeros; without what the attacker is said to know beforehand; at last without a guard
+    against respondents and sums. The audit is as strict in any case: it then says what is open.
     """
 
     options: ProblemOptions
@@ -117,4 +115,6 @@ def _lost(options: ProblemOptions) -> str:
 def _noted(release: Release, told: tuple[str, ...]) -> Release:
     """The release with what gave way among the notes of its solution."""
     found = release.solution
-    return release if found is None or not told else replace(release, solution=replace(found, notes=(*found.notes, *told)))
+    return (
+        release if found is None or not told else replace(release, solution=replace(found, notes=(*found.notes, *told)))
+    )

@@ -41,7 +41,7 @@ class Round:
 
     `bases` rounds some levels more coarsely: `{"region": (100, 10)}` the total of all regions to 100 and what lies
     below it to 10, `{"region": {"NO03": 20}}` one code to 20. A cell takes the largest base that its codes ask for.
-    With `amounts` values with decimals are rounded to multiples of the base too, in whole numbers of their smallest unit.
+    With `amounts` values with decimals are rounded to multiples of the base too, in numbers of their smallest unit.
     With `unbiased` controlled rounding is drawn by chance, so that the expected value of every cell is its count.
     """
 
@@ -154,9 +154,9 @@ class Round:
 def _in_units(method: Round, problem: Problem, unit: int, run: Run) -> Release:
     """Round values with decimals as whole numbers of their smallest unit."""
     levels = problem.sensitivity
+    levels = replace(levels, lower=levels.lower * unit, upper=levels.upper * unit, sliding=levels.sliding * unit)
     whole = Problem(
-        replace(problem.table, decimals=0),
-        sensitivity=replace(levels, lower=levels.lower * unit, upper=levels.upper * unit, sliding=levels.sliding * unit),
+        replace(problem.table, decimals=0), sensitivity=levels,
         lower=problem.lower * unit, upper=problem.upper * unit, cost=problem.cost,
         frozen=problem.frozen, suppressed=problem.suppressed, withheld=problem.withheld,
     )  # fmt: skip

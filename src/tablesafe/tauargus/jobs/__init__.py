@@ -1,4 +1,4 @@
-"""Batch files of τ-ARGUS as jobs of ours: translated, run by the pipeline, written as its files; and our jobs as such."""
+"""Batch files of τ-ARGUS as jobs of ours: run by the pipeline, written as its files; and our jobs as such."""
 
 from __future__ import annotations
 

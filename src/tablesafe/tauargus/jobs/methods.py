@@ -15,14 +15,14 @@ cell with several (SingleMultiple); here the audit attacks as every respondent, 
 minimum-frequency option asks that withheld cells of a row together have enough contributors; here every sum that can be
 derived is judged by all rules. An option that is off is off here too.
 
-Where nothing protects a table as it is asked for, something gives way, as it does in τ-ARGUS: zeros may be withheld, then
-the a-priori bounds are forgotten; at last respondents and sums are not guarded against. The audit, which is as strict as
-before, then says what is open, and nothing is written: so the other tables of the file are still run.
+Where nothing protects a table as it is asked for, something gives way, as it does in τ-ARGUS: zeros may be withheld,
+then the a-priori bounds are forgotten; at last respondents and sums are not guarded against. The audit, which is as
+strict as before, then says what is open, and nothing is written: so the other tables of the file are still run.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -55,8 +55,8 @@ class Chosen:
     """What a job says about a SUPPRESS command, and what is done otherwise than τ-ARGUS would."""
 
     method: Method
-    audit: AuditOptions = AuditOptions()
-    problem: ProblemOptions = ProblemOptions()
+    audit: AuditOptions = field(default_factory=AuditOptions)
+    problem: ProblemOptions = field(default_factory=ProblemOptions)
     remarks: tuple[str, ...] = ()
     note: str = ""
     """What is worth a line in the log, but no warning."""

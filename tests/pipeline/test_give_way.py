@@ -80,8 +80,11 @@ def test_who_is_not_guarded_against_is_looked_at_all_the_same(tmp_path: Path) ->
 def test_an_algorithm_gives_way_to_another(tmp_path: Path) -> None:
     cube = "[dimensions.c]\n"
     (tmp_path / "d.csv").write_text(
-        "a,b,c,v,n\n" + "".join(f"{a},{b},{c},{10 + 7 * i},{2 if i == 3 else 9}\n" for i, (a, b, c) in enumerate(
-            (a, b, c) for a in "xyz" for b in "pqr" for c in "uvw")),  # fmt: skip
+        "a,b,c,v,n\n"
+        + "".join(
+            f"{a},{b},{c},{10 + 7 * i},{2 if i == 3 else 9}\n"
+            for i, (a, b, c) in enumerate((a, b, c) for a in "xyz" for b in "pqr" for c in "uvw")
+        ),  # fmt: skip
         encoding="utf-8",
     )
     text = (

@@ -63,7 +63,7 @@ class Attempts:
                 named = getattr(self.method, "algorithm", "auto")
                 if "algorithm" not in self.options.give_way or error.about[-1:] != ("algorithm",) or named == "auto":
                     raise
-                self.method = replace(self.method, algorithm="auto")  # type: ignore[type-var,call-arg]
+                self.method = replace(self.method, algorithm="auto")  # type: ignore[type-var]
                 self._left, self._made = None, []
                 warnings.warn(ALGORITHM, stacklevel=2)
             else:
@@ -89,7 +89,7 @@ class Attempts:
     def _every(self) -> Iterator[_Attempt]:
         allowed, attackers = self.options.give_way, self.run.attackers
         zeros = "zeros" in allowed and getattr(self.method, "zeros", None) is False
-        widest: Any = replace(self.method, zeros=True) if zeros else self.method  # type: ignore[type-var,call-arg]
+        widest: Any = replace(self.method, zeros=True) if zeros else self.method  # type: ignore[type-var]
         problem, lost = self.problem, tuple[str, ...]()
         yield _Attempt(problem, self.method, self.run)
         if zeros:

@@ -133,16 +133,18 @@ def refuse_overwriting(writings: Sequence[tuple[int, Path]], inputs: Sequence[Pa
         real = path.resolve()
         if real in read:
             raise InvalidJob(
-                f"{batch.where(line)}: {path.name!r} is read by this job; writing it would destroy the original.",
+                f"{path.name!r} is read by this job; writing it would destroy the original.",
                 hint="give the new file another name.",
+                where=batch.where(line),
             )
         if real in seen:
             raise InvalidJob(
-                f"{batch.where(line)}: {path.name!r} is written on line {seen[real]} already.",
+                f"{path.name!r} is written on line {seen[real]} already.",
                 hint="give one of the two another name.",
+                where=batch.where(line),
             )
         if real.is_dir():
-            raise InvalidJob(f"{batch.where(line)}: {path.name!r} is a folder.", hint="name a file in it.")
+            raise InvalidJob(f"{path.name!r} is a folder.", hint="name a file in it.", where=batch.where(line))
         seen[real] = line
 
 

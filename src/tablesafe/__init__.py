@@ -26,16 +26,21 @@ if TYPE_CHECKING:
         Midpoint,
         PublishedValue,
         RandomCentroid,
+        ReverseAdjustment,
         Scores,
+        ShrunkMidpoint,
+        Shuttle,
         SimplexVertex,
         VertexMean,
         attack,
+        candidate_tables,
+        infer_p,
+        known_office,
+        match_pattern,
+        reverse_adjustment,
+        shrink,
     )
-    from tablesafe.attack.adjustment import ReverseAdjustment, reverse_adjustment
-    from tablesafe.attack.parameters import ShrunkMidpoint, infer_p, shrink
-    from tablesafe.attack.pattern import candidate_tables, known_office, match_pattern
     from tablesafe.attack.reconstruction import reconstruct
-    from tablesafe.attack.shuttle import Shuttle
     from tablesafe.attack.trial import trial_p, trial_p_by_method
     from tablesafe.audit.audit import Audit, audit
     from tablesafe.audit.differencing.difference import difference
@@ -122,14 +127,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "tablesafe.attack": (
         "AdditiveMidpoint", "AnalyticCentre", "ChebyshevCentre", "HitAndRun", "InteriorMean", "InteriorPoint",
-        "MaximumEntropy", "Midpoint", "PublishedValue", "RandomCentroid", "Scores", "SimplexVertex", "VertexMean",
-        "attack",
+        "MaximumEntropy", "Midpoint", "PublishedValue", "RandomCentroid", "ReverseAdjustment", "Scores",
+        "ShrunkMidpoint", "Shuttle", "SimplexVertex", "VertexMean", "attack", "candidate_tables", "infer_p",
+        "known_office", "match_pattern", "reverse_adjustment", "shrink",
     ),
-    "tablesafe.attack.adjustment": ("ReverseAdjustment", "reverse_adjustment"),
-    "tablesafe.attack.parameters": ("ShrunkMidpoint", "infer_p", "shrink"),
-    "tablesafe.attack.pattern": ("candidate_tables", "known_office", "match_pattern"),
     "tablesafe.attack.reconstruction": ("reconstruct",),
-    "tablesafe.attack.shuttle": ("Shuttle",),
     "tablesafe.attack.trial": ("trial_p", "trial_p_by_method"),
     "tablesafe.audit.audit": ("Audit", "audit"),
     "tablesafe.audit.differencing.difference": ("difference",),

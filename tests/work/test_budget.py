@@ -149,4 +149,4 @@ def test_a_copied_process_reads_its_own_clock(monkeypatch: pytest.MonkeyPatch) -
     before = budgets.worked()
     assert budgets.worked() == before
     budgets._look_again()
-    assert budgets.worked() == before - 99.5
+    assert budgets.worked() == pytest.approx(before - 99.5)

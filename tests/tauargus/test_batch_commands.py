@@ -383,6 +383,22 @@ def test_linked_tables_by_holdings(tmp_path: Path, data: str) -> None:
     assert all(each.table.holdings is not None for each in result.problems)
 
 
+def test_who_contributes_to_unseen_cells_of_linked_tables_is_known_from_the_records(tmp_path: Path, data: str) -> None:
+    """Three margins of one cube: rules hold for its cells too, and respondents know their own part of them."""
+    three = HEAD + "".join(
+        f'<SPECIFYTABLE> "{one}""{other}"|"v"||\n<SAFETYRULE> FREQ(3,20)\n'
+        for one, other in (("act", "region"), ("act", "size"), ("region", "size"))
+    )
+    result = run(tmp_path, data, f"{three}<READMICRODATA>\n<SUPPRESS> MOD(0)\n")
+    joint = result.results[0].findings.problem
+    assert joint.table.unseen is not None
+    assert joint.table.judged
+    few = joint.table.unseen & (joint.table.count > 0) & (joint.table.count < 3)  # type: ignore[operator]
+    assert few.any()
+    assert joint.sensitivity.mask[few].all() or joint.unjudged
+    assert result.safe
+
+
 def test_table_0_of_one_table_is_that_table(tmp_path: Path, data: str) -> None:
     assert run(tmp_path, data, f"{READ}<SUPPRESS> MOD(0)\n").safe
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from importlib import import_module
 from itertools import combinations, product
 from pathlib import Path
@@ -243,6 +244,21 @@ def test_an_unseen_cell_that_anybody_can_work_out_is_not_called_safe_where_nobod
     nothing = ts.Release.from_suppression(problem, np.ones(problem.table.seen, np.bool_))
     assert ts.audit(problem, nothing).worked_out == 0
     assert ts.audit(problem, nothing).safe
+
+
+def test_sensitive_unseen_cells_that_are_too_many_to_judge_are_not_called_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One firm knows all of a margin but what one other has: bounds, with nothing withheld, tell nothing of that."""
+    monkeypatch.setattr(importlib.import_module("tablesafe.core.problem"), "MOST_JUDGED", 0)
+    rules, told = [ts.PPercent(p=20)], []
+    for seed in range(20):
+        frame = random_records(np.random.default_rng(seed), (3, 3, 3), 0.4)
+        problem = ts.Problem(made(frame, largest=20), rules)
+        nothing = ts.Release.from_suppression(problem, np.ones(problem.table.seen, np.bool_))
+        findings = ts.audit(problem, nothing, possibly="accept")
+        if findings.safe and problem.unjudged:
+            told.append(ts.audit(problem, nothing).verdict.word)
+            assert any("by bounds only, which was accepted" in line for line in findings.verdict.lines)
+    assert set(told) == {"NOT PROVED"}
 
 
 def test_what_respondents_know_of_unseen_cells_is_not_proved_of_linked_tables() -> None:

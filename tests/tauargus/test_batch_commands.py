@@ -395,7 +395,7 @@ def test_who_contributes_to_unseen_cells_of_linked_tables_is_known_from_the_reco
     assert joint.table.judged
     few = joint.table.unseen & (joint.table.count > 0) & (joint.table.count < 3)  # type: ignore[operator]
     assert few.any()
-    assert joint.sensitivity.mask[few].all() or joint.unjudged
+    assert joint.sensitivity.mask[few].all()
     assert result.safe
 
 

@@ -42,6 +42,8 @@ SUMS_LATE = "Sums of withheld cells that can be derived were not all searched fo
 UNSEEN_PARTS = "What respondents know of their own part of unseen cells is not told by linked tables, only by records."
 UNSEEN_KNOWN = "Unseen cells of which nobody knows who contributes to them can, or may, be worked out from the release."
 
+UNSEEN_ROUGHLY = "Very many unseen cells are sensitive, and were asked about by bounds only."
+
 
 @shown
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,8 @@ class Findings:
         apart = tuple(str(each) for each in self.apart if each.why != "ignored")
         parts = (UNSEEN_PARTS,) if self.unseen_parts and self.possibly == "open" else ()
         known = (UNSEEN_KNOWN,) if self.worked_out != 0 and self.possibly == "open" else ()
-        return (*apart, *((SUMS_LATE,) if self.sums_late else ()), *parts, *known)
+        roughly = (UNSEEN_ROUGHLY,) if self.problem.unjudged and self.possibly == "open" else ()
+        return (*apart, *((SUMS_LATE,) if self.sums_late else ()), *parts, *known, *roughly)
 
     @property
     def sums_late(self) -> bool:

@@ -302,7 +302,9 @@ def _judged_unseen(findings: Findings) -> Text:
             known=text(known),
             accepted=accepted,
         )
-    left = text("; some are sensitive that were asked about by bounds only") if problem.unjudged else ""
+    accepted = "" if findings.possibly == "open" else text(", which was accepted (possibly = accept)")
+    roughly = text("; some are sensitive that were asked about by bounds only{accepted}", accepted=accepted)
+    left = roughly if problem.unjudged else ""
     return text("those that are sensitive were judged like cells that are shown{left}.", left=left)
 
 

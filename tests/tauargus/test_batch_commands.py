@@ -399,6 +399,16 @@ def test_who_contributes_to_unseen_cells_of_linked_tables_is_known_from_the_reco
     assert result.safe
 
 
+@pytest.mark.parametrize(("commands", "apart"), [("MOD(0)", False), ("MOD(1)\n<SUPPRESS> MOD(2)", True)])
+def test_tables_of_the_same_records_that_are_protected_one_by_one_are_told_of(
+    tmp_path: Path, data: str, commands: str, apart: bool
+) -> None:
+    writes = '<WRITETABLE> (1,3,,"a.txt")\n<WRITETABLE> (2,3,,"b.txt")\n<WRITETABLE> (2,2,,"c.csv")\n'
+    result = run(tmp_path, data, f"{TWO}<READMICRODATA>\n<SUPPRESS> {commands}\n{writes}")
+    told = [warning for warning in result.warnings if "what they tell together was not examined" in warning]
+    assert len(told) == apart
+
+
 def test_table_0_of_one_table_is_that_table(tmp_path: Path, data: str) -> None:
     assert run(tmp_path, data, f"{READ}<SUPPRESS> MOD(0)\n").safe
 

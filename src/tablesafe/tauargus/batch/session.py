@@ -376,4 +376,26 @@ class _Run:
             )
         assert run.release is not None
         assert run.findings is not None
-        self.writings.append(Writing(command, run.table, run.problem, run.release, run.findings, path))
+        new = Writing(command, run.table, run.problem, run.release, run.findings, path)
+        self._tell_of_tables_apart(new)
+        self.writings.append(new)
+
+    def _tell_of_tables_apart(self, new: Writing) -> None:
+        """Warn of tables of the same data that withhold cells each for itself: nobody looked at them together."""
+        if any(new.table is each.table for each in self.writings):
+            return
+        apart = [
+            each.table.number
+            for each in self.writings
+            if each.table.data == new.table.data
+            and each.table.spec.response == new.table.spec.response
+            and each.findings is not new.findings
+            and bool(each.release.suppressed.any() or new.release.suppressed.any())
+        ]
+        if apart:
+            others = ", ".join(map(str, dict.fromkeys(apart)))
+            self.journal.warn(
+                new.command.line,
+                f"table {new.table.number} is of the same data as table {others}, but was protected by itself: what "
+                f"they tell together was not examined. <SUPPRESS> with table 0 protects all at once.",
+            )

@@ -69,8 +69,6 @@ def linked(tables: Sequence[Specified], made: Sequence[Made]) -> Linked:
     cost = _most(n, cells, [problem.cost for problem in problems])
     whole = Problem(joint, lower=lower, upper=upper, cost=cost, frozen=frozen, suppressed=suppressed)
     rules = _rules(tables, made, joint)
-    if joint.unseen is not None and joint.judged:
-        sensitivity = sensitivity | Problem(joint, rules).sensitivity.where(joint.unseen)
     return Linked(whole.replace(sensitivity=sensitivity, rules=rules), cells)
 
 

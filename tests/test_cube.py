@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from importlib import import_module
 from itertools import combinations, product
 from pathlib import Path
@@ -215,6 +216,49 @@ def test_finished_tables_that_are_linked_are_judged_like_margins_of_records(seed
     release = ts.protect(problem, ts.Suppress(algorithm="sequential", time_limit_s=3))
     assert ts.audit(problem, release, insiders=False).safe
     assert not Attacker(frame, linked, PAIRS).opens(problem, release.suppressed)
+
+
+ALONE = {"000": [8, 15, 16, 17, 28, 53], "001": [5, 15, 21, 25], "100": [41, 55, 55, 59], "101": [33],
+         "110": [16, 18, 24, 42], "111": [4, 5, 13, 37]}  # fmt: skip
+"""A cube in which no margin is sensitive, and one firm alone: AC(a1,c1) − BC(b1,c1), for there is no (a0,b1)."""
+
+
+def test_an_unseen_cell_that_anybody_can_work_out_is_not_called_safe_where_nobody_knows_whose_it_is() -> None:
+    rows = [(*(name + code for name, code in zip("abc", codes, strict=True)), value)
+            for codes, some in ALONE.items() for value in some]  # fmt: skip
+    frame = pl.DataFrame(rows, schema=["a", "b", "c", "v"], orient="row").with_row_index("firm")
+    rules = [ts.Threshold(n=2)]
+    records = ts.Problem(ts.tabulate(frame, dimensions=list("abc"), value="v", respondent="firm", margins=PAIRS), rules)
+    assert [records.table.describe(cell) for cell in records.sensitive] == ["(a=a1, b=b0, c=c1)"]
+    parts = [ts.tabulate(frame, dimensions=list(pair), value="v") for pair in PAIRS]
+    problem = ts.Problem(ts.link(parts), rules)
+    assert not len(problem.sensitive)
+    release = ts.protect(problem, ts.PublishAll())
+    findings = ts.audit(problem, release)
+    assert findings.worked_out == 2  # (a1,b0,c1), and with it (a1,b0,c0)
+    assert findings.verdict.word == "NOT PROVED"
+    assert any("some can be worked out" in line for line in findings.verdict.lines)
+    accepted = ts.audit(problem, release, possibly="accept")
+    assert accepted.safe
+    assert any("accepted" in line for line in accepted.verdict.lines)
+    nothing = ts.Release.from_suppression(problem, np.ones(problem.table.seen, np.bool_))
+    assert ts.audit(problem, nothing).worked_out == 0
+    assert ts.audit(problem, nothing).safe
+
+
+def test_sensitive_unseen_cells_that_are_too_many_to_judge_are_not_called_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One firm knows all of a margin but what one other has: bounds, with nothing withheld, tell nothing of that."""
+    monkeypatch.setattr(importlib.import_module("tablesafe.core.problem"), "MOST_JUDGED", 0)
+    rules, told = [ts.PPercent(p=20)], []
+    for seed in range(20):
+        frame = random_records(np.random.default_rng(seed), (3, 3, 3), 0.4)
+        problem = ts.Problem(made(frame, largest=20), rules)
+        nothing = ts.Release.from_suppression(problem, np.ones(problem.table.seen, np.bool_))
+        findings = ts.audit(problem, nothing, possibly="accept")
+        if findings.safe and problem.unjudged:
+            told.append(ts.audit(problem, nothing).verdict.word)
+            assert any("by bounds only, which was accepted" in line for line in findings.verdict.lines)
+    assert set(told) == {"NOT PROVED"}
 
 
 def test_what_respondents_know_of_unseen_cells_is_not_proved_of_linked_tables() -> None:

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from scipy.optimize import linprog
 
+import seeds
 import tablesafe as ts
 from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidTable
 from tablesafe.core.totals import looks_like_total
@@ -225,3 +226,73 @@ def test_of_two_codes_neither_is_a_total_because_they_are_equal() -> None:
     table = ts.Table.from_cells(frame, dimensions=["a", "b"], missing_totals="compute")
     assert len(table) == 9
     assert table.value.max() == 4
+
+
+# -- totals that are not there, between cells that are ----------------------------------------------------------------
+
+TREE = [("T", "A"), ("T", "B"), ("A", "a1"), ("A", "a2"), ("B", "b1"), ("B", "b2")]
+BELOW = {"T": {"a1", "a2", "b1", "b2"}, "A": {"a1", "a2"}, "B": {"b1", "b2"}} | {
+    c: {c} for c in ("a1", "a2", "b1", "b2")
+}
+
+
+def shown_cells(shown: list[tuple[str, ...]], seed: int) -> tuple[pl.DataFrame, np.ndarray[Any, Any]]:
+    """Some cells of a product of the tree as rows, and which combinations of its leaves each adds up."""
+    leaves = list(itertools.product(sorted(BELOW["T"]), repeat=len(shown[0])))
+    sums = np.array(
+        [[all(x in BELOW[c] for c, x in zip(cell, leaf, strict=True)) for leaf in leaves] for cell in shown]
+    )
+    value = sums @ np.random.default_rng(seed).integers(1, 100, len(leaves))
+    names = [f"d{i}" for i in range(len(shown[0]))]
+    rows = [(*cell, int(v), 9) for cell, v in zip(shown, value, strict=True)]
+    return pl.DataFrame(rows, schema=[*names, "value", "n"], orient="row"), sums
+
+
+@pytest.mark.parametrize("seed", seeds.fresh(6, "totals between cells"))
+def test_every_sum_between_cells_that_are_shown_is_known_whatever_totals_are_not(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    width = int(random.integers(1, 3))
+    every = list(itertools.product(BELOW, repeat=width))
+    shown = [cell for cell in every if all(len(BELOW[c]) == 1 for c in cell) or random.random() < 0.5]
+    frame, sums = shown_cells(shown, seed)
+    trees = {f"d{i}": ts.Hierarchy.from_pairs(TREE) for i in range(width)}
+    table = ts.Table.from_cells(frame, dimensions=trees, missing_totals="none")
+    assert not table.residual().any()
+    assert len(shown) - np.linalg.matrix_rank(sums.astype(float)) == rank_of(table)
+
+
+def test_linked_tables_know_the_sums_between_them_too() -> None:
+    trees = {"d0": ts.Hierarchy.from_pairs(TREE)}
+    frame, _ = shown_cells([("T",), ("a1",), ("a2",), ("b1",), ("b2",)], seed=5)
+    parts = [ts.Table.from_cells(each, dimensions=trees, missing_totals="none") for each in (frame[:1], frame[1:])]
+    assert [rank_of(table) for table in (*parts, ts.link(parts))] == [0, 0, 1]
+
+
+def rank_of(table: ts.Table) -> int:
+    """How many equations of a table say something that the others do not."""
+    return int(np.linalg.matrix_rank(table.equations.toarray().astype(float))) if table.equations.shape[0] else 0
+
+
+@pytest.mark.parametrize("shown", [["T", "a1", "a2", "b1", "b2"], ["T", "A", "b1", "b2", "a1", "a2"]])
+def test_a_cell_that_the_whole_gives_away_is_open_though_the_totals_between_are_published_nowhere(
+    shown: list[str],
+) -> None:
+    """The whole, less all regions but one, is the last region: nobody needs the totals between them."""
+    frame, _ = shown_cells([(code,) for code in shown], seed=3)
+    frame = frame.with_columns(n=pl.when(pl.col("d0") == "b1").then(1).otherwise(9))
+    trees = {"d0": ts.Hierarchy.from_pairs(TREE)}
+    table = ts.Table.from_cells(frame, dimensions=trees, count="n", missing_totals="none")
+    problem = ts.Problem(table, rules=[ts.Threshold(n=3)])
+    assert str(ts.audit(problem, ts.protect(problem, ts.PublishAll())).verdict.word) == "OPEN"
+    release = ts.Release.from_suppression(problem, problem.sensitivity.mask)
+    assert str(ts.audit(problem, release).verdict.word) == "OPEN"
+    assert ts.audit(problem, ts.protect(problem, ts.Suppress())).safe
+
+
+def test_the_sum_of_all_cells_gives_one_away_where_no_margin_is_published() -> None:
+    frame = with_totals("Total", "Total").filter((pl.col("a") == "Total") == (pl.col("b") == "Total"))
+    frame = frame.with_columns(n=pl.when(pl.col("value") == 1).then(1).otherwise(9))
+    table = ts.Table.from_cells(frame, dimensions=["a", "b"], count="n", missing_totals="none")
+    problem = ts.Problem(table, rules=[ts.Threshold(n=3)])
+    release = ts.Release.from_suppression(problem, problem.sensitivity.mask)
+    assert not ts.audit(problem, release).safe

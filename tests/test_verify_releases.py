@@ -112,6 +112,7 @@ def test_what_is_not_known_is_refused(release: Release, tmp_path: Path, leak: st
 TEXTS = {
     "a value in words": (",confidential", "ten,confidential", "neither a number nor a mark"),
     "a mark that tells one cell apart": ("u,a,,", "u,a,x,", "tells them apart"),
+    "a blank that tells one cell apart": ("u,a,,", "u,a, ,", "tells them apart"),
     "entries beyond the last column": ("u,a,,confidential", "u,a,,confidential,10.5", "more entries than"),
     "two columns of one name": ("row,column,value,status", "row,column,value,status,value", "two columns 'value'"),
     "a column without a name": ("row,column,value,status", "row,column,value,status,", "column '' is not part"),

@@ -760,7 +760,7 @@ def _rows_of(
         status = "" if columns.status is None else row[columns.status]
         if status.strip().lower() not in (WITHHELD if value is None else SHOWN):
             raise _Foreign(f"line {line}: {status!r} is not what a release says of a cell")
-        look = (status, style, row[columns.value].strip() if value is None else "")
+        look = (status, style, row[columns.value] if value is None else "")
         if looks.setdefault(value is None, look) != look:
             what = "withheld" if value is None else "published"
             raise _Foreign(f"line {line} is marked otherwise than the {what} cells before it, which tells them apart")

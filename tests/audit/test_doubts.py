@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, sparse
 
 import tablesafe as ts
 from tablesafe.audit import insiders as module
 from tablesafe.audit.doubts import Doubts, Listed
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.respondent_knowledge import Knowledge
 from tablesafe.audit.system import System
+from tablesafe.audit.together import convincing_moves
 from tablesafe.core.problem import Problem
+from tablesafe.work.budget import Budget
 
 
 def _problem(seed: int) -> Problem:
@@ -205,3 +208,36 @@ def test_a_contributor_that_knows_another_cell_is_not_content_when_that_moves() 
     doubts = Doubts(listed, np.array([10.0, 0.0]), np.zeros(2))
     doubts.add(np.array([-10, 10]))
     assert _left(doubts, -1, 0) == {0}
+
+
+# -- what is suggested -------------------------------------------------------------------------------------------------
+
+ROOM = np.full(3, 10.0)
+SUM = sparse.csr_array(np.array([[1, 1, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("cells", "by", "unit"),
+    [([0], [5], 1), ([0, 1], [5, -4], 1), ([0, 1], [20, -20], 1), ([0, 1], [-20, 20], 1), ([0, 1], [21, -21], 2)],
+)
+def test_a_suggestion_that_breaks_a_sum_or_a_bound_convinces_nobody(cells: list[int], by: list[int], unit: int) -> None:
+    doubts = Doubts(TWO, NOTHING, FIVE)
+    move = ExactMove(np.array(cells), np.array(by), unit)
+    assert not list(convincing_moves(SUM, ROOM, ROOM, doubts, [move], Budget(0)))
+    assert _left(doubts, 1, 0) == _left(Doubts(TWO, NOTHING, FIVE), 1, 0)
+
+
+@pytest.mark.parametrize(("by", "unit"), [(5, 1), (-5, 1), (20, 2), (10, 1)])
+def test_a_suggestion_that_keeps_sums_and_bounds_convinces_with_its_reverse(by: int, unit: int) -> None:
+    doubts = Doubts(TWO, NOTHING, FIVE)
+    move = ExactMove(np.array([0, 1]), np.array([by, -by]), unit)
+    found = [one.tolist() for one in convincing_moves(SUM, ROOM, ROOM, doubts, [move], Budget(0))]
+    assert found == [[by, -by, 0], [-by, by, 0]]
+    assert _left(doubts, 1, 0) == {2}
+
+
+def test_of_a_suggestion_and_its_reverse_the_one_with_room_convinces() -> None:
+    doubts = Doubts(TWO, NOTHING, FIVE)
+    move = ExactMove(np.array([0, 1]), np.array([-5, 5]), 1)
+    found = list(convincing_moves(SUM, np.array([0.0, 10.0, 10.0]), ROOM, doubts, [move], Budget(0)))
+    assert [one.tolist() for one in found] == [[5, -5, 0]]

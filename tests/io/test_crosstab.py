@@ -284,3 +284,26 @@ def test_lists_are_no_printed_tables(tmp_path: Path, text: str) -> None:
     path = tmp_path / "list.csv"
     path.write_text(text, encoding="utf-8")
     assert not is_crosstab(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            ",north,north,Total\na,1,2,3\nb,4,5,9\nTotal,5,7,12\n",
+            "rows 'a', columns 'north'.*line 2, column 2.*column 3",
+        ),
+        (",north,south,Total\na,1,2,3\na,4,5,9\nTotal,5,7,12\n", "rows 'a', columns 'north'.*line 2, column 2.*line 3"),
+        ("Turnover,,,\n,north,north,Total\na,1,2,3\nTotal,1,2,3\n", "rows 'a', columns 'north'.*line 3"),
+    ],
+)
+def test_a_printed_table_that_has_a_cell_twice_is_told_by_its_codes(
+    tmp_path: Path, text: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    assert is_crosstab(tmp_path / "t.csv")
+    with pytest.raises(InvalidFile, match=f"two numbers have the same codes .{told}"):
+        read_crosstab(tmp_path / "t.csv")
+    capsys.readouterr()
+    assert call(["init", str(tmp_path / "t.csv")]) != 0
+    assert "two numbers have the same codes" in capsys.readouterr().err

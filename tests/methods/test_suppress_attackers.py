@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
 
 import tablesafe as ts
+from oracle.suppression import grid
 from seeds import fresh
 from tablesafe.audit.audit import Audit
 from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut, Objection, least_costly
+from tablesafe.methods.suppress.branch_and_cut.targets import Targets
+from tablesafe.methods.suppress.incumbent import Incumbent
+from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.repair import _with_sums
 from tablesafe.methods.suppress.wider import judge_of
 from tablesafe.solve.program import Price, Solution, SolveStatus
+from tablesafe.work.budget import Budget
 from tablesafe.work.run import Possibly
 
 MOST = 5
@@ -109,3 +119,23 @@ def test_prices_are_told_in_words_with_what_they_rest_on() -> None:
         "as far as was searched."
     )
     assert Solution(status=SolveStatus.OPTIMAL, objective=1.0, bound=1.0, seconds=1.0).priced == ""
+
+
+def test_an_objection_with_cells_for_sums_and_no_new_target_is_asked_in_the_wider_instance() -> None:
+    """Before the search has begun, as when the time was too short for outsiders already: it ended by an error."""
+    table = grid([[1, 30, 40], [50, 60, 70], [80, 90, 99]])
+    problem = Problem(table, sensitivity=Sensitivity.of(table.value == 1, 1.0, 1.0, 0.0))
+    instance = Instance.of(problem, problem.cost, zeros=False)
+    best = least_costly(instance, Budget())
+    assert best is not None
+    dear = int(np.flatnonzero(~best.pattern & ~table.is_total)[-1])
+    wider = _with_sums(instance, [SimpleNamespace(cells=(0, 1), level=1.0)], 1.0)  # type: ignore[list-item]
+    incumbent = Incumbent(instance, budget=Budget(), report=lambda cost, bound: None)
+    search = BranchAndCut(incumbent)
+    search.ask_also(
+        Objection(wider, Targets(instance.cell[:0], instance.sign[:0], instance.level[:0]), np.array([dear]))
+    )
+    search.advance(incumbent.late)
+    assert incumbent.best is not None
+    assert incumbent.best[dear]
+    assert incumbent.best_cost > best.cost

@@ -18,12 +18,13 @@ from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
-from tablesafe.methods.suppress.hypercube_method import against_insiders
+from tablesafe.methods.suppress.hypercube_method import Seen, against_insiders
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
 from tablesafe.methods.suppress.lower_bound import lower_bound
 from tablesafe.methods.suppress.many_targets import completed, convincing_patterns, first_pattern, improved
+from tablesafe.methods.suppress.sequential import never
 from tablesafe.methods.suppress.simultaneous import Pattern, Together, levels
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
 from tablesafe.methods.suppress.wider import published_again
@@ -178,8 +179,15 @@ def test_a_hypercube_for_an_insider_keeps_to_what_it_may_know(seed: int) -> None
     instance, cubes = read(firms(seed, 90, TREES))
     rng, targets = np.random.default_rng(seed), 12
     some = replace(instance, cell=instance.cell[:targets], sign=instance.sign[:targets], level=instance.level[:targets])
-    guards = [Guard(rng.random(len(instance)) < 0.1, instance.down * rng.random(len(instance))) for _ in range(targets)]
-    pattern, left = against_insiders(iter(guards), some, cubes)
+    shared = [np.full(len(instance), np.inf), instance.down * rng.random(len(instance))]
+    seen_by = []
+    for target in range(targets):
+        cells = np.flatnonzero(rng.random(len(instance)) < 0.5)
+        alone, down = rng.random(len(cells)) < 0.2, instance.down[cells] * rng.random(len(cells))
+        seen_by.append(Seen(shared[target % 2], cells, alone, down))
+    guards = [each.guard for each in seen_by]
+    pattern, left = against_insiders(iter(seen_by), some, cubes, never)
+    assert not against_insiders(iter(seen_by), some, cubes, lambda: True)[0][~some.forced].any()
     for target in sorted(set(range(targets)) - set(left.tolist())):
         cell, guard = int(some.cell[target]), guards[target]
         down = np.where(guard.alone, 0.0, np.minimum(instance.down, guard.down))

@@ -383,6 +383,32 @@ def test_linked_tables_by_holdings(tmp_path: Path, data: str) -> None:
     assert all(each.table.holdings is not None for each in result.problems)
 
 
+def test_who_contributes_to_unseen_cells_of_linked_tables_is_known_from_the_records(tmp_path: Path, data: str) -> None:
+    """Three margins of one cube: rules hold for its cells too, and respondents know their own part of them."""
+    three = HEAD + "".join(
+        f'<SPECIFYTABLE> "{one}""{other}"|"v"||\n<SAFETYRULE> FREQ(3,20)\n'
+        for one, other in (("act", "region"), ("act", "size"), ("region", "size"))
+    )
+    result = run(tmp_path, data, f"{three}<READMICRODATA>\n<SUPPRESS> MOD(0)\n")
+    joint = result.results[0].findings.problem
+    assert joint.table.unseen is not None
+    assert joint.table.judged
+    few = joint.table.unseen & (joint.table.count > 0) & (joint.table.count < 3)  # type: ignore[operator]
+    assert few.any()
+    assert joint.sensitivity.mask[few].all()
+    assert result.safe
+
+
+@pytest.mark.parametrize(("commands", "apart"), [("MOD(0)", False), ("MOD(1)\n<SUPPRESS> MOD(2)", True)])
+def test_tables_of_the_same_records_that_are_protected_one_by_one_are_told_of(
+    tmp_path: Path, data: str, commands: str, apart: bool
+) -> None:
+    writes = '<WRITETABLE> (1,3,,"a.txt")\n<WRITETABLE> (2,3,,"b.txt")\n<WRITETABLE> (2,2,,"c.csv")\n'
+    result = run(tmp_path, data, f"{TWO}<READMICRODATA>\n<SUPPRESS> {commands}\n{writes}")
+    told = [warning for warning in result.warnings if "what they tell together was not examined" in warning]
+    assert len(told) == apart
+
+
 def test_table_0_of_one_table_is_that_table(tmp_path: Path, data: str) -> None:
     assert run(tmp_path, data, f"{READ}<SUPPRESS> MOD(0)\n").safe
 

@@ -32,6 +32,7 @@ from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Unions
 from tablesafe.audit.unions import unions as find_unions
+from tablesafe.audit.unjudged import worked_out
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import Interrupted, InvalidInput, InvalidOption, InvalidRelease, Setting
 from tablesafe.core.problem import Problem
@@ -282,6 +283,7 @@ class Audit:
             unions=None if trial else self._unions(system, budget),
             possibly=self.possibly,
             late=late,
+            worked_out=worked_out(problem, system, groups, whole=self.whole, budget=budget),
         )
         if not certify:
             return findings

@@ -40,6 +40,9 @@ TOO_MANY = "coalitions, of which there are more than could be looked at"
 TOO_LATE = "respondents, whom there was no time to look at"
 SUMS_LATE = "Sums of withheld cells that can be derived were not all searched for: the time was over."
 UNSEEN_PARTS = "What respondents know of their own part of unseen cells is not told by linked tables, only by records."
+UNSEEN_KNOWN = "Unseen cells of which nobody knows who contributes to them can, or may, be worked out from the release."
+
+UNSEEN_ROUGHLY = "Very many unseen cells are sensitive, and were asked about by bounds only."
 
 
 @shown
@@ -68,6 +71,8 @@ class Findings:
     """Whether cells that are only possibly open count as open, or are accepted."""
     late: bool = False
     """Whether the time was over before all was decided: what is not protected was perhaps only not looked at."""
+    worked_out: int | None = 0
+    """How many unseen cells can be worked out though nobody knows who contributes to them; None: not looked at."""
 
     @property
     def safe(self) -> bool:
@@ -89,7 +94,9 @@ class Findings:
         """What was not examined though nobody chose that, beside single cells: tables together, all sums, own parts."""
         apart = tuple(str(each) for each in self.apart if each.why != "ignored")
         parts = (UNSEEN_PARTS,) if self.unseen_parts and self.possibly == "open" else ()
-        return (*apart, *((SUMS_LATE,) if self.sums_late else ()), *parts)
+        known = (UNSEEN_KNOWN,) if self.worked_out != 0 and self.possibly == "open" else ()
+        roughly = (UNSEEN_ROUGHLY,) if self.problem.unjudged and self.possibly == "open" else ()
+        return (*apart, *((SUMS_LATE,) if self.sums_late else ()), *parts, *known, *roughly)
 
     @property
     def sums_late(self) -> bool:

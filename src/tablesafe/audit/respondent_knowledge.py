@@ -268,18 +268,55 @@ class Knowledge:
         return {}
 
     def _new_guess_of(self, member: int) -> Floats:
+        """Only cells below a total that lists it can be other than of somebody whom no total lists."""
         lists, table = self.lists, self.system.table
-        guess: Floats = lists.unlisted[self.system.cells]
+        guess = self._unlisted.copy()
         cell, own, _ = self.lists.listings((member,))
-        has, listed = np.zeros(len(table)), np.zeros(len(table), dtype=np.bool_)
-        has[cell], listed[cell] = own, True
-        at, row = self._parents
-        total = table.totals[self.system.rows[row]]
-        rest = -np.asarray(self._equations @ has)[row]
-        limit = np.where(listed[total], rest, lists.unlisted[total])
-        np.minimum.at(guess, at, np.maximum(limit, 0.0))
-        guess[listed[self.system.cells]] = 0.0
+        here = self.system.positions(cell)
+        order, totals = self._rows_by_total
+        first, last = (np.searchsorted(totals, cell, side) for side in ("left", "right"))
+        times = last - first
+        rows = order[np.repeat(first - np.cumsum(times) + times, times) + np.arange(int(times.sum()))]
+        if len(rows):
+            has = np.zeros(len(table))
+            has[cell] = own
+            rest = np.full(len(self.system.rows), np.nan)
+            rest[rows] = np.maximum(-np.asarray(self._equations[rows] @ has), 0.0)
+            below = np.unique(self._parents_of_rows[rows].indices)
+            part = self._rows_of_parents[below]
+            at, row = np.repeat(below, np.diff(part.indptr)), part.indices
+            limit = np.where(np.isnan(rest[row]), lists.unlisted[table.totals[self.system.rows[row]]], rest[row])
+            guess[below] = lists.unlisted[self.system.cells[below]]
+            np.minimum.at(guess, at, limit)
+        guess[here[here >= 0]] = 0.0
         return guess
+
+    @cached_property
+    def _unlisted(self) -> Floats:
+        """The most that somebody can have in each unknown cell whom neither it nor a total of it lists."""
+        lists, table = self.lists, self.system.table
+        guess: Floats = lists.unlisted[self.system.cells].copy()
+        at, row = self._parents
+        np.minimum.at(guess, at, lists.unlisted[table.totals[self.system.rows[row]]])
+        return guess
+
+    @cached_property
+    def _rows_by_total(self) -> tuple[Integers, Integers]:
+        """The rows of the system in the order of their totals, and these."""
+        totals = self.system.table.totals[self.system.rows]
+        order = np.argsort(totals, kind="stable")
+        return order, totals[order]
+
+    @cached_property
+    def _rows_of_parents(self) -> sparse.csr_array:
+        """Which rows each unknown cell with unlisted contributors is a part in."""
+        at, row = self._parents
+        shape = (len(self.system), len(self.system.rows))
+        return sparse.csr_array((np.ones(len(at), np.int8), (at, row)), shape=shape)
+
+    @cached_property
+    def _parents_of_rows(self) -> sparse.csr_array:
+        return sparse.csr_array(self._rows_of_parents.T)
 
     def _signed(self, equations: sparse.csr_array) -> Mask:
         """Equations in which some contribution may be negative: of these a part is no bound of the total."""

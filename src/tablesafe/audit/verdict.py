@@ -291,9 +291,20 @@ def _judged_unseen(findings: Findings) -> Text:
             "tables at once.",
             accepted=accepted,
         )
-    if not problem.table.judged:
+    if not problem.table.judged and findings.worked_out == 0:
         return text("who contributes to them is not known, so that no rule was applied to them.")
-    left = text("; some are sensitive that were asked about by bounds only") if problem.unjudged else ""
+    if not problem.table.judged:
+        accepted = "" if findings.possibly == "open" else text(", which was accepted (possibly = accept)")
+        known = "some can be worked out" if findings.worked_out else "there are too many to see which can be worked out"
+        return text(
+            "who contributes to them is not known, so that no rule was applied to them, and {known}{accepted}; records "
+            "would tell it, tabulated into all these tables at once.",
+            known=text(known),
+            accepted=accepted,
+        )
+    accepted = "" if findings.possibly == "open" else text(", which was accepted (possibly = accept)")
+    roughly = text("; some are sensitive that were asked about by bounds only{accepted}", accepted=accepted)
+    left = roughly if problem.unjudged else ""
     return text("those that are sensitive were judged like cells that are shown{left}.", left=left)
 
 

@@ -89,6 +89,100 @@ def product_equations(codes: NDArray[np.int32], hierarchies: Sequence[Hierarchy]
     return ProductEquations(sparse.csr_array(matrix), np.concatenate(totals), *(orphan or ()))
 
 
+def equations_across_gaps(codes: NDArray[np.int32], hierarchies: Sequence[Hierarchy]) -> ProductEquations:
+    """The equations of the cells that are there, also those that pass over totals that are not.
+
+    Where regions and the whole are published, but not the parts of the country between them, the whole is still the
+    sum of the regions: everybody who knows the hierarchy can add them up. Each absent total that lies between cells is
+    replaced by its parts in every equation that it is in.
+    """
+    product = product_equations(codes, hierarchies)
+    absent = codes[:0] if product.orphan_cell is None else _absent_between(codes, hierarchies)
+    if not len(absent):
+        return product
+    from scipy import sparse
+
+    n = len(codes)
+    whole = product_equations(np.concatenate([codes, absent]), hierarchies)
+    matrix = whole.equations.astype(np.int64)
+    defining = np.full(len(absent), -1, dtype=np.int64)
+    rows = np.flatnonzero(whole.totals >= n)[::-1]
+    defining[whole.totals[rows] - n] = rows
+    own, parts = matrix[defining][:, :n], matrix[defining][:, n:] + sparse.eye_array(len(absent), dtype=np.int64)
+    sums, done = own, False
+    while not done:  # once a level
+        deeper = sparse.csr_array(own + parts @ sums)
+        sums, done = deeper, (deeper != sums).nnz == 0
+    closed = sparse.csr_array(matrix[:, :n] + matrix[:, n:] @ sums)
+    closed.eliminate_zeros()
+    closed = closed[np.flatnonzero(np.diff(closed.indptr))]
+    closed = closed[distinct_rows(closed)]
+    totals = _negative_members(closed)
+    turned = totals < 0
+    closed.data *= np.repeat(np.where(turned, -1, 1), np.diff(closed.indptr))
+    totals[turned] = _negative_members(closed[turned])
+    return ProductEquations(
+        closed.astype(np.int8), totals, product.orphan_cell, product.orphan_total, product.orphan_dimension
+    )
+
+
+def _negative_members(matrix: sparse.csr_array) -> Integers:
+    """The first cell with −1 in each row, one that is a total of several cells if there is such; −1 without any."""
+    coo = matrix.tocoo()
+    total = np.full(matrix.shape[0], -1, dtype=np.int64)
+    alone = np.bincount(coo.row, coo.data == -1, minlength=matrix.shape[0]) == 1
+    usual = np.zeros(matrix.shape[1], dtype=np.bool_)
+    usual[coo.col[(coo.data == -1) & alone[coo.row]]] = True
+    for some in ((coo.data == -1), (coo.data == -1) & usual[coo.col]):
+        total[coo.row[some][::-1]] = coo.col[some][::-1]
+    return total
+
+
+def _absent_between(codes: NDArray[np.int32], hierarchies: Sequence[Hierarchy]) -> NDArray[np.int32]:
+    """The cells that are not there, but have a part that is there and are part of a cell that is."""
+    sizes = [len(tree) for tree in hierarchies]
+    every = codes
+    for d, tree in enumerate(hierarchies):
+        cell, above = _with_totals(every[:, d], tree)
+        wide = every[cell]
+        wide[:, d] = above
+        _, first = np.unique(cell_keys(wide, sizes), return_index=True)
+        every = wide[np.sort(first)]
+    keys = cell_keys(np.concatenate([every, codes]), sizes)
+    own = np.isin(keys[: len(every)], keys[len(every) :])
+    below = own.copy()
+    for d, tree in enumerate(hierarchies):
+        cell, above = _with_totals(every[:, d], tree)
+        wide = every[cell]
+        wide[:, d] = above
+        keys = cell_keys(np.concatenate([every, wide]), sizes)
+        order = np.argsort(keys[: len(every)], kind="stable")
+        place = order[np.searchsorted(keys[: len(every)][order], keys[len(every) :])]
+        reached = below.copy()
+        np.logical_or.at(reached, cell, below[place])
+        below = reached
+    return np.ascontiguousarray(every[below & ~own])
+
+
+def _with_totals(codes: NDArray[np.int32], tree: Hierarchy) -> tuple[Integers, NDArray[np.int32]]:
+    """Each code with itself and every code that it is part of: which of the codes it was, and the other one."""
+    from scipy import sparse
+
+    rows = np.repeat(np.arange(tree.equations.shape[0]), np.diff(tree.equations.indptr))
+    total, part = tree.totals[rows], tree.equations.indices
+    one_up = sparse.csr_array((np.ones(len(part), np.bool_), (part, total)), shape=(len(tree), len(tree)))
+    up = sparse.csr_array(sparse.eye_array(len(tree), dtype=np.bool_) + one_up).astype(np.bool_)
+    while True:  # paths twice as long each time
+        longer = sparse.csr_array(up @ up).astype(np.bool_)
+        if longer.nnz == up.nnz:
+            break
+        up = longer
+    times = np.diff(up.indptr)[codes]
+    cell = np.repeat(np.arange(len(codes)), times)
+    start = np.repeat(up.indptr[codes] - (np.cumsum(times) - times), times)
+    return cell, up.indices[start + np.arange(len(cell))].astype(np.int32)
+
+
 def cell_keys(codes: NDArray[np.int32], sizes: Sequence[int]) -> Integers:
     """One number per combination of codes, equal exactly when the codes are."""
     key = np.zeros(len(codes), dtype=np.int64)

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.core.cube import TIE, tied
-from tablesafe.core.equations import Integers, Mask, ProductEquations, cell_keys, distinct_rows, product_equations
+from tablesafe.core.equations import (
+    Integers,
+    Mask,
+    ProductEquations,
+    cell_keys,
+    distinct_rows,
+    equations_across_gaps,
+    product_equations,
+)
 from tablesafe.core.errors import InvalidTable
 from tablesafe.core.hierarchy import Hierarchy, parse_equations
 from tablesafe.core.table import RESPONSE, Contributors, Table
@@ -92,7 +100,8 @@ def joined_as_they_are(
     )
     _refuse_disagreement(joined, integers, cell_of, tables)
     own, own_totals = _stacked_equations(tables, cell_of, len(where))
-    implied = product_equations(joined.codes, list(dimensions.values()))
+    between = equations_across_gaps if unseen is None else product_equations  # tables of records lack no totals
+    implied = between(joined.codes, list(dimensions.values()))
     holds = np.asarray(implied.equations.astype(np.int64) @ joined.integers) == 0
     matrix = sparse.vstack([own, implied.equations[holds]], format="csr").astype(np.int8)
     totals = np.concatenate([own_totals, implied.totals[holds]])

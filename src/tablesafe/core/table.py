@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.core.display import shown
-from tablesafe.core.equations import Floats, Integers, Mask, cell_keys, product_equations, roll_up, to_integers
+from tablesafe.core.equations import Floats, Integers, Mask, cell_keys, equations_across_gaps, roll_up, to_integers
 from tablesafe.core.errors import InvalidOption, InvalidTable, Setting
 from tablesafe.core.hierarchy import TOTAL, Hierarchy, parse_equations, require_hierarchies
 from tablesafe.core.totals import Shown, flat_dimension
@@ -409,7 +409,7 @@ class Table:
                 f"Cell {self.describe(cell)} stands twice in {source} (rows {first + 1} and {cell + 1}).",
                 hint="remove one of the two, or add up the rows first.",
             )
-        product = product_equations(self.codes, list(self.dimensions.values()))
+        product = equations_across_gaps(self.codes, list(self.dimensions.values()))
         if product.orphan_cell is not None and not ignore_missing:
             dimension = list(self.dimensions)[product.orphan_dimension]
             raise InvalidTable(

@@ -123,7 +123,8 @@ def _first_row(grid: Grid, filled: Mask) -> Grid:
 def _is_printed(path: Path) -> bool:
     """Whether a text file is a printed table: its first row leaves columns without a name, and the rest is understood.
 
-    Numbers in the first row alone say nothing: a list may lack its names.
+    Numbers in the first row alone say nothing: a list may lack its names. A cell that is there twice is for the reader
+    of printed tables to tell, in the codes of that cell.
     """
     if not path.is_file() or path.stat().st_size > MOST_TEXT:
         return False
@@ -131,6 +132,8 @@ def _is_printed(path: Path) -> bool:
         grid = _text_grid(path, None)
         filled = grid != None  # noqa: E711 - elementwise
         return None in _first_row(grid, filled) and bool(understand(path, None, Crosstab()).dimensions)
+    except _Twice:
+        return True
     except (InvalidFile, IndexError):
         return False
 
@@ -173,6 +176,10 @@ def _stacked(file: str, sheets: Sequence[tuple[str, Understood]]) -> Understood:
     places = tuple(place for _, each in sheets for place in each.rows.places or ())
     lines = tuple(line for _, each in sheets for line in each.lines)
     return Understood(Source(pl.concat(frames), file, places=places), ("sheet", *found.dimensions), lines)
+
+
+class _Twice(InvalidFile):
+    """A printed table is understood, but two of its numbers are of the same cell."""
 
 
 class _Sheet:
@@ -376,9 +383,10 @@ class _Sheet:
             same = pl.all_horizontal(pl.col(name) == frame[name][first] for name in names) if names else pl.lit(True)
             second = frame.with_row_index().filter(same)["index"][1]
             codes = ", ".join(f"{name} {frame[name][first]!r}" for name in names)
-            raise InvalidFile(
+            raise _Twice(
                 f"{self.file}: two numbers have the same codes ({codes}): {places[first]} and {places[second]}.",
-                hint="say how many rows are headings and how many columns are labels.",
+                hint="give each row and each column its own code, or say how many rows are headings and how many "
+                "columns are labels; in a list of records, the first line must name every column.",
                 about=("source", "header_rows"),
             )
 
@@ -418,7 +426,9 @@ class _Sheet:
         return f"Sheet {self.name!r} of {self.file}" if self.name else self.file
 
     def _place(self, row: int, column: int) -> str:
-        return f"cell {_address(row, column)} of sheet {self.name!r}" if self.name else f"line {row + 1} of {self.file}"
+        if self.name:
+            return f"cell {_address(row, column)} of sheet {self.name!r}"
+        return f"line {row + 1}, column {column + 1} of {self.file}"
 
     def _error(self, what: str, hint: str, key: str, cell: tuple[int, int] | None = None) -> InvalidFile:
         sheet = [f"sheet {self.name!r}"] if self.name else []

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from tablesafe.audit.merging import Groups, counts_add_up, merged
 from tablesafe.audit.unions import for_sums
-from tablesafe.core.equations import Floats, Integers, Mask, cell_keys, product_equations
+from tablesafe.core.equations import Floats, Integers, Mask, cell_keys, equations_across_gaps
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.linking import RESPONSE
@@ -100,7 +100,7 @@ def _added_up(
     groups = groups_of(sums[several], separate=separate)
     joint = merged(table, groups, cautious=True)
     exact = separate or not len(several) or (table.count is None and table.contributors is None)
-    product = product_equations(codes, list(dimensions.values()))
+    product = equations_across_gaps(codes, list(dimensions.values()))
     integers = np.asarray(sums.astype(np.int64) @ table.integers)
     holds = np.asarray(product.equations.astype(np.int64) @ integers) == 0
     origin = table.origin

@@ -8,12 +8,14 @@ pattern that costs less is kept. It is safe at any moment.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tablesafe.audit.respondent_knowledge import Guard
-from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.deviations import Room, Wanted
 from tablesafe.methods.suppress.hypercubes import Cubes
@@ -92,19 +94,49 @@ class HypercubeMethod:
         return np.asarray(targets[np.lexsort((-instance.level[targets], leaves))])
 
 
-def against_insiders(seen: Iterable[Guard], instance: Instance, cubes: Hypercubes) -> tuple[Mask, Integers]:
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What an insider knows: how far it believes cells to fall."""
+
+    elsewhere: Floats = field(repr=False)
+    """Of all cells, where it is not listed: shared by all who know the same of these."""
+    cells: NDArray[np.intp] = field(repr=False)
+    """Those that list it."""
+    alone: Mask = field(repr=False)
+    """Which of these have no other contributor."""
+    down: Floats = field(repr=False)
+    """How far each of these can fall."""
+
+    @property
+    def guard(self) -> Guard:
+        """The same for all cells."""
+        alone, down = np.zeros(len(self.elsewhere), dtype=np.bool_), self.elsewhere.copy()
+        alone[self.cells], down[self.cells] = self.alone, self.down
+        return Guard(alone, down)
+
+
+def against_insiders(seen: Iterable[Seen], instance: Instance, cubes: Hypercubes, stop: Stop) -> tuple[Mask, Integers]:
     """The pattern with a hypercube for each insider, which it cannot rule out; and the targets that have none.
 
-    `seen` is what the insider of each target knows, listed or possible.
+    `seen` is what the insider of each target knows, listed or possible. After a `stop` it is what was found so far.
     """
     pattern, left, finder = instance.forced.copy(), [], Cubes(cubes)
     price = np.where(pattern, 0.0, instance.cost)
     plain = np.minimum(np.minimum(instance.up, instance.down), UNBOUNDED)
-    for target, guard in enumerate(seen):
+    rooms: dict[int, Floats] = {}
+    for target, each in enumerate(seen):
+        if stop():
+            break
         cell, need = int(instance.cell[target]), float(instance.level[target])
-        room = np.where(guard.alone, 0.0, np.minimum(plain, np.maximum(guard.down, 0.0)))
+        if id(each.elsewhere) not in rooms:
+            rooms[id(each.elsewhere)] = np.minimum(plain, np.maximum(each.elsewhere, 0.0))
+        room = rooms[id(each.elsewhere)]
+        changed = np.append(each.cells, cell)
+        before = room[changed]
+        room[each.cells] = np.where(each.alone, 0.0, np.minimum(plain[each.cells], np.maximum(each.down, 0.0)))
         room[cell] = max(need, plain[cell])
         found = finder.cheapest(Wanted(cell, 1, need, price, Room(room, room), effort=1))
+        room[changed] = before
         if found is None:
             left.append(target)
             continue
@@ -113,12 +145,16 @@ def against_insiders(seen: Iterable[Guard], instance: Instance, cubes: Hypercube
     return pattern, np.array(left, dtype=np.int64)
 
 
-def against_sums(sums: Sequence[Union], instance: Instance, cubes: Hypercubes, unit: float) -> tuple[Mask, list[Union]]:
+def against_sums(
+    sums: Sequence[Union], instance: Instance, cubes: Hypercubes, unit: float, stop: Stop
+) -> tuple[Mask, list[Union]]:
     """The pattern with a hypercube for each sum, of whose cells it moves one alone; and the sums that have none."""
     pattern, left = instance.forced.copy(), []
     price = np.where(pattern, 0.0, instance.cost)
     room = np.minimum(np.minimum(instance.up, instance.down), UNBOUNDED)
     for each in sums:
+        if stop():
+            break
         cells, need = np.asarray(each.cells, dtype=np.int64), max(1.0, float(np.ceil(each.level * unit)))
         before = price[cells]
         price[cells] = np.inf

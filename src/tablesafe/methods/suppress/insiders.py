@@ -17,7 +17,7 @@ from tablesafe.audit.insiders import Insider
 from tablesafe.audit.respondent_knowledge import Guard, Lists
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
-from tablesafe.methods.suppress.hypercube_method import against_insiders
+from tablesafe.methods.suppress.hypercube_method import Seen, against_insiders
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.linear_programs import EFFORTS, EVERYTHING, SECOND_THOUGHTS
 from tablesafe.methods.suppress.parts import Outcome, Part, work
@@ -86,8 +86,10 @@ def against(
     """
     left = np.arange(len(found))
     if cubes is not None:
-        seen = (_seen_by(insider, lists, value) for insider in found)
-        pattern, left = against_insiders(seen, instance, cubes)
+        eyes = _Eyes(lists, value)
+        pattern, left = against_insiders(map(eyes.of, found), instance, cubes, lambda: budget.over)
+        if budget.over:
+            return pattern
         instance = instance.withholding(pattern).asking(left)
         found = [found[target] for target in left.tolist()]
         left = np.arange(len(found))
@@ -157,16 +159,36 @@ def _around(cell: int, instance: Instance, subtables: Subtables, price: Floats, 
     return region(instance, core, price, max(size, len(core)))
 
 
-def _seen_by(insider: Insider, lists: Lists, value: Integers) -> Guard:
-    """What one insider knows: the cells that have no other contributor, and what it has in all others.
+class _Eyes:
+    """What insiders know, one after another; what they have in common is kept."""
 
-    One that is only possible may have, wherever it is not listed, as much as anybody can have there.
-    """
-    cells, own, listed = lists.listings(insider.members)
-    alone, down = np.zeros(len(value), dtype=np.bool_), np.full(len(value), np.inf)
-    if not insider.certain:
-        most = np.minimum(insider.size * lists.unlisted, np.maximum(value - lists.own.sum(axis=1), 0.0))
-        down = np.where(lists.negative | (most <= 0), np.inf, value - most)
-    alone[cells] = listed >= lists.everyone[cells]
-    down[cells] = np.where(lists.negative[cells], np.inf, value[cells] - own)
-    return Guard(alone, down)
+    def __init__(self, lists: Lists, value: Integers) -> None:
+        self._lists, self._value = lists, value
+        self._elsewhere: dict[int, Floats] = {}
+
+    def of(self, insider: Insider) -> Seen:
+        """What one insider knows: the cells that have no other contributor, and what it has in all others.
+
+        One that is only possible may have, wherever it is not listed, as much as anybody can have there.
+        """
+        lists, value = self._lists, self._value
+        cells, own, listed = lists.listings(insider.members)
+        down = np.where(lists.negative[cells], np.inf, value[cells] - own)
+        return Seen(
+            self._of_others(0 if insider.certain else insider.size), cells, listed >= lists.everyone[cells], down
+        )
+
+    def _of_others(self, size: int) -> Floats:
+        if size not in self._elsewhere:
+            lists, value = self._lists, self._value
+            down = np.full(len(value), np.inf)
+            if size:
+                most = np.minimum(size * lists.unlisted, np.maximum(value - lists.own.sum(axis=1), 0.0))
+                down = np.where(lists.negative | (most <= 0), np.inf, value - most)
+            self._elsewhere[size] = down
+        return self._elsewhere[size]
+
+
+def _seen_by(insider: Insider, lists: Lists, value: Integers) -> Guard:
+    """What one insider knows of all cells."""
+    return _Eyes(lists, value).of(insider).guard

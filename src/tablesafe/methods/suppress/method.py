@@ -66,6 +66,8 @@ CLEANING, CLEANING_ALL, A_SECOND = 0.1, 0.3, 1.0
 least a second, for one that convinces every respondent: it gains most by them."""
 FEW = 300
 """Withheld cells up to which the search tells the audit its own reasons: sooner said than found again."""
+SEARCHED_S = 1e-3
+"""Seconds for each target below which no search comes to an end."""
 HASTY_S, SMALL = 2.0, 2_000
 """Seconds below which a first pattern may be a poor one, and cells up to which another is made at once beside it."""
 LARGE = 12_000
@@ -292,10 +294,15 @@ class Suppression:
         return found
 
     def _cubes(self, problem: Problem, instance: Instance) -> Hypercubes | None:
-        """The hypercubes of a table with too many targets for a program each; None where there are few, or none."""
-        if self.options.algorithm not in {"auto", "modular"}:
+        """The hypercubes of a table with too many targets for a program each; None where there are few, or none.
+
+        Who asks for a search by name gets them only where the time is too short for it by far.
+        """
+        targets = len(instance.level)
+        named = self.options.algorithm in {"optimal", "sequential"} and self.seconds < SEARCHED_S * targets
+        if self.options.algorithm not in {"auto", "modular"} and not named:
             return None
-        return hypercubes_of(problem, len(instance.level), self.seconds)
+        return hypercubes_of(problem, targets, self.seconds)
 
     def _by_cubes(self, problem: Problem, search: Search, cubes: Hypercubes, securing: Securing) -> Mask:
         """A safe pattern at once by hypercubes, and cheaper ones while there is time; an interrupt keeps the best.

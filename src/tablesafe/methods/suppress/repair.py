@@ -20,7 +20,7 @@ from tablesafe.methods.suppress.hypercube_method import HypercubeMethod, against
 from tablesafe.methods.suppress.insiders import against, asked_by
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance, zeros_kept
 from tablesafe.methods.suppress.pattern import CannotProtect
-from tablesafe.methods.suppress.sequential import Sequential, never
+from tablesafe.methods.suppress.sequential import Sequential
 from tablesafe.methods.suppress.wider import judge_of
 from tablesafe.solve.highs import Model
 from tablesafe.solve.hypercubes import Hypercubes
@@ -125,7 +125,7 @@ def _against_outsiders(
         return instance.forced
     if cubes is not None:
         asked = HypercubeMethod(instance.asking(targets), cubes)
-        asked.protect_all(never)
+        asked.protect_all(lambda: budget.over)
         pattern = asked.pattern
         targets = targets[np.isin(instance.cell[targets], asked.failed)]
         if not targets.size:
@@ -147,8 +147,8 @@ def _against_sums(
     if not failed:
         return instance.forced
     if cubes is not None:
-        pattern, failed = against_sums(failed, instance, cubes, 10.0**problem.table.decimals)
-        if not failed:
+        pattern, failed = against_sums(failed, instance, cubes, 10.0**problem.table.decimals, lambda: budget.over)
+        if not failed or budget.over:
             return pattern
         instance = instance.withholding(pattern)
     engine = Sequential.by_programs(

@@ -10,6 +10,7 @@ import polars as pl
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.linking import RESPONSE, link
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
@@ -17,8 +18,12 @@ from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source
 from tablesafe.io.matching import match_cells
+from tablesafe.tabulate.origin import Origin
 from tablesafe.tauargus.batch.rules import COUNTING, build_rules
 from tablesafe.tauargus.batch.tables import Made, Specified, cells_with
+
+OF_ONE_TABLE = ("dimensions", "largest")
+"""Options of a tabulation in which tables of the same records differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +50,7 @@ class Linked:
 def linked(tables: Sequence[Specified], made: Sequence[Made]) -> Linked:
     """All tables as one problem: a cell that several show is sensitive if it is in one of them."""
     problems = [each.problem for each in made]
-    joint = link([problem.table for problem in problems])
+    joint = _tabulated_at_once([problem.table for problem in problems]) or link([each.table for each in problems])
     cells = tuple(_cells(joint, problem.table) for problem in problems)
     n = len(joint)
     sensitivity = Sensitivity.none(n)
@@ -65,6 +70,32 @@ def linked(tables: Sequence[Specified], made: Sequence[Made]) -> Linked:
     whole = Problem(joint, lower=lower, upper=upper, cost=cost, frozen=frozen, suppressed=suppressed)
     rules = _rules(tables, made, joint)
     return Linked(whole.replace(sensitivity=sensitivity, rules=rules), cells)
+
+
+def _tabulated_at_once(tables: Sequence[Table]) -> Table | None:
+    """The tables as margins of one tabulation, which tells who contributes to the unseen cells that tie them together.
+
+    None where they are of different variables or records, or where a recoding gave a code another meaning in one.
+    """
+    origins = [table.origin for table in tables]
+    trees: dict[str, Hierarchy] = {}
+    for table in tables:
+        for name, tree in table.dimensions.items():
+            if trees.setdefault(name, tree) != tree:
+                return None
+    first = origins[0]
+    if not isinstance(first, Origin):
+        return None
+    for origin in origins[1:]:
+        if not isinstance(origin, Origin) or not first.source.equals(origin.source):
+            return None
+        if any(origin.options[name] != first.options[name] for name in first.options if name not in OF_ONE_TABLE):
+            return None
+    return first.table(
+        dimensions=trees,
+        margins=[list(table.dimensions) for table in tables],
+        largest=max(origin.options["largest"] for origin in origins if origin is not None),
+    )
 
 
 def _cells(joint: Table, table: Table) -> Integers:

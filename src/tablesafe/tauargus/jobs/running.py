@@ -241,4 +241,26 @@ class _Run:
             self.journal.warn(
                 command.line, f"table {command.table} was not protected: only sensitive cells are withheld."
             )
+        self._tell_of_tables_apart(command, self.tables[place])
         self.writings.append(Writing(command, self.tables[place], path))
+
+    def _tell_of_tables_apart(self, command: WriteTable, new: TableRun) -> None:
+        """Warn of tables of the same data that withhold cells each for itself: nobody looked at them together."""
+        written = [each.run for each in self.writings]
+        if any(new.table is each.table for each in written):
+            return
+        apart = [
+            each.place
+            for each in written
+            if each.table.data == new.table.data
+            and each.table.spec.response == new.table.spec.response
+            and each.worked is not new.worked
+            and bool(each.release.suppressed.any() or new.release.suppressed.any())
+        ]
+        if apart:
+            others = ", ".join(map(str, dict.fromkeys(apart)))
+            self.journal.warn(
+                command.line,
+                f"table {new.place} is of the same data as table {others}, but was protected by itself: what they tell "
+                f"together was not examined. <SUPPRESS> with table 0 protects all at once.",
+            )

@@ -280,11 +280,12 @@ class BranchAndCut:
 
     def ask_also(self, objection: Objection) -> None:
         """Take what a judge has objected to among the targets."""
-        if len(objection.instance) != len(self._instance):
+        wider = len(objection.instance) != len(self._instance)
+        if wider:
             self._instance = objection.instance
             self._variables = Variables.of(self._instance, None)
             self._attacker = Attacker(self._instance, self._incumbent.budget)
-        if len(objection.targets):
+        if wider or len(objection.targets):
             self._separate(self._separation.targets.and_also(objection.targets))
         needed = self._variables.of_cell[objection.one_of]
         if len(needed):

@@ -7,6 +7,7 @@ show is one cell.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -757,6 +758,18 @@ class Table:
                 f"seem to stand side by side.",
                 hint=f"give {name!r} a hierarchy that says which codes are parts of which.",
                 about=("dimension", name, "hierarchy"),
+            )
+        absent = math.prod(len(tree.codes) for tree in self.dimensions.values()) - len(self)
+        if (
+            self.dimensions
+            and absent > 0
+            and bool((residual[wrong] * np.sign(self.integers[self.totals[wrong]]) < 0).all())
+        ):
+            return InvalidTable(
+                told,
+                hint=f"{source} has no value for {absent:,} of the cells that its codes make, and all these parts fall "
+                f"short. If somebody has withheld them, bring the table with their values: only then can its sums be "
+                f"checked.",
             )
         largest = int(np.abs(residual[wrong]).max())
         size = np.abs(self.integers[self.totals[wrong]])

@@ -135,7 +135,7 @@ def key_of(draft: Mapping[str, Any], about: About, otherwise: KeyPath = ("source
             return next(_reading(draft, name), otherwise)
         case ("option", _, str(name)) if name in draft.get("method", {}):
             return ("method", name)
-        case ("method",):
+        case ("method",) | ("cells", *_):
             return ("method", "name")
         case ("contributors",):
             rules = enumerate(draft.get("rules", []))

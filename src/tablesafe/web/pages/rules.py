@@ -93,7 +93,7 @@ class _Live:
             self.number = ui.label("–").classes("ts-big")
             self.of = ui.label(say("Counting …")).classes("ts-note").props("role=status aria-live=polite")
             self.error = ui.element("div")
-            self.rows = ui.element("div").classes("ts-scroll").props("tabindex=0")
+            self.rows = ui.element("div").classes("ts-scroll ts-few").props("tabindex=0")
             self.waiting = ui.element("div")  # timers live outside what is cleared
         with ui.element("section").classes("ts-card").props(aria("Where the rules draw the line")):
             ui.html(say("Where the rules draw the line"), tag="h2")
@@ -144,7 +144,7 @@ class _Live:
         if not self.screen.draft:
             self.of.set_text(say("Choose data first."))
             return None
-        if self.screen.faults:
+        if not self.screen.readable:
             self.of.set_text(say("There is something wrong with the job: see the fields marked ✕."))
             return None
         return self.screen.workspace.job_text()
@@ -188,7 +188,9 @@ def _cells(rows: list[dict[str, Any]], number: int) -> None:
             for row in rows:
                 with ui.element("tr"):
                     for key in heads:
-                        with ui.element("td").classes(LOOK.get(key, "")):
+                        cell = ui.element("td").classes(LOOK.get(key, ""))
+                        cell.props["data-head"] = heads[key]
+                        with cell:
                             ui.label(str(row[key]))
     if number > len(rows):
         ui.label(say("The {many} largest of {number:,}.", many=len(rows), number=number)).classes("ts-note pt-1")

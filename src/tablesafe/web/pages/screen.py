@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from tablesafe.attack.registry import ATTACKS
-from tablesafe.core.errors import InvalidInput, InvalidProblem, TablesafeError
+from tablesafe.core.errors import InvalidInput, InvalidProblem, SolverFailure, TablesafeError
 from tablesafe.job.decode import Fault
 from tablesafe.job.questions import Answer
 from tablesafe.job.remedies import remedies
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 USER_ERRORS = {kind.__name__ for kind in InvalidInput.__subclasses__()}
 """Errors that something in the job caused."""
-UNPROTECTABLE = InvalidProblem.__name__
-"""The error of a table that cannot be protected as it is: a coarser one perhaps can."""
+UNPROTECTABLE = {InvalidProblem.__name__, SolverFailure.__name__}
+"""Errors of a table that cannot be protected as it is: a coarser one perhaps can."""
 CHANGED_ELSEWHERE = "The job was changed in another window."
 
 
@@ -89,6 +89,11 @@ class Screen:
     def outdated(self) -> bool:
         """Whether another window has changed the job since it was drawn here."""
         return self.version != self.workspace.version
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is a job and it says what it must; work on it may have failed nevertheless."""
+        return bool(self.draft) and not self.workspace.check()
 
     @property
     def holds_problem(self) -> bool:
@@ -245,8 +250,11 @@ class Screen:
         return await self.workspace.compute(task, *arguments)
 
 
-def show_error(error: TaskFailed | Exception, screen: Screen | None = None) -> None:
-    """An error with its hint; on the page of a job with buttons that do what would help."""
+def show_error(error: TaskFailed | Exception, screen: Screen | None = None, job: str = "") -> None:
+    """An error with its hint; on the page of a job with buttons that do what would help.
+
+    `job` is the one that it is about, where it may speak of cells of its table.
+    """
     hint = error.hint if isinstance(error, TablesafeError) else ""
     message = error.message if isinstance(error, TablesafeError) else str(error)
     with ui.element("div").props("role=alert"):
@@ -257,7 +265,11 @@ def show_error(error: TaskFailed | Exception, screen: Screen | None = None) -> N
             with ui.element("div").classes("ts-row py-1"):
                 for each in remedies(screen.draft, error.about, error.settings, screen.files):
                     _remedy(screen, each)
-            if error.kind == UNPROTECTABLE:
+            if job and error.about[:1] == ("cells",):
+                from tablesafe.web.pages.panel import decide_about
+
+                decide_about(screen, job, [int(cell) for cell in error.about[1:]])
+            if error.kind in UNPROTECTABLE:
                 from tablesafe.web.pages.merging import offer
 
                 offer(screen)

@@ -109,7 +109,7 @@ export default {
       const look = getComputedStyle(this.pane);
       this.font = `${look.fontSize} ${look.fontFamily}`;
       this.folds ||= part.rows.some((row) => row.fold || row.depth);
-      let longest = "", wide = 60, named = this.across(part.corner || "", true) + 16;
+      let longest = "", wide = 60, named = this.across(part.corner || "", true) + 28;
       for (const head of part.heads) wide = Math.max(wide, this.across(head.text, true) + (head.fold ? 42 : head.sort ? 24 : 18));
       for (const row of part.rows) {
         named = Math.max(named, this.across(row.text, row.depth === 0) + 16 * row.depth + (this.folds ? 42 : 18));

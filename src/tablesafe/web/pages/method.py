@@ -14,7 +14,7 @@ from tablesafe.job.words import key_of
 from tablesafe.web.forms import form_of
 from tablesafe.web.pages.fields import chosen, fields, folded, plain
 from tablesafe.web.pages.merging import offer
-from tablesafe.web.pages.progress import STAGES, Stage, curve, share_done, stages, time_left
+from tablesafe.web.pages.progress import STAGES, Stage, curve, share_done, stages, stopping, time_left
 from tablesafe.web.pages.screen import Screen, heading, show_error
 from tablesafe.web.runs import Run, State
 from tablesafe.web.speech import aria, say
@@ -156,10 +156,9 @@ class _Watched:
         if self.state.is_deleted:
             self.timer.cancel()
             return
+        words = stopping(run) if run.state is State.STOPPING else say(WORDS[run.state])
         self.state.set_text(
-            say("{state}, {seconds:,.0f} s", state=say(WORDS[run.state]), seconds=run.seconds)
-            if not run.state.ended
-            else _ended(run)
+            say("{state}, {seconds:,.0f} s", state=words, seconds=run.seconds) if not run.state.ended else _ended(run)
         )
         share = share_done(run)
         self.bar.set_visibility(not run.state.ended or bool(run.facts))

@@ -198,6 +198,15 @@ def time_left(run: Run) -> str:
     return say("at most {seconds} s left", seconds=_seconds(left)) if left > 0 else say(over)
 
 
+def stopping(run: Run) -> str:
+    """What becomes of a run that was told to stop: which answer is kept, if there is one."""
+    best = _rise(run.history)
+    if best[0] is None:
+        return say("stopping: there is no answer yet, the first is kept")
+    kept = best[0] if best[1] is None else best[1]
+    return say("stopping: the answer that costs {cost} is made safe and kept", cost=_shown(kept))
+
+
 def stages(run: Run) -> list[Stage]:
     """What a run has done and does, in order; what hiding from each attacker costs as far as it is known."""
     order = list(STAGES)

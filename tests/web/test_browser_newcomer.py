@@ -135,7 +135,15 @@ def test_a_printed_table_is_shown_as_it_was_understood(visitor: Visitor, tmp_pat
     visitor.step("Dimensions")
     page.get_by_role("region", name="Tree of Region").get_by_text("3 codes, 2 of them at the bottom").wait_for()
     visitor.step("Rules")
-    page.locator(".ts-note", has_text="of 12 cells").wait_for()  # its sums hold
+    page.get_by_role("button", name="Do without rule 1, threshold").click()  # it tells nothing of contributors
+    page.locator(".ts-note", has_text="of 12 cells").wait_for()  # and its sums hold
+    page.get_by_role("button", name="Look at the table").click()
+    page.locator(".ts-cell.k-published").last.click()
+    panel = page.get_by_role("complementary", name="Cell")
+    panel.get_by_role("button", name="Decide", exact=True).click()  # that it is sensitive
+    panel.get_by_text("Noted in the job").wait_for()
+    page.locator(".ts-big", has_text="1").wait_for()
+    page.get_by_role("link", name="Rules has errors").wait_for(state="detached")
     assert not visitor.complaints
 
 

@@ -140,6 +140,9 @@ def key_of(draft: Mapping[str, Any], about: About, otherwise: KeyPath = ("source
         case ("contributors",):
             rules = enumerate(draft.get("rules", []))
             return next((("rules", i) for i, rule in rules if _compares(rule)), otherwise)
+        case ("counts",):
+            rules = enumerate(draft.get("rules", []))
+            return next((("rules", i) for i, rule in rules if not _compares(rule)), otherwise)
         case (str(section), *_) if section in draft:
             return about
         case _:

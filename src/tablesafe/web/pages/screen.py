@@ -15,6 +15,7 @@ from tablesafe.job.decode import Fault
 from tablesafe.job.questions import Answer
 from tablesafe.job.remedies import remedies
 from tablesafe.job.words import brief, key_of
+from tablesafe.web.desk import lacks_only_rules
 from tablesafe.web.forms import get, put
 from tablesafe.web.speech import aria, say
 from tablesafe.web.steps import holds_problem, note_job, step_of
@@ -92,8 +93,12 @@ class Screen:
 
     @property
     def readable(self) -> bool:
-        """Whether there is a job and it says what it must; work on it may have failed nevertheless."""
-        return bool(self.draft) and not self.workspace.check()
+        """Whether there is a job whose table can be looked at, also while it does not say yet what is sensitive.
+
+        Work on it may have failed nevertheless.
+        """
+        faults = self.workspace.check() if self.draft else []
+        return bool(self.draft) and (not faults or lacks_only_rules(faults))
 
     @property
     def holds_problem(self) -> bool:
@@ -280,6 +285,8 @@ def _remedy(screen: Screen, answer: Answer) -> None:
         screen.put(answer.path, answer.value)
         screen.say(say("{words}: done.", words=say(answer.words)))
         button.disable()
+        if answer.path == ("rules",):
+            ui.navigate.reload()  # their fields are others
 
     button = ui.button(say(answer.words), on_click=use).props("outline dense color=primary")
 

@@ -203,7 +203,7 @@ class _Watched:
         run = self.run
         with self.told.clear():
             if run.error is not None:
-                show_error(run.error, self.screen, run.asked or run.job_text)
+                show_error(run.error, self.screen, (run.asked or run.job_text) if self.newest else "")
                 self.screen.blame(run.job_text, run.error)
                 self._lead_to(run.error)
             elif run.state is State.OPEN and self.newest:

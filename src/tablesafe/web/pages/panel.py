@@ -213,7 +213,7 @@ def decide_about(screen: Screen, job: str, cells: list[int]) -> None:
 
     async def draw() -> None:
         rows = await computed(screen, place, asking.codes_and_costs, of, cells)
-        if rows is None or place.is_deleted:
+        if rows is None or len(rows) != len(cells) or place.is_deleted:  # unseen cells are nobody's to decide on
             return
         frozen = {each.cell: each for each in screen.workspace.decided if each.what == "protected"}
         with place.clear():

@@ -759,22 +759,19 @@ class Table:
                 hint=f"give {name!r} a hierarchy that says which codes are parts of which.",
                 about=("dimension", name, "hierarchy"),
             )
-        absent = math.prod(len(tree.codes) for tree in self.dimensions.values()) - len(self)
-        if (
-            self.dimensions
-            and absent > 0
-            and bool((residual[wrong] * np.sign(self.integers[self.totals[wrong]]) < 0).all())
-        ):
-            return InvalidTable(
-                told,
-                hint=f"{source} has no value for {absent:,} of the cells that its codes make, and all these parts fall "
-                f"short. If somebody has withheld them, bring the table with their values: only then can its sums be "
-                f"checked.",
-            )
         largest = int(np.abs(residual[wrong]).max())
         size = np.abs(self.integers[self.totals[wrong]])
         terms = np.diff(self.equations.tocsr().indptr)[wrong]  # each may be half a unit off
         if bool((np.abs(residual[wrong]) > np.maximum(ROUNDED * size, terms / 2)).any()):
+            absent = math.prod(len(tree.codes) for tree in self.dimensions.values()) - len(self)
+            short = residual[wrong] * np.sign(self.integers[self.totals[wrong]]) < 0
+            if self.dimensions and absent > 0 and bool(short.all()):
+                return InvalidTable(
+                    told,
+                    hint=f"{source} has no value for {absent:,} of the cells that its codes make, and all these parts "
+                    f"fall short. If somebody has withheld them, bring the table with their values: only then can its "
+                    f"sums be checked.",
+                )
             return InvalidTable(
                 told,
                 hint=f"correct {source}: this is too much for rounding. If codes of several levels stand side by side, "

@@ -341,3 +341,19 @@ def test_codes_of_several_levels_are_told_with_the_file_that_has_them(tmp_path: 
     path.write_text("region,value\nTotal,10\nN,10\nN1,10\nN2,10\nN3,10\n", encoding="utf-8")
     with pytest.raises(InvalidTable, match=r"The codes of 'region' in cells\.csv add up to .* their total"):
         Table.from_cells(read_frame(path), dimensions={"region": Hierarchy.flat(["N", "N1", "N2", "N3"])})
+
+
+def test_sums_that_fall_short_where_cells_are_missing_say_so() -> None:
+    """A printed table in which others have withheld cells: their values are needed, not another hierarchy."""
+    values = {"T": [100, 60, 40], "a": [70, None, 30], "b": [30, None, 10]}
+    frame = pl.DataFrame(
+        [
+            {"r": row, "c": column, "value": value}
+            for row, line in values.items()
+            for column, value in zip(("T", "x", "y"), line, strict=True)
+            if value is not None
+        ]
+    )
+    trees = {name: Hierarchy.flat(codes, total="T") for name, codes in (("r", ["a", "b"]), ("c", ["x", "y"]))}
+    with pytest.raises(InvalidTable, match="has no value for 2 of the cells that its codes make"):
+        Table.from_cells(frame, dimensions=trees, value="value")

@@ -12,6 +12,7 @@ import tablesafe as ts
 from oracle.suppression import grid
 from seeds import fresh
 from tablesafe.audit.audit import Audit
+from tablesafe.core.errors import SolverFailure
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut, Objection, least_costly
@@ -105,6 +106,26 @@ def test_respondents_cost_more_than_outsiders_and_it_is_told_how_much() -> None:
     assert release.solution.objective > outsiders.solution.objective
     assert release.solution.prices[0].cost == outsiders.solution.objective
     assert ts.audit(problem, release).prices == release.solution.prices
+
+
+def test_programs_that_fail_after_the_search_end_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deviations suggested to the audit only help it, and bounds against more attackers only tell the price."""
+    random = np.random.default_rng(7)
+    table = ts.tabulate(
+        records(random, 4, 4, 60, 25), dimensions={"a": None, "b": None}, value="value", respondent="who", largest=3
+    )
+    problem = Problem(table, rules=[ts.PPercent(p=15), ts.Threshold(n=3)])
+    asked = []
+
+    def fails(*_: object) -> None:
+        asked.append(True)
+        raise SolverFailure("A linear program of the suppression problem was not solved (infeasible).")
+
+    monkeypatch.setattr(BranchAndCut, "witnesses", fails)
+    monkeypatch.setattr(BranchAndCut, "ask_also", fails)
+    release = ts.protect(problem, ts.Suppress(cost="unit", time_limit_s=600))
+    assert len(asked) >= 2
+    assert ts.audit(problem, release).safe
 
 
 def test_prices_are_told_in_words_with_what_they_rest_on() -> None:

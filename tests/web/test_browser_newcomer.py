@@ -95,6 +95,58 @@ def test_a_workbook_with_several_sheets_asks_for_one(visitor: Visitor, tmp_path:
     assert not page.locator(".ts-fault:visible").count()
 
 
+PRINTED = """Table 3: turnover by region and size, 2025
+in thousand euros
+
+Region;Total;1-9;10-49;50+
+Total;3021,5;600,5;1201;1220
+Süd;1720,5;300,5;700;720
+Nord;1301;300;501;500
+
+Source: our own survey
+"""
+
+
+def test_a_printed_table_is_shown_as_it_was_understood(visitor: Visitor, tmp_path: Path) -> None:
+    """As CSV and as Excel: what is heading, label, number and note, and again when the area is said otherwise."""
+    page = visitor.page
+    (tmp_path / "printed.csv").write_text(PRINTED, encoding="utf-8")
+    with xlsxwriter.Workbook(tmp_path / "printed.xlsx") as book:
+        sheet = book.add_worksheet("Table 3")
+        for at, line in enumerate(PRINTED.splitlines()):
+            for column, text in enumerate(line.split(";")):
+                number = re.fullmatch(r"[\d,]+", text)
+                sheet.write(at, column, float(text.replace(",", ".")) if number else text)
+    for name in ("printed.csv", "printed.xlsx"):
+        visitor.upload(tmp_path / name)
+        understood = page.get_by_role("region", name="What was understood")
+        understood.get_by_text(f"{name}: 12 cells in B5:E7").or_(understood.get_by_text("12 cells in B5:E7")).wait_for()
+        assert understood.locator("th.heading").all_inner_texts() == ["Region", "Total", "1-9", "10-49", "50+"]
+        assert understood.locator("th.label").all_inner_texts() == ["Total", "Süd", "Nord"]
+        assert understood.locator("td.number").count() == 12
+        assert understood.locator("td.note").first.inner_text().startswith("Table 3")
+        job = tomllib.loads(visitor.job())
+        assert (job["source"]["layout"], job["source"]["kind"]) == ("crosstab", "cells")
+        if name == "printed.csv":
+            visitor.write("area", "A4:D7")
+            understood.get_by_text("9 cells in B5:D7").wait_for()
+            page.get_by_role("button", name="New job").click()
+            understood.wait_for(state="detached")
+    visitor.step("Dimensions")
+    page.get_by_role("region", name="Tree of Region").get_by_text("3 codes, 2 of them at the bottom").wait_for()
+    visitor.step("Rules")
+    page.get_by_role("button", name="Do without rule 1, threshold").click()  # it tells nothing of contributors
+    page.locator(".ts-note", has_text="of 12 cells").wait_for()  # and its sums hold
+    page.get_by_role("button", name="Look at the table").click()
+    page.locator(".ts-cell.k-published").last.click()
+    panel = page.get_by_role("complementary", name="Cell")
+    panel.get_by_role("button", name="Decide", exact=True).click()  # that it is sensitive
+    panel.get_by_text("Noted in the job").wait_for()
+    page.locator(".ts-big", has_text="1").wait_for()
+    page.get_by_role("link", name="Rules has errors").wait_for(state="detached")
+    assert not visitor.complaints
+
+
 def test_two_windows_of_one_session_tell_each_other(visitor: Visitor, tmp_path: Path) -> None:
     visitor.upload(firms(tmp_path / "firms.csv"))
     visitor.step("Rules")

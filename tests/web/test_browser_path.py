@@ -169,7 +169,7 @@ def _a_cell_is_found_and_decided_on(visitor: Visitor) -> None:
     panel.get_by_label("Reason").fill("everybody knows the firm")
     panel.get_by_role("button", name="Decide", exact=True).click()
     outdated = page.get_by_role("status", name="Outdated")
-    outdated.get_by_text("decisions.csv").wait_for()
+    outdated.get_by_text("C11 · North: not decided → sensitive").wait_for()
     panel.get_by_role("button", name="Close").click()
     assert tomllib.loads(visitor.job())["problem"]["apriori"] == "decisions.csv"
     page.get_by_role("tab", name="Decisions").click()

@@ -77,6 +77,58 @@ rule = "threshold"
     assert message in field.get_by_role("alert").inner_text()
 
 
+def test_what_fails_can_be_mended_where_it_is_told(visitor: Visitor, tmp_path: Path) -> None:
+    """A hierarchy of something else, and decisions that leave a cell no room: each message has buttons that help."""
+    page = visitor.page
+    lines = ["firm;region;turnover", *(f"f{i};{'East' if i == 0 else 'West'};{100 + i}" for i in range(9))]
+    (tmp_path / "two.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "nace.hrc").write_text("A\n@A01\n@A02\nB\n")
+    visitor.upload(tmp_path / "two.csv", tmp_path / "nace.hrc")
+    page.get_by_role("button", name="Remove nace.hrc").wait_for()
+    visitor.step("Dimensions")
+    visitor.choose("kind", "from a hierarchy file (.hrc)")
+    visitor.choose("hierarchy", "nace.hrc")
+    asked = page.get_by_role("region", name="Codes that region does not have")
+    asked.get_by_text("None of the codes of region is in this hierarchy").wait_for()
+    asked.get_by_role("button", name="Do without it").click()
+    visitor.until_job(lambda job: "hierarchy" not in job["dimensions"]["region"])
+    visitor.step("Rules")
+    page.get_by_role("button", name="Look at the table").click()  # while it is still counted
+    for code in ("West", "Total"):
+        _never_withheld(visitor, code)
+    visitor.step("Method")
+    section = visitor.run()
+    section.get_by_text("Sensitive cell (region=East) cannot be protected").first.wait_for()
+    section.get_by_role("button", name="Propose codes to merge").click()
+    proposals = section.get_by_role("list", name="Proposals").or_(section.get_by_text("No merge would make fewer"))
+    proposals.first.wait_for()  # the job that failed can be looked at nevertheless
+    section.get_by_role("button", name="Decide on East").click()
+    panel = page.get_by_role("complementary", name="Cell")
+    panel.get_by_text("region East", exact=True).wait_for()
+    panel.get_by_role("button", name="Close").click()
+    section.get_by_role("button", name="Take back: West").click()
+    page.get_by_text("The decision on West is taken back.").wait_for()
+    page.get_by_role("button", name="Run the job").click()
+    page.locator('section[aria-label="run-2"]').get_by_role("button", name="Look at the result").wait_for()
+    visitor.step("Rules")
+    visitor.page.get_by_role("button", name="Take back: Total").click()
+    visitor.step("Result")
+    old = page.get_by_role("status", name="Outdated")
+    old.get_by_text("Total: protected → not decided").wait_for()
+    old.get_by_role("button", name="Run again").wait_for()
+    assert not visitor.complaints
+
+
+def _never_withheld(visitor: Visitor, code: str) -> None:
+    page = visitor.page
+    page.locator(".ts-line", has=page.get_by_role("rowheader", name=code)).locator(".ts-cell").first.click()
+    panel = page.get_by_role("complementary", name="Cell")
+    panel.get_by_text(f"region {code}", exact=True).wait_for()
+    visitor.choose("It is", "protected: must be published: never withheld to protect another")
+    panel.get_by_role("button", name="Decide", exact=True).click()
+    panel.get_by_text("Noted in the job").wait_for()
+
+
 def test_a_stopped_run_keeps_a_safe_answer(visitor: Visitor, tmp_path: Path) -> None:
     visitor.upload(_many(tmp_path / "many.csv"))
     visitor.step("Method")

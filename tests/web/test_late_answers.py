@@ -22,7 +22,8 @@ from tablesafe.web.worker import TaskFailed
 
 FAILED = TaskFailed("InvalidJob", "Dimension 'region' is of kind 'hrc', but names no hierarchy.")
 TREE: dict[str, Any] = {
-    "codes": 6, "leaves": 5, "levels": 2, "sums": 1, "notes": [], "strange": [], "many": 0, "offered": [],
+    "codes": 6, "leaves": 5, "levels": 2, "sums": 1, "notes": [], "strange": [], "many": 0, "none": False,
+    "offered": [],
     "equations": [], "nodes": [],
 }  # fmt: skip
 

@@ -22,7 +22,7 @@ from tablesafe.tabulate.axes import in_order
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import kept_at, result_of, suggest
 from tablesafe.web.pages.bringing import Arrivals
-from tablesafe.web.pages.progress import HIGH, WIDE, curve, share_done, stages, time_left
+from tablesafe.web.pages.progress import HIGH, WIDE, curve, share_done, stages, stopping, time_left
 from tablesafe.web.roles import DIMENSION, NOTHING, VALUE, role_of, roles_of, set_role
 from tablesafe.web.runs import Point, Run, State
 from tablesafe.web.tasks.data import fits, regions, sensitive, tree
@@ -334,6 +334,31 @@ def test_a_cost_that_rises_says_against_whom() -> None:
     words = curve(run.history)
     assert "46,800,000 hide the cells from outsiders, proven to be the least" in words
     assert "costs 34,300,000 more: 81,100,000" in words
+
+
+def test_what_is_still_to_be_hidden_from_others_is_told_from_the_beginning() -> None:
+    run = going("protect", (8.0, 5.0))
+    run.beyond = "respondents and sums"
+    assert [(each.mark, each.words) for each in stages(run)][1:3] == [
+        ("now", "Against outsiders: 8"),
+        ("later", "Against respondents and sums"),
+    ]
+    run = going("protect", (8.0, 8.0))
+    run.beyond = "respondents"
+    assert [(each.mark, each.words) for each in stages(run)][1:3] == [
+        ("done", "Against outsiders: 8"),
+        ("now", "Against respondents"),
+    ]
+    words = curve(run.history, beyond=run.beyond)
+    assert "8 hide the cells from outsiders, proven to be the least; what it takes against respondents" in words
+    assert "best 8, proven to be the least" in curve(run.history)  # nobody else is to be withstood
+    run.state = State.FAILED
+    assert [each.mark for each in stages(run)][1:3] == ["done", "later"]
+
+
+def test_a_run_that_stops_says_what_it_keeps() -> None:
+    assert stopping(going("protect")) == "stopping: there is no answer yet, the first is kept"
+    assert stopping(going("protect", (8.0, 5.0))) == "stopping: the answer that costs 8 is made safe and kept"
 
 
 def test_the_stages_of_a_finished_run_are_those_of_its_method() -> None:

@@ -114,7 +114,7 @@ def test_the_framework_tells_nothing_of_itself(browser: httpx.Client, path: str)
 
 def assets_of(page: str) -> set[str]:
     """The files that a page of the framework loads."""
-    return set(re.findall(r'["(]((?:/_nicegui|/assets)/[^"()]+\.(?:js|css|mjs))["\\)]', page))
+    return set(re.findall(r'["(]((?:/_nicegui|/assets)/[^"()]+\.(?:js|css|mjs)(?:\?\w+)?)["\\)]', page))
 
 
 def test_every_answer_has_strict_headers(browser: httpx.Client) -> None:

@@ -153,7 +153,8 @@ class InvalidInput(TablesafeError, ValueError):
     """Something the user gave is wrong.
 
     `about` says what: a key of a job (`"source", "where"`); or `"column"`, `"dimension"`, `"file"` or `"option"` and
-    its name; or `"contributors"`, where a table does not tell enough of them. An interface shows the error there.
+    its name; or `"contributors"` or `"counts"`, where a table does not tell enough of them; or `"cells"` and their
+    numbers in the table, the one that cannot be protected first. An interface shows the error there.
     """
 
 

@@ -7,6 +7,7 @@ show is one cell.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -764,6 +765,15 @@ class Table:
         size = np.abs(self.integers[self.totals[wrong]])
         terms = np.diff(self.equations.tocsr().indptr)[wrong]  # each may be half a unit off
         if bool((np.abs(residual[wrong]) > np.maximum(ROUNDED * size, terms / 2)).any()):
+            absent = math.prod(len(tree.codes) for tree in self.dimensions.values()) - len(self)
+            short = residual[wrong] * np.sign(self.integers[self.totals[wrong]]) < 0
+            if self.dimensions and absent > 0 and bool(short.all()):
+                return InvalidTable(
+                    told,
+                    hint=f"{source} has no value for {absent:,} of the cells that its codes make, and all these parts "
+                    f"fall short. If somebody has withheld them, bring the table with their values: only then can its "
+                    f"sums be checked.",
+                )
             return InvalidTable(
                 told,
                 hint=f"correct {source}: this is too much for rounding. If codes of several levels stand side by side, "

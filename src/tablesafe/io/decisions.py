@@ -20,7 +20,7 @@ from tablesafe.files.write import write_text
 Choice = Literal["sensitive", "safe", "protected", "withheld", "prefer", "avoid"]
 FILE = "decisions.csv"
 MEANINGS: dict[Choice, str] = {
-    "sensitive": "sensitive by hand: it must be hidden",
+    "sensitive": "must be hidden, whatever the rules say",
     "safe": "may be published, whatever a rule says",
     "protected": "must be published: never withheld to protect another",
     "withheld": "withheld in any case",

@@ -13,6 +13,7 @@ from tablesafe.core.language import text
 from tablesafe.job.decode import options
 from tablesafe.job.questions import Answer
 from tablesafe.job.toml import KeyPath
+from tablesafe.job.words import key_of
 from tablesafe.methods import METHODS
 
 HIERARCHIES = (".hrc",)
@@ -53,8 +54,8 @@ def remedies(
     """What the job could say instead, given the options that an error names, what it is about, and files at hand."""
     if about[:1] == ("dimension",) and about[2:] == ("missing",):
         advised = [Setting("missing", "drop", str(about[1])), *advised]
-    found = [*_hierarchies(draft, about, files), *_advised(draft, about, advised)]
-    return tuple({(*each.path, each.value): each for each in found}.values())
+    found = [*_hierarchies(draft, about, files), *_advised(draft, about, advised), *_without_rule(draft, about)]
+    return tuple({(*each.path, repr(each.value)): each for each in found}.values())
 
 
 def _hierarchies(draft: Mapping[str, Any], about: About, files: Sequence[str]) -> Iterator[Answer]:
@@ -65,6 +66,18 @@ def _hierarchies(draft: Mapping[str, Any], about: About, files: Sequence[str]) -
                 if file.lower().endswith(HIERARCHIES) and file != given:
                     words = text("Use the hierarchy file {file} for {name}", file=file, name=name)
                     yield Answer(words, ("dimensions", name, "hierarchy"), file)
+
+
+def _without_rule(draft: Mapping[str, Any], about: About) -> Iterator[Answer]:
+    """A rule that the table cannot answer can be left out."""
+    key = key_of(draft, about, ()) if about[:1] in [("contributors",), ("counts",)] else ()
+    match key:
+        case ("rules", int(at)):
+            rules = draft["rules"]
+            words = text("Do without rule {number}, {rule}", number=at + 1, rule=str(rules[at].get("rule")))
+            yield Answer(words, ("rules",), [rule for number, rule in enumerate(rules) if number != at])
+        case _:
+            return
 
 
 def _advised(draft: Mapping[str, Any], about: About, advised: Sequence[Setting]) -> Iterator[Answer]:

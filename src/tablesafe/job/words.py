@@ -135,11 +135,14 @@ def key_of(draft: Mapping[str, Any], about: About, otherwise: KeyPath = ("source
             return next(_reading(draft, name), otherwise)
         case ("option", _, str(name)) if name in draft.get("method", {}):
             return ("method", name)
-        case ("method",):
+        case ("method",) | ("cells", *_):
             return ("method", "name")
         case ("contributors",):
             rules = enumerate(draft.get("rules", []))
             return next((("rules", i) for i, rule in rules if _compares(rule)), otherwise)
+        case ("counts",):
+            rules = enumerate(draft.get("rules", []))
+            return next((("rules", i) for i, rule in rules if not _compares(rule)), otherwise)
         case (str(section), *_) if section in draft:
             return about
         case _:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from tablesafe.core.equations import Integers, Mask
-from tablesafe.core.errors import InvalidTable
+from tablesafe.core.errors import InvalidTable, Setting
 from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.sensitivity import Sensitivity, range_levels, reachable
 from tablesafe.core.table import Table
@@ -74,11 +74,12 @@ class ZeroCells:
 def _counted(table: Table, on: Counted) -> Integers:
     count = table.count if on == "respondents" else table.holdings
     if count is None:
-        hint = "count=" if on == "respondents" else "holdings="
+        held: tuple[str | Setting, ...] = () if on == "respondents" else (" with ", Setting("holding", None))
+        column = Setting("count" if on == "respondents" else "holdings", None)
         raise InvalidTable(
             f"The rule counts {on}, but the table does not say how many {on} each cell has.",
-            hint=f"tabulate from microdata{'' if on == 'respondents' else ' with holding='}, "
-            f"or name the column with {hint}",
+            hint=("tabulate from microdata", *held, ", or name the column with ", column),
+            about=("counts",),
         )
     return count
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tablesafe.core.errors import InvalidJob
 from tablesafe.core.problem import Problem
 from tablesafe.io.frames import read_frame
 from tablesafe.io.jj import read_jj
 from tablesafe.io.layout import EXCEL_ENDINGS, Crosstab
 from tablesafe.job import Job
 from tablesafe.job.checks import input_files
+from tablesafe.job.decode import Fault
+from tablesafe.job.toml import read_toml
 from tablesafe.pipeline import build_problem
 from tablesafe.pipeline.columns import extra_columns
 from tablesafe.pipeline.tables import build_table
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
     from tablesafe.core.table import Table
     from tablesafe.job import Job
     from tablesafe.pipeline import Result
+
+
+RULES = ("rules",)
+"""The key of a job that says what is sensitive."""
 
 
 def preview(desk: Desk, job: Job) -> Problem:
@@ -212,10 +219,28 @@ def facts_of(problem: Problem) -> dict[str, Any]:
 
 
 def job_of(desk: Desk, text: str) -> Job:
-    """The job that a text describes, in the folder of the workspace."""
-    from tablesafe.job import parse_job
+    """The job that a text describes, in the folder of the workspace.
 
-    return parse_job(text, desk.folder / JOB_FILE)
+    One without rules can be looked at too: whoever has nothing but a printed table says by hand what is sensitive.
+    """
+    from tablesafe.job import parse_job
+    from tablesafe.job.load import examine
+
+    path = desk.folder / JOB_FILE
+    try:
+        return parse_job(text, path)
+    except InvalidJob as error:
+        if tuple(error.about) != RULES:
+            raise
+        job, faults = examine(read_toml(text), path, {})
+        if job is None or not lacks_only_rules(faults):
+            raise
+        return job
+
+
+def lacks_only_rules(faults: Sequence[Fault]) -> bool:
+    """Whether nothing is wrong with a job but that it does not say yet what is sensitive."""
+    return [tuple(fault.path) for fault in faults] == [RULES]
 
 
 def problem_of(desk: Desk, text: str) -> Problem:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -79,7 +81,13 @@ def _keep_storage_in_memory() -> None:
     core.app.storage._general = PseudoPersistentDict()
 
 
-OURS = "".join(f'<script defer src="/assets/{name}.js"></script>' for name in ("connection", "keys"))
+def asset(name: str) -> str:
+    """The address of a file of ours, which changes with it: browsers keep such files, but not beyond an upgrade."""
+    digest = hashlib.sha256((Path(__file__).parent / "static" / name).read_bytes()).hexdigest()
+    return f"/assets/{name}?{digest[:12]}"
+
+
+OURS = "".join(f'<script defer src="{asset(name)}"></script>' for name in ("connection.js", "keys.js"))
 """What every page loads of ours beside the framework."""
 
 

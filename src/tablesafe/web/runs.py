@@ -19,10 +19,12 @@ from typing import Any
 from tablesafe.core.errors import InvalidFile, InvalidOption, TablesafeError
 from tablesafe.core.machine import stand_in
 from tablesafe.io.decisions import FILE as DECISIONS
-from tablesafe.io.decisions import Decision
+from tablesafe.io.decisions import Decision, latest
 from tablesafe.job.checks import input_files
 from tablesafe.job.dump import changes, dump_job
+from tablesafe.job.model import Job
 from tablesafe.methods.abilities import time_limit_of
+from tablesafe.methods.suppress import Suppress
 from tablesafe.web.background import Background, Queue, State
 from tablesafe.web.desk import kept_at
 from tablesafe.web.drafts import JOB_FILE, Draft, draft_of
@@ -40,6 +42,9 @@ MOST_RECENT = 8
 """Jobs that are offered to go back to."""
 REPAIR_S = 10.0
 """Seconds for what follows from a few decisions."""
+APRIORI = ("problem", "apriori")
+"""The key that names the file of decisions."""
+UNDECIDED = "not decided"
 MOST_POINTS = 2_000
 """Points of the curve of bound and incumbent that are kept; then every other one goes."""
 
@@ -67,6 +72,8 @@ class Run:
     """The job that it answers, where what was run says more: from which pattern it began."""
     decisions: tuple[tuple[Decision, ...], ...] = ()
     """What had been decided when it was started."""
+    beyond: str = ""
+    """From whom its cells are hidden besides outsiders, where its method looks for that in turn."""
     limit_s: float | None = None
     """How long its method may take, where it has a limit."""
     read: dict[str, Stamp | None] = field(default_factory=dict)
@@ -235,7 +242,7 @@ class Runs:
         limit = time_limit_of(job.method)
         run = Run(
             name, path, job.title or Path(job.source.file).name, text, note, asked=asked, limit_s=limit, read=read,
-            decisions=tuple(self.workspace.decisions),
+            decisions=tuple(self.workspace.decisions), beyond=_beyond(job),
         )  # fmt: skip
         self.runs[name] = run
         run._task = asyncio.create_task(run._live(self.queue, self.who, self.workspace.place), name=name)
@@ -282,9 +289,20 @@ class Runs:
         gone = [f"{name} was removed" for name in run.read if name not in files and name != own]
         there = [name for name in run.read if name in files]
         other = [f"{name} was replaced" for name in there if stamp_of(files[name]) != run.read[name]]
+        decided = self._decided_since(run)
+        if decided:  # which cells says more than which file
+            gone, other = ([line for line in lines if not line.startswith(DECISIONS)] for lines in (gone, other))
         if self.workspace.check():
-            return (*gone, *other, "the job has errors now")
-        return (*gone, *other, *map(str, changes(run.asked or run.job_text, self.workspace.job_text())))
+            return (*gone, *other, *decided, "the job has errors now")
+        told = changes(run.asked or run.job_text, self.workspace.job_text())
+        return (*gone, *other, *decided, *(str(each) for each in told if not (decided and each.path == APRIORI)))
+
+    def _decided_since(self, run: Run) -> list[str]:
+        """The cells about which something else is decided now than when a run was started."""
+        then = latest([each for together in run.decisions for each in together])
+        before, now = ({each.cell: str(each.what) for each in found} for found in (then, self.workspace.decided))
+        cells = [cell for cell in {**before, **now} if before.get(cell) != now.get(cell)]
+        return [f"{cell}: {before.get(cell, UNDECIDED)} → {now.get(cell, UNDECIDED)}" for cell in cells]
 
     def get(self, name: str) -> Run:
         """The run of a name."""
@@ -331,6 +349,12 @@ class Runs:
         await asyncio.gather(*(_ended(run) for run in self.runs.values()))
         if self.measuring is not None:
             await self.measuring.close()
+
+
+def _beyond(job: Job) -> str:
+    """From whom cells are hidden besides outsiders, where withholding is looked for from one attacker to the next."""
+    others = ["respondents"] * job.audit.insiders + ["sums"] * job.audit.unions
+    return " and ".join(others) if isinstance(job.method, Suppress) else ""
 
 
 def pattern_file(run: str) -> str:

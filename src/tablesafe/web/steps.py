@@ -32,6 +32,11 @@ def step_of(fault: Fault) -> str:
     return STEP_OF.get(str(fault.path[0]) if fault.path else "source", "Method")
 
 
+def address_of(step: str) -> str:
+    """Where a page is."""
+    return "/" if step == EDITED[0] else f"/{step.lower()}"
+
+
 def holds_problem(draft: dict[str, Any]) -> bool:
     """Whether the source describes its cells and what is sensitive itself, as JJ files do."""
     source = draft.get("source", {})

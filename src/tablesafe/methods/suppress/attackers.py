@@ -277,10 +277,10 @@ def against_all(
         if against is None:
             incumbent.keep(safe, instance.pattern_cost(safe & ~instance.forced))
         search_on = BranchAndCut(incumbent, judge=objections, known=exact)
-        for more in (objection, against):
-            if more is not None:
-                search_on.ask_also(more)
         try:
+            for more in (objection, against):
+                if more is not None:
+                    search_on.ask_also(more)
             search_on.advance(incumbent.late)
         except SolverFailure as failure:
             budget.give_up(f"The bound against {name} was not improved further ({failure}).")

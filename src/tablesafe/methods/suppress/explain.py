@@ -58,6 +58,7 @@ def explanation(problem: Problem, obstacles: Obstacles, demand: Demand) -> Table
             f"{head} Even if every cell were withheld, the attacker's prior bounds leave it no room,\n"
             f"{_sums(problem, found.conflicts[-1])}",
             hint="lower its protection levels, or widen the prior bounds of the cells in these sums.",
+            about=("cells", demand.cell),
         )
     smallest = min(found.conflicts, key=lambda conflict: len(conflict.cells) + len(conflict.sums))
     others = len(found.conflicts) - 1
@@ -66,6 +67,7 @@ def explanation(problem: Problem, obstacles: Obstacles, demand: Demand) -> Table
     return InvalidProblem(
         f"{head}\n{_held(problem, smallest)}\n{_sums(problem, smallest)}{more}{also}",
         hint=joined("; or ", [_unfreeze(problem, found), f"waive {name}."]),
+        about=("cells", demand.cell, *_frozen(problem, found.instead or found.unfreeze)[:NAMED]),
     )
 
 
@@ -126,10 +128,10 @@ def _sums(problem: Problem, conflict: Conflict) -> str:
 
 def _unfreeze(problem: Problem, found: Remedy) -> Words:
     """What helps: cells to unfreeze, or zeros to allow."""
-    frozen = [cell for cell in found.unfreeze if problem.frozen[cell]]
+    frozen = _frozen(problem, found.unfreeze)
     zeros = len(frozen) < len(found.unfreeze)
     if len(found.unfreeze) == 1 and len(found.instead) > 1:
-        either = [cell for cell in found.instead if problem.frozen[cell]]
+        either = _frozen(problem, found.instead)
         ways: list[Words] = (
             [f"unfreeze {'one of ' if len(either) > 1 else ''}{_names(problem, either)}"] if either else []
         )
@@ -138,6 +140,10 @@ def _unfreeze(problem: Problem, found: Remedy) -> Words:
     steps: list[Words] = [f"unfreeze {_names(problem, frozen)}"] if frozen else []
     steps += [ZEROS] if zeros else []
     return joined(" and ", steps)
+
+
+def _frozen(problem: Problem, cells: Sequence[int]) -> list[int]:
+    return [cell for cell in cells if problem.frozen[cell]]
 
 
 def _names(problem: Problem, cells: Sequence[int]) -> str:

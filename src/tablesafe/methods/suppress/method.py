@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic, process_time
@@ -243,7 +244,8 @@ class Suppression:
         """
         instance, others = search.instance, securing.examined
         if search.exact is not None and search.best is found and int(found.sum()) <= FEW:
-            securing.suggest(_whole_moves(search.exact.witnesses(found)))
+            with suppress(SolverFailure):  # they are suggestions: without them the audit looks for its own
+                securing.suggest(_whole_moves(search.exact.witnesses(found)))
         if search.exact is None or search.best is None or search.group is not None or not others:
             safe = securing.secure(found, last=True)
             if securing.cubes is not None:

@@ -80,10 +80,11 @@ def bring(screen: Screen) -> None:
                 )
             ).classes("ts-note pt-1")
         with ui.element("div"):
-            if screen.workspace.folder.root is not None:
+            with_folder = screen.workspace.folder.root is not None
+            if with_folder:
                 ui.html(say("From the folder"), tag="h2")
                 _folder(screen)
-            ui.html(say("Example"), tag="h2").classes("pt-2")
+            ui.html(say("Example"), tag="h2").classes("pt-2" if with_folder else "")
             ui.button(say("Use the demo data"), icon="bolt", on_click=lambda: _demo(screen)).props(
                 "outline color=primary"
             )
@@ -290,6 +291,8 @@ async def _matched(screen: Screen, name: str) -> None:
         told = "{name} is here and used: it holds the codes of {dimension}."
         if lacking:
             told = "{name} is here and used: it lacks {lacking:,} codes of {dimension}, see the page Dimensions."
+            if lacking == 1:
+                told = "{name} is here and used: it lacks a code of {dimension}, see the page Dimensions."
         screen.say(say(told, name=name, dimension=dimension, lacking=lacking))
     elif found:
         screen.say(

@@ -87,7 +87,7 @@ class FrontierCard:
         """The runs of the same table, and what they are called in the picture."""
         table = self.screen.runs.get(yardstick).facts["table"]
         every = [run for run in self.screen.runs.runs.values() if run.facts and run.facts["table"] == table]
-        return {run.id: f"{run.id}: {run.facts['words']}" for run in every}
+        return {run.id: _called(run) for run in every}
 
     def measure(self) -> None:
         """Begin, in the background."""
@@ -175,6 +175,11 @@ class FrontierCard:
         """Go on from a run: its job becomes the one that is edited."""
         self.screen.replace_draft(draft_of(self.screen.runs.get(run).job_text))
         self.screen.say(say("The job is now that of {run}.", run=run))
+
+
+def _called(run: Run) -> str:
+    """A run in a few words: what is special about it, or its method."""
+    return f"{run.id}: {run.note or run.facts['words']}"
 
 
 # A part of the page Compare: the same job with several values of one option of its method, each a run of its own.
@@ -318,8 +323,9 @@ class _Line:
     def tick(self) -> None:
         """Show where the run is."""
         run = self.run
-        doing = f": {STAGES.get(run.stage, run.stage)}{run.detail}" if run.stage else ""
-        self.state.set_text(f"{WORDS[run.state]}, {run.seconds:,.0f} s{doing}")
+        doing = f": {say(STAGES.get(run.stage, run.stage))}{run.detail}" if run.stage else ""
+        told = say("{state}, {seconds:,.0f} s", state=say(WORDS[run.state]), seconds=run.seconds)
+        self.state.set_text(f"{told}{doing}")
 
 
 # The page Compare: several values of an option, releases as points of risk and loss, tables side by side.
@@ -366,7 +372,7 @@ class _Pairs:
             self.few = ui.label(say("Two finished runs are needed: change the rules or the method, and run again."))
             self.few.classes("ts-note")
             self.picked = ui.select({}, multiple=True, label=say("Runs"), on_change=lambda e: self._draw(list(e.value)))
-            self.picked.props("outlined dense use-chips").classes("mb-4 min-w-96")
+            self.picked.props("outlined dense use-chips").classes("mb-4 w-full max-w-3xl")
             self.holder = ui.element("div").classes("w-full")
         self.known: list[str] = []
         self.changed()
@@ -379,7 +385,7 @@ class _Pairs:
         first, self.known = not self.picked.value, list(finished)
         self.few.set_visibility(len(finished) < 2)
         self.picked.set_visibility(len(finished) > 1)
-        titles = {name: f"{name}: {run.facts['words']}, {run.facts['status']}" for name, run in finished.items()}
+        titles = {name: f"{_called(run)}, {say(run.facts['status'])}" for name, run in finished.items()}
         kept = [name for name in self.picked.value or [] if name in titles]
         start = list(titles)[-2:] if first and len(titles) > 1 else kept
         self.picked.set_options(titles, value=start)
@@ -419,7 +425,7 @@ async def _side_by_side(screen: Screen, runs: dict[str, Run], names: list[str], 
                 )
                 return
             views: dict[str, dict[str, Any]] = {
-                f"{name}: {runs[name].facts['words']}": {
+                _called(runs[name]): {
                     "of": {"run": name}, "against": [other for other in names if other != name],
                 }
                 for name in names
@@ -432,6 +438,5 @@ async def _side_by_side(screen: Screen, runs: dict[str, Run], names: list[str], 
 def _measures(rows: list[dict[str, Any]]) -> None:
     """A column per release, a line per measure; lines in which all are empty are left out."""
     keys = [key for key in rows[0] if key != "run" and any(row[key] for row in rows)]
-    table(
-        ["", *(str(row["run"]) for row in rows)], [[key, *(str(row[key]) for row in rows)] for key in keys], tall=True
-    )
+    with ui.element("div").classes("ts-whole"):
+        table(["", *(str(row["run"]) for row in rows)], [[key, *(str(row[key]) for row in rows)] for key in keys])

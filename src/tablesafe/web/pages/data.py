@@ -280,7 +280,7 @@ def _column(screen: Screen, column: dict[str, Any]) -> None:
             roles = ui.select(
                 {role: say(role) for role in roles_of(screen.draft)}, value=role_of(screen.draft, name),
                 on_change=lambda e: _assign(screen, name, str(e.value)),
-            ).props("outlined dense options-dense").classes("min-w-52")  # fmt: skip
+            ).props("outlined dense options-dense").classes("ts-role")  # fmt: skip
             named(roles, say("What {name} is", name=name))
             screen.column_line(name)
 

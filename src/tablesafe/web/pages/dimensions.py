@@ -41,6 +41,8 @@ WAIT_S = 0.25
 MOST_LENGTH = 8
 NONE_YET = "There are no dimensions yet: on the page Data, say which columns are dimensions."
 NOTHING_TO_DO = "The file lists its cells and the sums between them itself: there is nothing to do here."
+FEW = 3
+"""Codes that a message names."""
 SMALL = 80
 """Trees of no more codes are unfolded whole."""
 
@@ -215,6 +217,9 @@ class _Tree:
         if found.get("many") and not self.screen.faults:
             codes = "1 code" if found["many"] == 1 else f"{found['many']:,} codes"
             lack = f"{codes} of the data {'is' if found['many'] == 1 else 'are'} not in the hierarchy of {self.name}."
+            first = [code for code, _ in found["strange"][:FEW]]
+            if first:
+                lack = f"{lack.removesuffix('.')}: {', '.join(first)}{' …' if found['many'] > len(first) else '.'}"
             error = TaskFailed(InvalidTable.__name__, lack, "say beside the tree where they count.")
             self.screen.blame(job, error, ("dimensions", self.name))
 
@@ -233,7 +238,9 @@ class _Tree:
             ).classes("ts-note py-1").props("role=status")
             for note in found["notes"]:
                 ui.label(note).classes("ts-note")
-            if found["strange"]:
+            if found["none"]:
+                _of_something_else(self.screen, self.name, found)
+            elif found["strange"]:
                 _Mapping(self.screen, self.name, found)
             for equation in found["equations"]:
                 ui.label(equation).classes("font-mono text-sm")
@@ -256,6 +263,35 @@ class _Tree:
             self.tree.set_filter(text)
             if text:
                 self.tree.expand()
+
+
+def _of_something_else(screen: Screen, name: str, found: dict[str, Any]) -> None:
+    """A hierarchy that has no code of the data: do without it, take another file, or map the codes nevertheless."""
+    path = ("dimensions", name)
+
+    def other(file: str) -> None:
+        screen.put((*path, "hierarchy"), file)
+        ui.navigate.reload()  # the fields show another file
+
+    def without() -> None:
+        for key in SHAPING:
+            screen.get(path).pop(key, None)
+        screen.put((*path, "kind"), "flat")
+        ui.navigate.reload()
+
+    with named(ui.element("section").classes("ts-card ts-ask"), say("Codes that {name} does not have", name=name)):
+        told = "None of the codes of {name} is in this hierarchy: it seems to be of something else."
+        ui.label("? " + say(told, name=name)).classes("font-medium")
+        with ui.element("div").classes("ts-row py-1"):
+            ui.button(say("Do without it: one total over all codes"), on_click=without).props("color=primary dense")
+            for file in screen.files:
+                if file.lower().endswith(".hrc") and file != screen.get((*path, "hierarchy")):
+                    words = say("Use the hierarchy file {file} for {name}", file=file, name=name)
+                    ui.button(words, on_click=lambda file=file: other(file)).props("outline dense color=primary")
+    with ui.element("details"):
+        with ui.element("summary"):
+            ui.label(say("Say of each code where it counts")).classes("inline")
+        _Mapping(screen, name, found)
 
 
 class _Mapping:

@@ -10,7 +10,7 @@ export default {
     <div ref="bubble" class="ts-bubble" role="tooltip" hidden></div>
     <div ref="told" class="ts-told" aria-live="polite"></div>
   </div>`,
-  props: { label: String, version: Number, group: String, width: Number, side: Number },
+  props: { label: String, version: Number, group: String, side: Number },
   data: () => ({ rows: 0, columns: 0, at: [0, 0], from: null }),
   mounted() {
     this.pane = this.$refs.pane;
@@ -38,8 +38,18 @@ export default {
     version() { this.look(true); },
   },
   methods: {
-    cell() { return Math.max(this.width || 96, this.wide || 0); },
-    aside() { return Math.min(this.side || 250, Math.max(110, Math.floor(this.pane.clientWidth * 0.42))); },
+    cell() { return this.wide || 72; },
+    // The names at the side: as wide as they are, but never more than leaves room for a column beside them.
+    aside() {
+      const most = Math.max(110, Math.floor(this.pane.clientWidth * (this.side > 300 ? 0.6 : 0.42)));
+      return Math.min(this.named || this.side || 250, this.side || 250, most);
+    },
+    // How wide a text is drawn.
+    across(text, bold) {
+      const pen = (this.pen ||= document.createElement("canvas").getContext("2d"));
+      pen.font = `${bold ? 600 : 400} ${this.font}`;
+      return pen.measureText(text).width;
+    },
     tall() { return Math.min(this.rows * ROW, TALLEST); },
     // Where the view would be were the table drawn at its full height: browsers do not scroll further than some 10^7 px.
     top() {
@@ -96,10 +106,19 @@ export default {
     fill(part) {
       if (this.pressing) { this.late = part; return; }
       const [rows, columns] = part.count, other = rows !== this.rows || columns !== this.columns;
-      let longest = 0;
-      for (const row of part.rows) for (const cell of row.cells) longest = Math.max(longest, cell[0].length);
-      const wide = Math.min(7.6 * longest + 36, 200), wider = wide > (this.wide || 0);
-      if (wider) this.wide = Math.ceil(wide);
+      const look = getComputedStyle(this.pane);
+      this.font = `${look.fontSize} ${look.fontFamily}`;
+      this.folds ||= part.rows.some((row) => row.fold || row.depth);
+      let longest = "", wide = 60, named = this.across(part.corner || "", true) + 28;
+      for (const head of part.heads) wide = Math.max(wide, this.across(head.text, true) + (head.fold ? 42 : head.sort ? 24 : 18));
+      for (const row of part.rows) {
+        named = Math.max(named, this.across(row.text, row.depth === 0) + 16 * row.depth + (this.folds ? 42 : 18));
+        for (const cell of row.cells) if (cell[0].length > longest.length) longest = cell[0];
+      }
+      wide = Math.min(Math.ceil(Math.max(wide, this.across(longest) + 30)), 200);
+      const wider = wide > (this.wide || 0) || named > (this.named || 0);
+      this.wide = Math.max(wide, this.wide || 0);
+      this.named = Math.max(Math.ceil(named), this.named || 0);
       this.held = part;
       this.rows = rows;
       this.columns = columns;
@@ -135,7 +154,9 @@ export default {
       const side = this.made("div", "ts-side" + (row.depth === 0 ? " ts-top" : ""), "", { role: "rowheader", title: row.title });
       side.style.width = this.aside() + "px";
       side.style.paddingLeft = 8 + row.depth * 16 + "px";
-      side.append(row.fold ? this.fold(row, "row") : this.made("span", "ts-nofold", ""), document.createTextNode(row.text));
+      if (row.fold) side.append(this.fold(row, "row"));
+      else if (this.folds) side.append(this.made("span", "ts-nofold", ""));
+      side.append(document.createTextNode(row.text));
       line.append(side, this.gap(left * w));
       row.cells.forEach((cell, j) => {
         const box = this.made("div", "ts-cell " + cell[1], "", { role: "gridcell", "aria-colindex": left + j + 2 });
@@ -194,6 +215,7 @@ export default {
       if (!cell) return;
       this.from = e.shiftKey ? this.from || this.at : null;
       this.at = cell.dataset.at.split(",").map(Number);
+      this.$refs.bubble.hidden = true;
       this.tell();
       this.pick();
     },

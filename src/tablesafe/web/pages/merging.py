@@ -193,7 +193,7 @@ async def merge(screen: Screen, step: Mapping[str, Any], place: ui.element) -> b
 
 def _text(screen: Screen, place: ui.element) -> str | None:
     """The job, if it can be read; else a word on what is missing."""
-    if screen.draft and not screen.faults:
+    if screen.readable:
         place.clear()
         return screen.workspace.job_text()
     with place.clear():
@@ -227,7 +227,7 @@ def _done(screen: Screen) -> None:
     async def measure(told: ui.label) -> None:
         before = next((each.job for each in screen.workspace.recoded if each.merged), None)
         words = ""
-        if before is not None and not screen.faults:
+        if before is not None and screen.readable:
             try:
                 found = await screen.compute(designs.compared, before, screen.workspace.job_text())
                 words = compared_words(found)

@@ -8,14 +8,18 @@ from typing import Any
 from nicegui import ui
 
 from tablesafe.core.errors import TablesafeError
+from tablesafe.job.decode import Fault
 from tablesafe.job.model import AttackOptions, AuditOptions, Output, RunOptions
+from tablesafe.job.words import key_of
 from tablesafe.web.forms import form_of
 from tablesafe.web.pages.fields import chosen, fields, folded, plain
-from tablesafe.web.pages.progress import STAGES, Stage, curve, share_done, stages, time_left
+from tablesafe.web.pages.merging import offer
+from tablesafe.web.pages.progress import STAGES, Stage, curve, share_done, stages, stopping, time_left
 from tablesafe.web.pages.screen import Screen, heading, show_error
 from tablesafe.web.runs import Run, State
 from tablesafe.web.speech import aria, say
-from tablesafe.web.steps import note_look
+from tablesafe.web.steps import address_of, note_look, step_of
+from tablesafe.web.worker import TaskFailed
 
 TICK_S = 0.5
 SECTIONS = (("Audit", AuditOptions, "audit"), ("Attack", AttackOptions, "attack"), ("Output", Output, "output"),
@@ -66,8 +70,8 @@ def _runs(screen: Screen) -> None:
     @ui.refreshable
     def listed() -> None:
         shown[:] = screen.runs.runs
-        for run in reversed(screen.runs.runs.values()):
-            _Watched(screen, run)
+        for number, run in enumerate(reversed(screen.runs.runs.values())):
+            _Watched(screen, run, newest=number == 0)
 
     def follow() -> None:
         """Show what was started or removed in another window."""
@@ -110,8 +114,8 @@ def _runs(screen: Screen) -> None:
 class _Watched:
     """One run, as it goes on."""
 
-    def __init__(self, screen: Screen, run: Run) -> None:
-        self.screen, self.run, self.points = screen, run, -1
+    def __init__(self, screen: Screen, run: Run, *, newest: bool) -> None:
+        self.screen, self.run, self.points, self.newest = screen, run, -1, newest
         self.live = not run.state.ended  # news only for those who saw it go on
         self.told_stages: list[Stage] = []
         with ui.element("section").classes("ts-card").props(f'aria-label="{run.id}"'):
@@ -127,8 +131,12 @@ class _Watched:
             with self.bar:
                 self.fill = ui.element("div")
             self.stage = ui.label().classes("text-sm pt-1")
-            self.lines = ui.element("ol").classes("ts-stages").props(aria("Stages"))
-            self.plot = ui.html("", sanitize=False).classes("ts-plot")
+            with ui.element("div" if newest or self.live else "details"):
+                if not newest and not self.live:  # of earlier runs only how they ended
+                    with ui.element("summary").classes("ts-note"):
+                        ui.label(say("How it went")).classes("inline")
+                self.lines = ui.element("ol").classes("ts-stages").props(aria("Stages"))
+                self.plot = ui.html("", sanitize=False).classes("ts-plot")
             self.told = ui.element("div")
             with ui.element("div").classes("ts-row pt-2"):
                 self.stop = ui.button(say(KEEPING), icon="stop", on_click=self._stop)
@@ -148,10 +156,9 @@ class _Watched:
         if self.state.is_deleted:
             self.timer.cancel()
             return
+        words = stopping(run) if run.state is State.STOPPING else say(WORDS[run.state])
         self.state.set_text(
-            say("{state}, {seconds:,.0f} s", state=say(WORDS[run.state]), seconds=run.seconds)
-            if not run.state.ended
-            else _ended(run)
+            say("{state}, {seconds:,.0f} s", state=words, seconds=run.seconds) if not run.state.ended else _ended(run)
         )
         share = share_done(run)
         self.bar.set_visibility(not run.state.ended or bool(run.facts))
@@ -160,9 +167,14 @@ class _Watched:
         self.bar.props["aria-valuenow"] = None if share is None else round(100 * share)
         self.stage.set_text("" if run.state.ended else ", ".join(filter(None, (_where(run), time_left(run)))))
         self._stages()
-        if len(run.history) != self.points or (run.history and run.stage == "protect" and not run.state.ended):
+        if (
+            len(run.history) != self.points
+            or (run.history and run.state.ended)
+            or (run.history and run.stage == "protect" and not run.state.ended)
+        ):
             self.points = len(run.history)
-            self.plot.set_content(curve(run.history, run.search_seconds, run.search_began))
+            beyond = "" if run.state.ended else run.beyond
+            self.plot.set_content(curve(run.history, run.search_seconds, run.search_began, beyond=beyond))
         self._buttons()
         if run.state.ended:
             self.timer.deactivate()
@@ -191,14 +203,27 @@ class _Watched:
         run = self.run
         with self.told.clear():
             if run.error is not None:
-                show_error(run.error, self.screen)
+                show_error(run.error, self.screen, (run.asked or run.job_text) if self.newest else "")
                 self.screen.blame(run.job_text, run.error)
+                self._lead_to(run.error)
+            elif run.state is State.OPEN and self.newest:
+                ui.label(say("A coarser table may be easier to hide:")).classes("ts-note")
+                offer(self.screen)
             for warning in run.facts.get("warnings", []):
                 ui.label(warning.removesuffix(AGAIN)).classes("ts-note")
         if self.live:
+            if run.facts:
+                self.screen.shown_run = run.id
             self.screen.say(f"{run.id}: {_ended(run)}.")
             for listener in self.screen.after_change:
                 listener()
+
+    def _lead_to(self, error: TaskFailed) -> None:
+        """A way to the page on which the job can be mended, while it is still the one that failed."""
+        step = step_of(Fault(key_of(self.screen.draft, error.about), ""))
+        if step != self.screen.step and self.run.job_text == self.screen.workspace.job_text():
+            words = say("Go to the page {page}", page=say(step))
+            ui.button(words, on_click=lambda: ui.navigate.to(address_of(step))).props("outline dense color=primary")
 
     def _stop(self) -> None:
         self.run.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Self, get_args
 
 from nicegui import ui
@@ -199,6 +200,32 @@ class CellPanel:
         words = say("Decide") if len(cells) == 1 else say("Decide on {many:,} cells", many=len(cells))
         with ui.element("div").classes("ts-row pt-2"):
             ui.button(words, on_click=decide).props("color=primary")
+
+
+def decide_about(screen: Screen, job: str, cells: list[int]) -> None:
+    """Buttons for the cells of a job's table that an error speaks of: decide otherwise, or take a decision back."""
+    of, place = {"job": job}, ui.element("div").classes("ts-row py-1")
+
+    def take_back(decision: Decision) -> None:
+        screen.workspace.forget_decision(decision)
+        screen.decided()
+        screen.say(say("The decision on {cell} is taken back.", cell=decision.cell))
+
+    async def draw() -> None:
+        rows = await computed(screen, place, asking.codes_and_costs, of, cells)
+        if rows is None or len(rows) != len(cells) or place.is_deleted:  # unseen cells are nobody's to decide on
+            return
+        frozen = {each.cell: each for each in screen.workspace.decided if each.what == "protected"}
+        with place.clear():
+            for cell, row in zip(cells, rows, strict=True):
+                name = " · ".join(row["codes"].values())
+                words = "Take back: {cell}" if name in frozen else "Decide on {cell}"
+                opens = partial(CellPanel.of(screen, of).open, [cell])
+                act = partial(take_back, frozen[name]) if name in frozen else opens
+                ui.button(say(words, cell=name), on_click=act).props("outline dense color=primary")
+
+    with place:
+        ui.timer(0.01, draw, once=True)
 
 
 def decide_on(screen: Screen, rows: list[dict[str, Any]], what: str, why: str, who: str) -> None:

@@ -20,11 +20,12 @@ LABEL = 13.0
 Places = list[tuple[float, float]]
 
 
-def curve(history: Sequence[Point], now: float | None = None, since: float = 0.0) -> str:
+def curve(history: Sequence[Point], now: float | None = None, since: float = 0.0, *, beyond: str = "") -> str:
     """An `<svg>` of incumbent (solid, ●) and bound (dashed, ▲) over time; empty when there is no answer yet.
 
     A single answer is a mark and a line up to `now`, by default up to the last report. Both are in seconds of the run;
-    the picture begins at `since`, when the search did.
+    the picture begins at `since`, when the search did. `beyond` names whom an answer must withstand besides outsiders
+    while that is still being looked for.
     """
     timed = [(max(p.seconds - since, 0.0), p.incumbent, p.bound) for p in history]
     best = [(x, float(cost)) for x, cost, _ in timed if cost is not None and math.isfinite(cost)]
@@ -41,7 +42,7 @@ def curve(history: Sequence[Point], now: float | None = None, since: float = 0.0
 
     cost, proven = best[-1][1], bound[-1][1] if bound else None
     first, final = _rise(history)
-    words = _words(cost, proven) if first is None or final is None else _risen(first, final, proven)
+    words = _words(cost, proven, beyond) if first is None or final is None else _risen(first, final, proven)
     proof = f"┅▲ {say('proven bound')}" if bound else say("no bound is proven")
     lines = _line(at(bound), ORANGE, "6 4", "▲") + _line(at(best), BLUE, "", "●")
     name = aria("Progress after {end:.0f} seconds: {words}", end=end, words=words)
@@ -107,10 +108,16 @@ def _labels(best: Places, bound: Places, cost: float, proven: float | None) -> s
     return said + f'<text x="{x}" y="{y + 4:.1f}" fill="{ORANGE}">{_shown(proven)}</text>'
 
 
-def _words(cost: float, proven: float | None) -> str:
+def _words(cost: float, proven: float | None, beyond: str) -> str:
     if proven is None:
         return say("best {cost}", cost=_shown(cost))
-    if proven >= cost * (1 - 1e-9):
+    if _is_least(cost, proven) and beyond:
+        return say(
+            "{cost} hide the cells from outsiders, proven to be the least; what it takes against {beyond} is being "
+            "looked for",
+            cost=_shown(cost), beyond=say(beyond),
+        )  # fmt: skip
+    if _is_least(cost, proven):
         return say("best {cost}, proven to be the least", cost=_shown(cost))
     return say(
         "best {cost}, no less than {proven}, gap {gap:.1%}",
@@ -118,9 +125,14 @@ def _words(cost: float, proven: float | None) -> str:
     )  # fmt: skip
 
 
+def _is_least(cost: float, proven: float) -> bool:
+    """Whether nothing costs less."""
+    return proven >= cost * (1 - RISE)
+
+
 def _risen(first: float, final: float, proven: float | None) -> str:
     """What an answer costs that hides from more attackers than the search did, so that nobody takes it for worse."""
-    least = proven is not None and proven >= first * (1 - RISE)
+    least = proven is not None and _is_least(first, proven)
     return say(
         "{first} hide the cells from outsiders, proven to be the least; hiding them from respondents and in sums as "
         "well costs {more} more: {final}"
@@ -186,6 +198,15 @@ def time_left(run: Run) -> str:
     return say("at most {seconds} s left", seconds=_seconds(left)) if left > 0 else say(over)
 
 
+def stopping(run: Run) -> str:
+    """What becomes of a run that was told to stop: which answer is kept, if there is one."""
+    best = _rise(run.history)
+    if best[0] is None:
+        return say("stopping: there is no answer yet, the first is kept")
+    kept = best[0] if best[1] is None else best[1]
+    return say("stopping: the answer that costs {cost} is made safe and kept", cost=_shown(kept))
+
+
 def stages(run: Run) -> list[Stage]:
     """What a run has done and does, in order; what hiding from each attacker costs as far as it is known."""
     order = list(STAGES)
@@ -212,11 +233,16 @@ def _protecting(run: Run, at: int) -> list[Stage]:
     if first_cost is None:
         return [Stage(_mark(at, 3), say("Protect"))]
     if final is None:
-        mark: Mark = "done" if at > 3 else "now"
-        return [Stage(mark, _against(OUTSIDERS, _shown(first_cost)))]
+        bounds = [float(p.bound) for p in run.history if p.bound is not None and _proves(p.bound)]
+        least = bool(run.beyond) and _is_least(first_cost, max(bounds, default=0.0))
+        lines = [Stage("done" if at > 3 or least else "now", _against(OUTSIDERS, _shown(first_cost)))]
+        if run.beyond and at <= 3:
+            then = say("Against {attacker}", attacker=say(run.beyond))
+            lines.append(Stage("now" if least and not run.state.ended else "later", then))
+        return lines
     more = say("{more} more, {final} in all", more=_shown(final - first_cost), final=_shown(final))
-    then = Stage("done" if at > 3 else "now", _against("respondents and sums", more))
-    return [Stage("done", _against(OUTSIDERS, _shown(first_cost))), then]
+    other = Stage("done" if at > 3 else "now", _against("respondents and sums", more))
+    return [Stage("done", _against(OUTSIDERS, _shown(first_cost))), other]
 
 
 def _against(attacker: str, cost: str) -> str:

@@ -11,6 +11,7 @@ from nicegui import ui
 from tablesafe.core.errors import TablesafeError
 from tablesafe.core.language import thawed
 from tablesafe.web.pages.attacking import attacks
+from tablesafe.web.pages.merging import offer
 from tablesafe.web.pages.panel import CellPanel, decision_list
 from tablesafe.web.pages.screen import Screen, heading, repair_button, show_error
 from tablesafe.web.pages.tables import CellList, TableView, table
@@ -95,11 +96,15 @@ SECTIONS = {
 
 
 FACTS = ("cells", "sensitive", "withheld", "open", "method", "answer", "gap", "seconds")
+LOOSE = (
+    "The gap is measured from what hiding from outsiders alone costs, which is proven to be the least. What hiding "
+    "from the others costs at least is not known, so the answer may be better than the gap says."
+)
 MORE = 9
 MOST_CHANGES = 6
 """Changes of the job that are listed."""
-SHOWN = 2
-"""Lines of the verdict that are always shown."""
+SHOWN = 3
+"""Lines of the verdict that are always shown: in short, of outsiders, and of the next attackers."""
 PATTERN = "Pattern that it began with, for the job file"
 INTERNAL = {"report.html": "Internal report", "certificate.json.gz": "Certificate"}
 PUBLIC = "Public report"
@@ -137,7 +142,7 @@ def _run(screen: Screen, run: Run) -> None:
         changed = screen.runs.outdated(run)
         if changed:
             _outdated(screen, run, changed)
-        _verdict(run, old=bool(changed))
+        _verdict(screen, run, old=bool(changed))
         _possibly(run)
 
     verdict()
@@ -178,6 +183,10 @@ def _outdated(screen: Screen, run: Run, changed: Sequence[str]) -> None:
         screen.say(say("{run} has started.", run=started.id))
         ui.navigate.to("/method")
 
+    def show(name: str) -> None:
+        screen.shown_run = name
+        ui.navigate.reload()
+
     def back() -> None:
         screen.replace_draft(screen.runs.go_back(run))
         screen.say(say("The job is that of {run} again.", run=run.id))
@@ -194,20 +203,26 @@ def _outdated(screen: Screen, run: Run, changed: Sequence[str]) -> None:
         row = ui.element("div").classes("ts-row pt-2")
         problem = ui.element("div")
         with row:
-            ui.button(say("Run again"), icon="play_arrow", on_click=again).props("color=primary")
+            newer = [each.id for each in screen.runs.runs.values() if each.facts and not screen.runs.outdated(each)]
+            if newer:
+                words = say("Show {run}: it is of the job as it is now", run=newer[-1])
+                ui.button(words, on_click=lambda: show(newer[-1])).props("color=primary")
+            else:
+                ui.button(say("Run again"), icon="play_arrow", on_click=again).props("color=primary")
             if run.facts["method"] == "suppress":
                 repair_button(screen, run, problem)
             ui.button(say("Go back to the job of {run}", run=run.id), on_click=back).props("outline color=primary")
 
 
-def _verdict(run: Run, *, old: bool) -> None:
+def _verdict(screen: Screen, run: Run, *, old: bool) -> None:
     safe = run.safe
     look = "old" if old else "safe" if safe else "open"
     with ui.element("section").classes(f"ts-verdict {look}").props("role=status " + aria("Verdict")):
         if old:
             ui.label(say("What was found of the job of {run}:", run=run.id))
-        ui.html(f"{'✓' if safe else '!'} {say(run.facts['verdict'])}", tag="strong")
-        lines = [say(thawed(line)) for line in run.facts["lines"]]
+        word = say(run.facts["verdict"])
+        ui.html(f"{'✓' if safe else '!'} {word}", tag="strong")
+        lines = [say(thawed(line)).removeprefix(f"{word}: ") for line in run.facts["lines"]]
         ui.label("\n".join(lines[:SHOWN]))
         if len(lines) > SHOWN:
             with ui.element("details"):
@@ -218,6 +233,9 @@ def _verdict(run: Run, *, old: bool) -> None:
             ui.label(say("The release was not written.")).classes("font-medium")
         elif not safe:
             ui.label(say("The release was written because you insisted: do not publish it.")).classes("font-medium")
+        if not safe and not old:
+            ui.label(say("A coarser table may be easier to hide:"))
+            offer(screen)
 
 
 def _possibly(run: Run) -> None:
@@ -240,6 +258,9 @@ def _possibly(run: Run) -> None:
 def _facts(run: Run) -> None:
     facts, solution = run.facts, run.facts.get("solution") or {}
     gap = f"{solution['gap']:.1%}" if solution.get("gap") is not None and solution.get("bound") else ""
+    prices = solution.get("attackers") or []
+    alone = prices[0]["cost"] if len(prices) > 1 and prices[0]["proved"] else 0.0
+    loose = bool(gap) and solution["gap"] > 0 and solution["bound"] <= alone * (1 + 1e-9)
     told = (
         f"{facts['cells']:,}", f"{facts['sensitive']:,}", f"{facts['withheld']:,}", f"{facts['open']:,}",
         say(facts["method"].replace("_", " ")), say(str(solution.get("status", ""))), gap,
@@ -255,6 +276,8 @@ def _facts(run: Run) -> None:
                         ui.html(say(name), tag="dt")
                         with ui.element("dd"):
                             ui.label(text)
+        if loose:
+            ui.label(say(LOOSE)).classes("ts-note pt-2")
 
 
 def _downloads(run: Run) -> None:

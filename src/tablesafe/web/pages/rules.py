@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from nicegui import ui
@@ -65,15 +66,15 @@ def page(screen: Screen) -> None:
 
 async def _look(screen: Screen, live: _Live, holder: ui.element) -> None:
     """Show the table of the job; it follows the rules as they change."""
-    if live.shown and not holder.is_deleted:
+    if await live.counted(holder):
         live.view = TableView(screen, holder, lambda cells: CellPanel.of(screen, {"job": live.shown}).open(cells))
         await live.view.show({"job": {"of": {"job": live.shown}}}, truths=False)
 
 
 async def _list(screen: Screen, live: _Live, holder: ui.element) -> None:
     """All cells of the job, to be searched and sorted; the sensitive ones first."""
-    of = {"job": live.shown}
-    about = await computed(screen, holder.clear(), windows.about, {"of": of}) if live.shown else None
+    of = {"job": live.shown} if await live.counted(holder) else {}
+    about = await computed(screen, holder.clear(), windows.about, {"of": of}) if of else None
     if about is not None:
         live.view = None
         with holder:
@@ -88,12 +89,14 @@ class _Live:
         self.screen, self.shown, self.before, self.cells = screen, "", -1, -1
         self.view: TableView | None = None
         self.busy = self.again = False
+        self.rest = asyncio.Event()
+        """Set while nothing is counted, once something was."""
         with ui.element("section").classes("ts-card").props(aria("Sensitive cells")):
             ui.html(say("Sensitive cells"), tag="h2")
             self.number = ui.label("–").classes("ts-big")
             self.of = ui.label(say("Counting …")).classes("ts-note").props("role=status aria-live=polite")
             self.error = ui.element("div")
-            self.rows = ui.element("div").classes("ts-scroll").props("tabindex=0")
+            self.rows = ui.element("div").classes("ts-scroll ts-few").props("tabindex=0")
             self.waiting = ui.element("div")  # timers live outside what is cleared
         with ui.element("section").classes("ts-card").props(aria("Where the rules draw the line")):
             ui.html(say("Where the rules draw the line"), tag="h2")
@@ -107,12 +110,25 @@ class _Live:
             with self.waiting:
                 ui.timer(WAIT_S, self.draw, once=True)
 
+    async def counted(self, holder: ui.element) -> bool:
+        """Wait for the count that goes on, if one does; whether there is a table to show in the place."""
+        with holder.clear():
+            ui.spinner()
+        await self.rest.wait()
+        if holder.is_deleted:
+            return False
+        with holder.clear():
+            if not self.shown:
+                ui.label(self.of.text).classes("ts-note")
+        return bool(self.shown)
+
     async def draw(self) -> None:
         """Compute and show."""
         if self.busy:
             self.again = True
             return
         self.busy = True
+        self.rest.clear()
         try:
             text = self._text()
             if text is not None and text != self.shown:
@@ -135,6 +151,7 @@ class _Live:
                 self.screen.blame(self.shown, error)
         finally:
             self.busy = False
+            self.rest.set()
         if self.again:
             self.again = False
             await self.draw()
@@ -144,7 +161,7 @@ class _Live:
         if not self.screen.draft:
             self.of.set_text(say("Choose data first."))
             return None
-        if self.screen.faults:
+        if not self.screen.readable:
             self.of.set_text(say("There is something wrong with the job: see the fields marked ✕."))
             return None
         return self.screen.workspace.job_text()
@@ -188,7 +205,9 @@ def _cells(rows: list[dict[str, Any]], number: int) -> None:
             for row in rows:
                 with ui.element("tr"):
                     for key in heads:
-                        with ui.element("td").classes(LOOK.get(key, "")):
+                        cell = ui.element("td").classes(LOOK.get(key, ""))
+                        cell.props["data-head"] = heads[key]
+                        with cell:
                             ui.label(str(row[key]))
     if number > len(rows):
         ui.label(say("The {many} largest of {number:,}.", many=len(rows), number=number)).classes("ts-note pt-1")

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from tablesafe.attack.registry import ATTACKS
-from tablesafe.core.errors import InvalidInput, InvalidProblem, TablesafeError
+from tablesafe.core.errors import InvalidInput, InvalidProblem, SolverFailure, TablesafeError
 from tablesafe.job.decode import Fault
 from tablesafe.job.questions import Answer
 from tablesafe.job.remedies import remedies
 from tablesafe.job.words import brief, key_of
+from tablesafe.web.desk import lacks_only_rules
 from tablesafe.web.forms import get, put
 from tablesafe.web.speech import aria, say
 from tablesafe.web.steps import holds_problem, note_job, step_of
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 USER_ERRORS = {kind.__name__ for kind in InvalidInput.__subclasses__()}
 """Errors that something in the job caused."""
-UNPROTECTABLE = InvalidProblem.__name__
-"""The error of a table that cannot be protected as it is: a coarser one perhaps can."""
+UNPROTECTABLE = {InvalidProblem.__name__, SolverFailure.__name__}
+"""Errors of a table that cannot be protected as it is: a coarser one perhaps can."""
 CHANGED_ELSEWHERE = "The job was changed in another window."
 
 
@@ -89,6 +90,15 @@ class Screen:
     def outdated(self) -> bool:
         """Whether another window has changed the job since it was drawn here."""
         return self.version != self.workspace.version
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is a job whose table can be looked at, also while it does not say yet what is sensitive.
+
+        Work on it may have failed nevertheless.
+        """
+        faults = self.workspace.check() if self.draft else []
+        return bool(self.draft) and (not faults or lacks_only_rules(faults))
 
     @property
     def holds_problem(self) -> bool:
@@ -245,8 +255,11 @@ class Screen:
         return await self.workspace.compute(task, *arguments)
 
 
-def show_error(error: TaskFailed | Exception, screen: Screen | None = None) -> None:
-    """An error with its hint; on the page of a job with buttons that do what would help."""
+def show_error(error: TaskFailed | Exception, screen: Screen | None = None, job: str = "") -> None:
+    """An error with its hint; on the page of a job with buttons that do what would help.
+
+    `job` is the one that it is about, where it may speak of cells of its table.
+    """
     hint = error.hint if isinstance(error, TablesafeError) else ""
     message = error.message if isinstance(error, TablesafeError) else str(error)
     with ui.element("div").props("role=alert"):
@@ -257,7 +270,11 @@ def show_error(error: TaskFailed | Exception, screen: Screen | None = None) -> N
             with ui.element("div").classes("ts-row py-1"):
                 for each in remedies(screen.draft, error.about, error.settings, screen.files):
                     _remedy(screen, each)
-            if error.kind == UNPROTECTABLE:
+            if job and error.about[:1] == ("cells",):
+                from tablesafe.web.pages.panel import decide_about
+
+                decide_about(screen, job, [int(cell) for cell in error.about[1:]])
+            if error.kind in UNPROTECTABLE:
                 from tablesafe.web.pages.merging import offer
 
                 offer(screen)
@@ -268,6 +285,8 @@ def _remedy(screen: Screen, answer: Answer) -> None:
         screen.put(answer.path, answer.value)
         screen.say(say("{words}: done.", words=say(answer.words)))
         button.disable()
+        if answer.path == ("rules",):
+            ui.navigate.reload()  # their fields are others
 
     button = ui.button(say(answer.words), on_click=use).props("outline dense color=primary")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from nicegui import ui
 
+from tablesafe.web.framework import asset
 from tablesafe.web.pages import compare, data, dimensions, method, result, rules
 from tablesafe.web.pages.screen import CHANGED_ELSEWHERE, Screen, named
 from tablesafe.web.pages.tables import kind_css
@@ -39,6 +40,7 @@ SHORTCUTS = {
     "Escape": "put away the panel at the side",
 }
 """What keys do."""
+STYLE = asset("app.css")
 NEWS_S = 1.0
 """How often a page looks whether another window has changed its job."""
 
@@ -47,7 +49,7 @@ def build(session: Session) -> None:
     """Build the app for one open page of a session."""
     ui.page_title("tablesafe")
     ui.query("main.q-page").props("role=none")  # the frame around all of it is not what the page is about
-    ui.add_head_html('<link rel="stylesheet" href="/assets/app.css">')
+    ui.add_head_html(f'<link rel="stylesheet" href="{STYLE}">')
     ui.add_head_html(f"<style>{kind_css()}</style>")
     ui.colors(primary="#0b5a8a", negative="#a33b00", positive="#00694d")
     screen = Screen(session.workspace, session.runs)

@@ -15,10 +15,10 @@ from tablesafe.web.speech import aria, say
 from tablesafe.web.tasks import cells, windows
 
 
-def table(heads: list[str], rows: list[list[str]], numbers: Any = (), *, tall: bool = False) -> None:
+def table(heads: list[str], rows: list[list[str]], numbers: Any = ()) -> None:
     """A small table."""
     right = set(numbers)
-    box = ui.element("div").classes("ts-scroll" + (" tall" if tall else "")).props("tabindex=0")
+    box = ui.element("div").classes("ts-scroll").props("tabindex=0")
     with box, ui.element("table").classes("ts-list"):
         with ui.element("thead"), ui.element("tr"):
             for i, head in enumerate(heads):
@@ -76,7 +76,7 @@ class Grid(Element, component="grid.js"):
         self._props.update(
             {
                 "label": label, "group": group, "version": 0,
-                **({"width": 80, "side": 170} if narrow else {"width": 172, "side": 330} if wide else {}),
+                **({"side": 170} if narrow else {"side": 330} if wide else {}),
             }
         )  # fmt: skip
         self.on("window", self._wanted)
@@ -251,9 +251,9 @@ class TableView:
                     "flat dense color=primary"
                 )
             _legend(list(kinds.values()))
-            with ui.element("div").classes("flex gap-4 w-full"):
+            with ui.element("div").classes("ts-beside" if len(views) > 1 else "w-full"):
                 for name, view in views.items():
-                    with ui.element("div").classes("flex-1 min-w-0"):
+                    with ui.element("div").classes("min-w-0"):
                         if len(views) > 1:
                             ui.html(name, tag="h3")
                         label = say("Table of {name}: {keys}", name=name, keys=say(KEYS))

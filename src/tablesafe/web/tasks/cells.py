@@ -17,7 +17,7 @@ from tablesafe.report.cells import KINDS, NUMBER, Kind, OfficeCells, interval
 from tablesafe.report.layout import Layout
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import result_of
-from tablesafe.web.tasks.data import why
+from tablesafe.web.tasks.data import codes_of, why
 from tablesafe.web.tasks.windows import MOST_LINES, View, kinds_of, shows_truth, whole_of
 
 MOST_NAMED = 12
@@ -44,10 +44,15 @@ def found(desk: Desk, view: View, span: Sequence[int]) -> dict[str, Any]:
     part = cells[first : min(int(span[1]), first + MOST_LINES)]
     asked = view.get("list") or {}
     return {
-        "first": first, "left": 0, "count": [len(cells), len(heads)], "corner": "Cell",
+        "first": first, "left": 0, "count": [len(cells), len(heads)], "corner": _corner(whole),
         "heads": [_head(key, asked) for key in heads],
         "rows": [_row(whole, cell, heads) for cell in part.tolist()],
     }  # fmt: skip
+
+
+def _corner(whole: Layout) -> str:
+    """What the names of cells are made of."""
+    return "Cell" if whole.table.names is not None else " · ".join(whole.table.dimensions)
 
 
 def _there(whole: Layout, key: str) -> bool:
@@ -66,10 +71,10 @@ def _head(key: str, asked: Mapping[str, Any]) -> dict[str, Any]:
 def _row(whole: Layout, cell: int, heads: Sequence[str]) -> dict[str, Any]:
     view, kind = whole.view, KINDS[whole.view.kind[cell]]
     assert isinstance(view, OfficeCells)
-    name = whole.describe(cell)
+    name, title = codes_of(view.problem, cell), whole.describe(cell)
     signs = {"status": (kind.css, kind.sign)}
     cells = [(_told(view, cell, key), *signs.get(key, ("", "")), "", cell) for key in heads]
-    return {"text": name, "title": name, "depth": 0, "fold": "", "key": cell, "cells": cells}
+    return {"text": name, "title": title, "depth": 0, "fold": "", "key": cell, "cells": cells}
 
 
 def _told(view: OfficeCells, cell: int, key: str) -> str:

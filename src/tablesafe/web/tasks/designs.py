@@ -127,10 +127,17 @@ def strangers(tree: Hierarchy, found: Sequence[str], most: int) -> dict[str, Any
     known = {*tree.codes, *tree.aliases}
     strange = [code for code in found if code not in known]
     if not strange or not tree.is_tree:
-        return {"strange": [], "many": len(strange), "offered": [], "above": []}
+        return {"strange": [], "many": len(strange), "none": False, "offered": [], "above": []}
     above = _above(tree)
     first = [(code, _place(tree, above, code)) for code in strange[:most]]
-    return {"strange": first, "many": len(strange), "offered": list(tree.leaves), "above": above}
+    offered = list(tree.leaves)
+    return {
+        "strange": first,
+        "many": len(strange),
+        "none": len(strange) == len(found),
+        "offered": offered,
+        "above": above,
+    }
 
 
 def _above(tree: Hierarchy) -> list[str]:

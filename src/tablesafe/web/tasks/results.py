@@ -28,7 +28,14 @@ def loss_of(desk: Desk, run: str) -> dict[str, Any]:
 
 
 def _table(frame: Any) -> dict[str, Any]:
-    rows = [[_shown(value) for value in row] for row in frame.head(MOST_LISTED).iter_rows()]
+    percent = [name.startswith("percent ") for name in frame.columns]
+    rows = [
+        [
+            f"{value:.1f}" if share and value is not None else _shown(value)
+            for value, share in zip(row, percent, strict=True)
+        ]
+        for row in frame.head(MOST_LISTED).iter_rows()
+    ]
     return {"columns": frame.columns, "rows": rows, "numbers": [dtype.is_numeric() for dtype in frame.dtypes]}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,7 +29,13 @@ REPOSITORY = TESTS.parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let hypothesis follow the seed of the session, unless --hypothesis-seed asks for another; draw more."""
+    """Let hypothesis follow the seed of the session, unless --hypothesis-seed asks for another; draw more.
+
+    A shell that starts something in the background tells it to ignore Ctrl-C, and so do all that it starts: the tests
+    that press it would wait for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--times"):
         os.environ[seeds.TIMES] = str(config.getoption("--times"))
     if config.getoption("--hypothesis-seed", None) is None:

@@ -163,6 +163,7 @@ def test_a_hierarchy_survives_hrc(tree: Hierarchy, indent: str) -> None:
 
 
 @WHOLE
+@settings(max_examples=20)
 @given(problems(), st.sampled_from([(";", True), (",", False), ("\t", False)]))
 def test_a_problem_survives_tab(problem: Problem, form: tuple[str, bool]) -> None:
     separator, comma = form
@@ -211,6 +212,7 @@ def test_information_about_cells_survives_a_table(problem: Problem, ending: str)
 
 
 @WHOLE
+@settings(max_examples=20)
 @given(problems(), st.sampled_from([".csv", ".parquet", ".xlsx"]))
 def test_cells_survive_every_kind_of_file(problem: Problem, ending: str) -> None:
     table = problem.table
@@ -412,7 +414,7 @@ def damaged(draw: st.DrawFn, text: str) -> bytes:
 
 
 @pytest.mark.parametrize("reader", READERS)
-@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused(reader: str, data: st.DataObject) -> None:
     files, target, read = READERS[reader]

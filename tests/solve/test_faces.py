@@ -54,7 +54,7 @@ def _is_inside(p: Polytope, point: GridPoint) -> bool:
 
 
 @given(polytopes(), st.booleans())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_what_a_face_shows_is_the_end_and_its_point_lies_inside(p: Polytope, generous: bool) -> None:
     for side in range(2 * p.forms):
         ranges = Ranges.of(p)

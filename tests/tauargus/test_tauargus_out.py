@@ -438,6 +438,7 @@ QUICK = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 
 
 @QUICK
+@settings(max_examples=20)
 @given(some_release())
 def test_what_is_for_the_public_holds_no_withheld_value(drawn: tuple[Problem, Release]) -> None:
     problem, release = drawn
@@ -451,6 +452,7 @@ def test_what_is_for_the_public_holds_no_withheld_value(drawn: tuple[Problem, Re
 
 
 @QUICK
+@settings(max_examples=20)
 @given(some_release())
 def test_a_list_says_of_every_cell_what_the_release_says(drawn: tuple[Problem, Release]) -> None:
     problem, release = drawn
@@ -468,6 +470,7 @@ def test_a_list_says_of_every_cell_what_the_release_says(drawn: tuple[Problem, R
 
 
 @QUICK
+@settings(max_examples=20)
 @given(some_release(), st.sampled_from([(4, ""), (5, ""), (6, ""), (2, "AS+"), (3, "AS+")]))
 def test_whatever_holds_the_truth_is_marked_confidential(
     drawn: tuple[Problem, Release], asked: tuple[int, str]

@@ -15,6 +15,7 @@ from hypothesis import core, is_hypothesis_test, settings
 import seeds
 from seeds import VARIABLE, session_seed
 from slow import TESTS, slow_names
+from stand_ins import stand_ins
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
@@ -104,12 +105,10 @@ def _pictures_where_they_are_looked_at(request: pytest.FixtureRequest) -> Iterat
 
 
 @pytest.fixture(scope="session")
-def instances() -> Path:
-    """The folder of benchmark instances; tests that need it skip, by name, where it is not there."""
+def instances(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of benchmark instances, or small stand-ins; a test that needs what has none is skipped by name."""
     folder = Path(os.environ.get("TABLESAFE_INSTANCES", REPOSITORY.parent / "shared" / "instances"))
-    if not folder.is_dir():
-        pytest.skip("the benchmark instances are not here: set TABLESAFE_INSTANCES")
-    return folder
+    return folder if folder.is_dir() else stand_ins(tmp_path_factory.mktemp("instances"))
 
 
 @pytest.fixture(scope="session")

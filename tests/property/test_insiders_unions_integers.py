@@ -26,8 +26,8 @@ from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Contributors, Table
 from tablesafe.rules import PPercent, Threshold
 
-SLOW = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-QUICK = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
 ROWS, COLUMNS = "abc", "xyz"
 P = 20
@@ -176,7 +176,6 @@ def cases(
 
 
 @SLOW
-@settings(max_examples=20)
 @given(case=cases(st.just(9)), size=st.sampled_from([1, 1, 2]))
 def test_insiders_are_those_that_brute_force_finds(case: Any, size: int) -> None:
     known, problem, system, place, cells = case
@@ -196,7 +195,6 @@ def test_insiders_are_those_that_brute_force_finds(case: Any, size: int) -> None
 
 
 @SLOW
-@settings(max_examples=20)
 @given(case=cases(st.integers(1, 3)), size=st.sampled_from([1, 1, 2]))
 def test_short_lists_never_hide_an_insider_and_never_make_one_certain(case: Any, size: int) -> None:
     known, problem, system, place, cells = case
@@ -240,7 +238,6 @@ def bounds_of(system: System) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 @QUICK
-@settings(max_examples=20)
 @given(known=records(), data=st.data())
 def test_every_constant_pair_and_triple_is_found_and_nothing_else(known: Records, data: st.DataObject) -> None:
     table, _ = known.table(2)
@@ -282,7 +279,6 @@ def fails(known: Records, cells: Sequence[Cell]) -> bool:
 
 
 @SLOW
-@settings(max_examples=16)
 @given(known=records(firms=14, most=4), depth=st.sampled_from([2, 3, 9]), data=st.data())
 def test_unions_fail_as_the_records_say(known: Records, depth: int, data: st.DataObject) -> None:
     table, place = known.table(depth)
@@ -390,7 +386,6 @@ def test_integer_intervals_equal_enumeration(case: tuple[Table, NDArray[np.bool_
 
 
 @QUICK
-@settings(max_examples=20)
 @given(
     edges=st.lists(
         st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(lambda e: e[0] < e[1]),

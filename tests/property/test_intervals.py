@@ -16,7 +16,7 @@ from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.protection import NOBODY, TRUTH, Protection, protection
 from tablesafe.audit.system import System
 
-TIMES = settings(max_examples=25, deadline=None)
+TIMES = settings(max_examples=12, deadline=None)
 
 
 @st.composite
@@ -85,7 +85,6 @@ def _brute(system: System) -> list[tuple[Fraction | float, Fraction | float]]:
     return exact(system.matrix.toarray().tolist(), system.rhs.tolist(), system.lower.tolist(), system.upper.tolist())
 
 
-@settings(max_examples=20)
 @given(systems())
 @TIMES
 def test_intervals_equal_those_of_all_vertices(system: System) -> None:
@@ -95,7 +94,6 @@ def test_intervals_equal_those_of_all_vertices(system: System) -> None:
         assert found.upper[cell] == float(high)
 
 
-@settings(max_examples=20)
 @given(systems(largest=10**11))
 @TIMES
 def test_intervals_are_exact_for_large_values_too(system: System) -> None:
@@ -126,7 +124,6 @@ def test_a_fresh_linear_program_says_the_same(system: System) -> None:
         np.testing.assert_allclose([found.lower[cell], found.upper[cell]], [low, high], rtol=1e-6, atol=1e-6)
 
 
-@settings(max_examples=20)
 @given(systems(), st.data())
 @TIMES
 def test_protected_exactly_where_the_interval_covers_what_is_asked(system: System, data: st.DataObject) -> None:

@@ -33,7 +33,7 @@ from tablesafe.tauargus.microdata import read_microdata
 from tablesafe.tauargus.table import read_code_value, read_tab, write_tab
 from tablesafe.tauargus.write_table import write_table
 
-WHOLE = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+WHOLE = settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 
 CODE = st.text(st.sampled_from("abcXYZ019.-@ÄÉ&'"), min_size=1, max_size=5)
 
@@ -163,7 +163,6 @@ def test_a_hierarchy_survives_hrc(tree: Hierarchy, indent: str) -> None:
 
 
 @WHOLE
-@settings(max_examples=20)
 @given(problems(), st.sampled_from([(";", True), (",", False), ("\t", False)]))
 def test_a_problem_survives_tab(problem: Problem, form: tuple[str, bool]) -> None:
     separator, comma = form
@@ -212,7 +211,6 @@ def test_information_about_cells_survives_a_table(problem: Problem, ending: str)
 
 
 @WHOLE
-@settings(max_examples=20)
 @given(problems(), st.sampled_from([".csv", ".parquet", ".xlsx"]))
 def test_cells_survive_every_kind_of_file(problem: Problem, ending: str) -> None:
     table = problem.table

@@ -434,11 +434,10 @@ def some_release(draw: st.DrawFn) -> tuple[Problem, Release]:
     return problem, Release.from_suppression(problem, hidden)
 
 
-QUICK = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 
 
 @QUICK
-@settings(max_examples=20)
 @given(some_release())
 def test_what_is_for_the_public_holds_no_withheld_value(drawn: tuple[Problem, Release]) -> None:
     problem, release = drawn
@@ -452,7 +451,6 @@ def test_what_is_for_the_public_holds_no_withheld_value(drawn: tuple[Problem, Re
 
 
 @QUICK
-@settings(max_examples=20)
 @given(some_release())
 def test_a_list_says_of_every_cell_what_the_release_says(drawn: tuple[Problem, Release]) -> None:
     problem, release = drawn
@@ -470,7 +468,6 @@ def test_a_list_says_of_every_cell_what_the_release_says(drawn: tuple[Problem, R
 
 
 @QUICK
-@settings(max_examples=20)
 @given(some_release(), st.sampled_from([(4, ""), (5, ""), (6, ""), (2, "AS+"), (3, "AS+")]))
 def test_whatever_holds_the_truth_is_marked_confidential(
     drawn: tuple[Problem, Release], asked: tuple[int, str]

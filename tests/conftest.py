@@ -20,6 +20,7 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
+from tablesafe.work import budget
 
 settings.register_profile(  # no test asserts a time: machines are noisy; examples are new in each run, in CI too
     "tablesafe", max_examples=40, deadline=None, derandomize=False, print_blob=True
@@ -86,6 +87,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tell the seed again below the failures, where people look, and where a quiet run has no header."""
     if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
         terminalreporter.write_line(f"{VARIABLE}={session_seed()} repeats this run.")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _only_the_processor_has_a_clock() -> Iterator[None]:
+    """A user does not wait long for a busy machine; the tests do, so that they say the same there.
+
+    What a clock on the wall ends is tried with clocks that the tests set themselves, and in processes of their own.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(budget, "wall", budget.worked)
+        patch.setattr(budget.patient, "_clock", budget.worked)
+        patch.setattr(budget.patient, "_at", (budget.worked(), budget.worked()))
+        yield
 
 
 DRAWN = {"report", "secrecy", "web", "test_quality.py", "test_progress_told.py", "test_densities.py"}

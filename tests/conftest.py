@@ -59,6 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         names = {path.as_posix(), *(folder.as_posix() for folder in path.parents)}
         if slow & (names | {f"{path.as_posix()}::{item.name.partition('[')[0]}"}):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: _when(item, slow))
     quick, times = config.getoption("--quick"), config.getoption("--times")
     if not quick and not times:
         return
@@ -72,6 +73,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         out |= {id(i) for i in items if id(getattr(i, "obj", None)) not in drawing and not _takes_a_fresh_seed(i)}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in out])
     items[:] = [item for item in items if id(item) not in out]
+
+
+def _when(item: pytest.Item, slow: set[str]) -> int:
+    """What compiles every loop goes first, for the others load what it leaves; then the long files, and the short ones
+    fill the gap that is left when one of several processes is done."""
+    path = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
+    if path == "pipeline/test_warming.py":
+        return 0
+    return 1 if slow & {path, path.partition("/")[0]} else 2
 
 
 def _takes_a_fresh_seed(item: pytest.Item) -> bool:

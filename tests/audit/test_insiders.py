@@ -12,6 +12,8 @@ from scipy.optimize import linprog
 
 import tablesafe as ts
 from seeds import fresh
+from tablesafe.audit import alternative_tables
+from tablesafe.audit.alternative_tables import Moves
 from tablesafe.audit.insiders import DESCRIBED, Insiders, insiders
 from tablesafe.audit.respondent_knowledge import Knowledge, Lists
 from tablesafe.audit.system import System
@@ -301,6 +303,30 @@ def test_larger_tables_agree_with_a_linear_program_per_insider(seed: int) -> Non
     assert found == set(_naive(problem, system, records))
 
 
+@pytest.mark.parametrize("seed", fresh(3, "who is told nothing learns nothing"))
+def test_who_is_told_nothing_learns_nothing(seed: int) -> None:
+    """Where nothing is published nobody is asked; a linear program for every respondent says the same."""
+    random = np.random.default_rng(seed)
+    records = [
+        (f"r{row}", f"c{column}", f"f{firm}", float(random.integers(1, 100)))
+        for row in range(4)
+        for column in range(4)
+        for firm in random.choice(9, size=random.choice([1, 2, 3]), replace=False)
+    ]
+    table = table_of(records, largest=3)
+    problem = Problem(table, [PPercent(p=15), Threshold(n=2, range_percent=20)])
+    everything = np.ones(len(table), dtype=np.bool_)
+    system = System.of(problem, Release.from_suppression(problem, everything))
+    assert system.tells_nothing
+    assert not insiders(problem, system).found
+    assert not _naive(problem, system, records)
+    everything[0] = False
+    assert not System.of(problem, Release.from_suppression(problem, everything)).tells_nothing
+    bounded = problem.replace(upper=np.where(table.is_total, 2 * table.value, np.inf))
+    told = System.of(bounded, Release.from_suppression(bounded, np.ones(len(table), dtype=np.bool_)))
+    assert not told.tells_nothing
+
+
 def _naive(problem: Problem, system: System, records: list[Record]) -> list[int]:
     columns = problem.table.code_columns()
     names = [tuple(column[int(cell)] for column in columns.values()) for cell in system.cells]
@@ -417,3 +443,33 @@ def test_large_coalitions_end_by_the_work_that_is_counted() -> None:
         looked.append(len(found.every))
         assert all(insider.role.count(";") <= DESCRIBED for insider in found.every)
     assert looked[0] <= looked[1]
+
+
+@pytest.mark.parametrize("seed", fresh(6, "however little is found at once, the audit says the same"))
+def test_however_little_is_found_at_once_the_audit_says_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is possibly open is found out over the whole table: not what is nearest has the last word.
+
+    Lists of two out of five contributors leave much possible. Where no move is found but by a program over everything,
+    nothing may be missing, and nothing else may be open.
+    """
+    random = np.random.default_rng(seed)
+    records = [
+        (f"r{row}", f"c{column}", f"f{firm}", float(random.integers(1, 100)))
+        for row in range(6)
+        for column in range(6)
+        for firm in random.choice(25, size=random.choice([1, 2, 4, 5]), replace=False)
+    ]
+    table = table_of(records, largest=2)
+    problem = Problem(table, [PPercent(p=15)])
+    mask = problem.sensitivity.mask | (random.random(len(table)) < 0.3)
+    system = System.of(problem, Release.from_suppression(problem, mask))
+    usual = {(insider.cell, insider.certain) for insider in insiders(problem, system).found}
+    find = Moves.find
+
+    def by_programs_alone(self: Moves, *given: Any, everywhere: bool) -> Any:
+        return find(self, *given, everywhere=True) if everywhere else None
+
+    monkeypatch.setattr(Moves, "find", by_programs_alone)
+    monkeypatch.setattr(alternative_tables, "SIZES", (4,))
+    monkeypatch.setattr(alternative_tables, "_BUDGET", 0)
+    assert {(insider.cell, insider.certain) for insider in insiders(problem, system).found} == usual

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -57,14 +58,6 @@ def test_a_stop_at_any_look_leaves_a_safe_pattern(looks: int, monkeypatch: pytes
     assert any("stopped by the user" in note or "quickest" in note for note in release.solution.notes)
 
 
-def test_a_stop_with_no_time_for_a_safe_pattern_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StopsAfter, "looks", 0)
-    monkeypatch.setattr(run, "Budget", StopsAfter)
-    monkeypatch.setattr(securing, "AFTER_STOP_S", 0.0)
-    with pytest.warns(UserWarning, match="Interrupted"), pytest.raises(Interrupted, match="before a safe pattern"):
-        ts.Suppress(time_limit_s=600).protect(firms(5))
-
-
 @pytest.mark.parametrize("seed", fresh(2, "without time the quickest way is safe, and few audits are made"))
 def test_without_time_the_quickest_way_is_safe_and_few_audits_are_made(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -108,10 +101,59 @@ def test_a_cheaper_pattern_that_was_not_made_safe_in_time_is_told_of(monkeypatch
     """The dearer one that is safe stays, and a note says why."""
     problem, budget = firms(5), Budget(600.0)
     asked = Instance.of(problem, problem.table.value.copy())
-    keeps = securing.Securing(problem, asked, ts.Attackers(), budget, budget)
+    keeps = securing.Securing(problem, asked, ts.Run(), budget, budget)
     everything = asked.live | asked.forced
     monkeypatch.setattr(securing, "repaired", lambda audit, instance, pattern, **_: (pattern, False))
     assert (keeps.secure(everything) == everything).all()
     monkeypatch.setattr(securing, "repaired", lambda audit, instance, pattern, **_: (pattern, True))
     assert (keeps.secure(asked.forced) == everything).all()
     assert budget.given_up == (securing.DEARER,)
+
+
+def test_stopped_before_anything_was_proved_it_publishes_nothing_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The coarsest pattern is safe from everybody, which takes no audit; it is called what it is."""
+    problem = firms(5)
+    _stopped_at_once(monkeypatch)
+    with pytest.warns(UserWarning, match="Interrupted"):
+        release = ts.Suppress(time_limit_s=600).protect(problem)
+    monkeypatch.undo()
+    assert release.suppressed[problem.table.value != 0].all()
+    assert release.solution is not None
+    assert securing.NOTHING_LEFT in release.solution.notes
+    assert audit(problem, release).safe
+
+
+def test_stopped_where_a_cell_must_be_published_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a total frozen, even that little can give a cell away: it is not said to be safe without an audit."""
+    problem = firms(5)
+    frozen = np.zeros(len(problem.table), dtype=np.bool_)
+    frozen[0] = True
+    _stopped_at_once(monkeypatch)
+    with pytest.warns(UserWarning, match="Interrupted"), pytest.raises(Interrupted, match="before a safe pattern"):
+        ts.Suppress(time_limit_s=600).protect(problem.replace(frozen=frozen))
+
+
+def _stopped_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StopsAfter, "looks", 0)
+    monkeypatch.setattr(StopsAfter, "most", 0)
+    monkeypatch.setattr(run, "Budget", StopsAfter)
+    monkeypatch.setattr(securing, "AFTER_STOP_S", 0.0)
+
+
+def test_the_audit_of_a_run_goes_on_from_what_the_search_has_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, asked = firms(5), list[int]()
+    how = ts.Run(audits={})
+    release = ts.protect(problem, ts.Suppress(time_limit_s=600), how)
+    examination = import_module("tablesafe.audit.audit")
+    search = examination.search_insiders
+
+    def counted(problem: ts.Problem, system: System, wanted: Any, **options: Any) -> Any:
+        asked.append(len(wanted))
+        return search(problem, system, wanted, **options)
+
+    monkeypatch.setattr(examination, "search_insiders", counted)
+    again, anew = audit(problem, release, run=how), audit(problem, release)
+    assert asked[0] == 0 < asked[1]
+    assert again.safe
+    assert again.verdict.lines == anew.verdict.lines
+    assert (again.protected == anew.protected).all()

@@ -97,6 +97,17 @@ class Audit:
         self._unread = False
         """Whether what was suggested was not looked at yet."""
 
+    @classmethod
+    def going_on(cls, problem: Problem, run: Run) -> Audit:
+        """The examination of a problem that was begun in a run, by whoever made a pattern; a new one if none was."""
+        if run.audits is None:
+            return cls(problem, run=run)
+        key = id(problem), run.attackers
+        if key not in run.audits:
+            run.audits[key] = cls(problem, run=replace(run, budget=None, examined=None, audits=None))
+        begun: Audit = run.audits[key]
+        return begun
+
     @property
     def release(self) -> Release:
         """The release that was judged last."""
@@ -345,10 +356,13 @@ def audit(
         problem, insiders=insiders, coalition=coalition, names=names, unions=unions, possibly=possibly,
         integers=integers, executor=executor, run=run,
     )  # fmt: skip
+    budget = session.run.within(time_limit_s) if budget is None else budget
+    progress = session.run.examined if progress is None else progress
+    if not names:
+        session = Audit.going_on(problem, session.run)
     return session.judge(
-        release, cells=cells, exact=exact, certify=certify, progress=progress, time_limit_s=time_limit_s,
-        budget=budget, checkpoint=checkpoint,
-    )  # fmt: skip
+        release, cells=cells, exact=exact, certify=certify, progress=progress, budget=budget, checkpoint=checkpoint
+    )
 
 
 def knows_whole_numbers(table: Table, integers: bool | None) -> bool:

@@ -56,8 +56,13 @@ PER_MEMBER = 1e-5
 SEARCHED, WORTH_IT = 40, 0.2
 """Cells for which a witness that nobody can rule out is searched for in any case, and for what share of them it must be
 found for the search to be worth its time: without it, respondents are asked one by one."""
+WHOLE = 300
+"""Questions whether a cell is possibly open that are asked of the whole component, where what is near says that it is:
+each is a program of its own."""
 DESCRIBED = 5
 """Members of a coalition that are described one by one."""
+
+NOTHING_TOLD = "Nothing is published but zeros: beyond its own contributions nobody learns anything."
 
 NOTHING = Limits(np.zeros(0, np.intp), np.zeros(0), np.zeros(0))
 """What the outsider knows beyond the release."""
@@ -182,6 +187,10 @@ def search_insiders(
     sensitive = np.flatnonzero(problem.sensitivity.mask[system.cells])
     wanted = sensitive if wanted is None else np.intersect1d(wanted, sensitive)
     checked = len(wanted) if checked is None else checked
+    if system.tells_nothing:
+        everything = (np.arange(len(system)),)
+        by = np.column_stack([np.arange(len(wanted)), np.zeros(len(wanted), np.intp)])
+        return Insiders((), (), checked, 0, NOTHING_TOLD, coalition=coalition), SettledCells(wanted, everything, by)
     search = _Search(problem, knowledge, wanted, max_coalitions, budget, presume=presume)
     search.run(suggested)
     listed = np.unique(knowledge.who[knowledge.who >= 0])
@@ -342,6 +351,8 @@ class _Search:
         """What the coalition looked at last has in each unknown cell."""
         self.cut: set[int] = set()
         self.late: set[int] = set()
+        self.whole = 0
+        """Questions asked of whole components (see `WHOLE`)."""
         self.budget = budget
         self.waived = waived(problem.rules, self.system.table)[self.system.cells]
         said = self.system.table.signed is not None
@@ -414,13 +425,17 @@ class _Search:
             self._convince(target, (), moved, True, tried)
             return
         moved = self._witnesses(target, (), self.plain, NOTHING)
-        if self.presume and moved is None:
+        if self.presume:
             self._note(target, self._presumed(target, ()))
             return
         if moved is None and self._opening(target, (), certain=True) is not None:
             self.open_to_all.add(target)
             return
-        self._note(target, self._opening(target, (), certain=False))
+        far = self._witnesses(target, (), self.cautious, NOTHING, everywhere=True)
+        if far is not None:
+            self._convince(target, (), far, True, tried)
+            return
+        self._note(target, self._opening(target, (), certain=False) or self._presumed(target, ()))
         self._convince(target, (), moved, False, tried)
 
     def _note(self, target: int, opening: _Opening | None) -> None:
@@ -510,13 +525,21 @@ class _Search:
     # -- witnesses -----------------------------------------------------------------------------------------------------
 
     def _witnesses(
-        self, target: int, members: Members, room: Room, limits: Limits, *, certain: bool = False
+        self,
+        target: int,
+        members: Members,
+        room: Room,
+        limits: Limits,
+        *,
+        certain: bool = False,
+        everywhere: bool = False,
     ) -> list[Move] | None:
         """Moves of a cell down and up as far as it needs, that a coalition cannot rule out; None if none is found.
 
-        Directions in which nobody at all can rule a move out need none. Only the outsider's are looked for everywhere:
-        of the others, `_opening` has the last word.
+        Directions in which nobody at all can rule a move out need none. The outsider's are looked for everywhere: of
+        the others, unless they are too, `_opening` has the last word.
         """
+        everywhere |= room is self.plain and not members
         for down, up in self._need(target, members, certain=certain).ways():
             moved: list[Move] = []
             for by in (-down, up):
@@ -527,7 +550,7 @@ class _Search:
                     continue
                 if by > self.plain.up[target] or -by > self.plain.down[target]:
                     break
-                move = self.moves.find(room, target, by, limits, everywhere=room is self.plain and not members)
+                move = self.moves.find(room, target, by, limits, everywhere=everywhere)
                 if move is None:
                     break
                 self._offer(move)
@@ -586,8 +609,13 @@ class _Search:
         """The interval of a cell as a coalition sees it, if it is too narrow."""
         room, limits, need = self.in_question(target, members, certain=certain)
         value = float(self.system.truth[target])
-        low, high = (value + sign * self.moves.reach(room, target, sign, limits, exactly=certain) for sign in (-1, 1))
-        short = need.short(value, low, high)
+        low, high, short = value, value, None
+        for exactly in (True,) if certain else (False, True):
+            low, high = (value + way * self.moves.reach(room, target, way, limits, exactly=exactly) for way in (-1, 1))
+            short = need.short(value, low, high)
+            if short is None or self.whole >= WHOLE:
+                break
+            self.whole += not exactly
         if short is None:  # no table shows it, only a bound over all of the component
             self.moved[target].append(np.flatnonzero(self.components == self.components[target]))
             return None

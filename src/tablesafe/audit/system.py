@@ -101,6 +101,23 @@ class System:
         """Whether it has more unseen cells than can be looked at all at once."""
         return int(self.unseen.sum()) > MOST_FREE
 
+    @cached_property
+    def tells_nothing(self) -> bool:
+        """Whether a release tells nothing but which cells are empty, and nobody knows bounds.
+
+        The contributions of each respondent add up as the table does. So whatever a coalition knows, the others may
+        have nothing at all, or one of them many times what it has: of every cell that a coalition does not make up it
+        knows no more than what it has there itself, below which nothing is asked, and no sum can be derived. Where
+        contributions may be negative, even an empty cell may tell something.
+        """
+        known = np.ones(len(self.table), dtype=np.bool_)
+        known[self.cells] = False
+        signed = self.table.may_be_negative
+        if self.table.integers[known].any() or (bool(known.any()) and bool(signed.any())):
+            return False
+        free = np.isneginf(self.lower) | ((self.lower == 0) & ~signed[self.cells])
+        return bool(np.isposinf(self.upper).all() and free.all())
+
     def positions(self, cells: NDArray[np.intp]) -> NDArray[np.intp]:
         """Where cells of the table stand among the unknown; −1 for one that is known."""
         if not len(self):

@@ -99,6 +99,8 @@ def unions(
     if not problem.rules:
         words = "No sums were judged: the problem has protection levels only, no rules and no contributors."
         return Unions((), 0, words, examined=False)
+    if system.tells_nothing:
+        return Unions((), 0, text("none: nothing is published but zeros"))
     found = _of_shown(system, constant_sums(system, lower=lower, upper=upper, search=search, budget=budget))
     if not len(found):
         return Unions((), 0, _searched(found, search), late=found.late)

@@ -111,6 +111,8 @@ def show_result(result: Result, *, quiet: bool = False) -> None:
     if facts["title"]:
         say(facts["title"], style="bold")
     say(result.findings.text(shown=5, values=False, verdict=result.verdict), style="green" if result.safe else "red")
+    for note in () if result.release.solution is None else result.release.solution.notes:
+        say(note, style="yellow")
     if result.leaks is not None:
         say(str(result.leaks), style="green" if result.leaks.safe else "red")
     if not result.published:

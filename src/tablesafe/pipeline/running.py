@@ -279,7 +279,7 @@ def _how(job: Job, problem: Problem, listen: Listener, executor: Executor | None
         integers=asked.integers,
     )  # fmt: skip
     memo = kept if kept.wanted else None
-    return Run(executor=executor, progress=progress, examined=examined, attackers=attackers, memo=memo)
+    return Run(executor=executor, progress=progress, examined=examined, attackers=attackers, memo=memo, audits={})
 
 
 def _least(problem: Problem) -> float:

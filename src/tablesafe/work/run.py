@@ -7,10 +7,10 @@ field here, and no field of any method.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tablesafe.core.options import require_choice, require_whole
 from tablesafe.work.budget import Budget
@@ -70,6 +70,12 @@ class Run:
     attackers: Attackers = field(default=Attackers(), metadata={"help": "whom the release must withstand"})
     memo: Store | None = field(
         default=None, metadata={"help": "where answers are kept for a run that goes on from this one"}
+    )
+    audits: dict[Hashable, Any] | None = field(
+        default=None,
+        compare=False,
+        repr=False,
+        metadata={"help": "an empty dict: the audit then goes on from what was proved while the pattern was made"},
     )
 
     def seconds(self, limit: float) -> float:

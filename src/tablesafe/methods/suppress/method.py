@@ -157,11 +157,17 @@ class Suppression:
                 exactly=exactly(eligible, self.options.margin, reached, instance),
                 group=group,
             )
+            cubes = self._cubes(problem, instance)
+            securing = self._securing(problem, instance, budget, cubes, group)
             try:
                 with heed(budget):
-                    securing, found = self._found_and_kept(problem, search, group, budget)
+                    found = self._found_and_kept(problem, search, securing)
                     stages = self._secured(search, securing, found, budget)
             except CannotProtect as failure:
+                if budget.stopped:  # perhaps for want of time
+                    found = securing.kept()
+                    stages = as_repaired(found, found, dict.fromkeys(securing.examined), instance)
+                    return self._told(search, stages, scale, added, cost)
                 demand = Demand.of(instance, failure.target)
                 obstacles = obstacles or Obstacles(eligible, zeros=self.options.zeros)
                 try:
@@ -172,10 +178,17 @@ class Suppression:
                     problem = freed(problem, eligible, obstacles, demand, budget)
                     eligible, obstacles = looked_after(problem), None
                 continue
-            bound = scale * float(search.bound) / (1 + self.options.randomise)  # disturbed costs are too high by this
-            bound = rounded_up(max(bound - added, 0.0), cost[instance.live & ~instance.forced])
-            pattern, prices = stages[-1].pattern, prices_of(stages, cost, instance.forced)
-            return pattern, float(cost[pattern & ~instance.forced].sum()), bound, prices
+            return self._told(search, stages, scale, added, cost)
+
+    def _told(
+        self, search: Search, stages: list[Stage], scale: float, added: float, cost: Floats
+    ) -> tuple[Mask, float, float, tuple[Price, ...]]:
+        """The last pattern, with cost, bound and prices in the user's costs."""
+        instance = search.instance
+        bound = scale * float(search.bound) / (1 + self.options.randomise)  # disturbed costs are too high by this
+        bound = rounded_up(max(bound - added, 0.0), cost[instance.live & ~instance.forced])
+        pattern, prices = stages[-1].pattern, prices_of(stages, cost, instance.forced)
+        return pattern, float(cost[pattern & ~instance.forced].sum()), bound, prices
 
     def _report(self, scale: float) -> Callable[[float, float], None]:
         """Tell the user about cost and bound, in the user's costs."""
@@ -200,14 +213,11 @@ class Suppression:
             )
         return flows
 
-    def _found_and_kept(
-        self, problem: Problem, search: Search, group: Integers | None, budget: Budget
-    ) -> tuple[Securing, Mask]:
-        """The pattern found, and what makes it safe; that may have done so with an earlier one, to fall back on."""
-        cubes = self._cubes(problem, search.instance)
-        securing = self._securing(problem, search.instance, budget, cubes, group)
-        if cubes is not None:
-            found = self._by_cubes(problem, search, cubes, securing)
+    def _found_and_kept(self, problem: Problem, search: Search, securing: Securing) -> Mask:
+        """The pattern found; an earlier one may have been made safe, to fall back on."""
+        group = search.group
+        if securing.cubes is not None:
+            found = self._by_cubes(problem, search, securing.cubes, securing)
         elif self.options.algorithm == "slices":
             found = self._by_slices(problem, search)
         elif self._in_parts(len(problem.table)):
@@ -219,7 +229,7 @@ class Suppression:
             found = self._found(search, securing)
         if group is not None:
             found = thinned_groups(search.instance, found, group, search.late)
-        return securing, found
+        return found
 
     def _secured(self, search: Search, securing: Securing, found: Mask, budget: Budget) -> list[Stage]:
         """A safe pattern; the least costly against all attackers, where a bound was asked for.
@@ -259,7 +269,7 @@ class Suppression:
     ) -> Securing:
         """What makes patterns safe from all whom the options name."""
         limit = necessary(budget, self.seconds, problem.table)
-        return Securing(problem, instance, self.run.attackers, budget, limit, self.run.workers, cubes, group)
+        return Securing(problem, instance, self.run, budget, limit, cubes, group)
 
     def _by_slices(self, problem: Problem, search: Search) -> Mask:
         """A pattern by slices, and a warning of what the audit has against it: the repair comes next."""

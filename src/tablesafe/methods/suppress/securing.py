@@ -8,17 +8,18 @@ kept, so that there is one to fall back on when time is over, or when the user s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 
 from tablesafe.audit.audit import Audit
 from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.respondent_knowledge import Lists
+from tablesafe.audit.system import System
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import Interrupted, SolverFailure
 from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.core.table import Table
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.repair import repaired
@@ -27,7 +28,7 @@ from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
 from tablesafe.work.budget import necessary as necessary_work
-from tablesafe.work.run import Attackers
+from tablesafe.work.run import Attackers, Run
 from tablesafe.work.stopping import heed
 
 AFTER_STOP_S = 1.5
@@ -39,6 +40,7 @@ LEAST_S = 6.0
 """Seconds that a first safe pattern may take in any case, beside twice the limit."""
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
 DEARER = "A cheaper pattern was found, but there was no time to make it safe from everybody."
+NOTHING_LEFT = "Stopped before a pattern was proved to be safe: nothing is published but zeros, which is safe and coarse."
 NOT_THINNED = "Repair added cells that may not all be needed: there was no time to look at them again."
 
 
@@ -67,12 +69,12 @@ class Securing:
 
     problem: Problem = field(repr=False)
     instance: Instance = field(repr=False)
-    attackers: Attackers
+    run: Run
+    """Who works, and whom a pattern must withstand; what is proved is kept for whoever audits it next."""
     budget: Budget
     """For what makes a safe pattern better."""
     limit: Budget
     """For what a first one takes."""
-    executor: Executor | None = None
     cubes: Hypercubes | None = field(default=None, repr=False)
     group: Integers | None = field(default=None, repr=False)
     best: Mask | None = field(default=None, repr=False)
@@ -83,6 +85,15 @@ class Securing:
     """The pattern that the best one was made of."""
     because: dict[str, Mask] = field(default_factory=dict, repr=False)
     """What was added to it for respondents and for sums."""
+
+    def __post_init__(self) -> None:
+        if self.run.audits is None:
+            self.run = replace(self.run, audits={})
+
+    @property
+    def attackers(self) -> Attackers:
+        """Whom a pattern must withstand."""
+        return self.run.attackers
 
     @property
     def examined(self) -> tuple[str, ...]:
@@ -111,8 +122,20 @@ class Securing:
         if safe is not None and (self.best is None or self.instance.pattern_cost(safe) < self.cost):
             self.best, self.cost = safe, self.instance.pattern_cost(safe)
             self.origin, self.because = pattern, added
+        return self.kept()
+
+    def kept(self) -> Mask:
+        """The best safe pattern; where there is none yet the coarsest, which takes no time to prove.
+
+        It publishes nothing but zeros: that is safe wherever all may be withheld.
+        """
         if self.best is None:
-            raise Interrupted("Stopped before a safe pattern was found; nothing was written.")
+            everything = self.instance.live | self.instance.forced
+            release = Release.from_suppression(self.problem, everything & ~self.problem.frozen)
+            if not System.of(self.problem, release).tells_nothing:
+                raise Interrupted("Stopped before a safe pattern was found; nothing was written.")
+            self.best, self.cost = everything, self.instance.pattern_cost(everything)
+            self.budget.give_up(NOTHING_LEFT)
         return self.best
 
     def suggest(self, moves: Iterable[ExactMove]) -> None:
@@ -164,39 +187,19 @@ class Securing:
     @cached_property
     def _single(self) -> Audit:
         """The audit for aimed repair, kept: it thinks of single insiders."""
-        asked = self.attackers
-        return Audit(
-            self.problem, insiders=asked.insiders, unions=asked.unions, possibly=asked.possibly, executor=self.executor
-        )
+        return self._audit(replace(self.attackers, coalition=1, integers=None))
 
     @cached_property
     def _all(self) -> Audit:
         """The audit that a pattern has to pass; the same where nobody else is asked about."""
-        asked = self.attackers
-        if asked.coalition == 1 and asked.integers is None:
-            return self._single
-        return Audit(
-            self.problem,
-            insiders=asked.insiders,
-            coalition=asked.coalition if asked.insiders else 1,
-            unions=asked.unions,
-            possibly=asked.possibly,
-            integers=asked.integers,
-            executor=self.executor,
-        )
+        return self._audit(self.attackers)
+
+    def _audit(self, attackers: Attackers) -> Audit:
+        """An audit that goes on where an earlier one of the same run has ended."""
+        return Audit.going_on(self.problem, replace(self.run, attackers=attackers))
 
     def judge(self, budget: Budget, *, unions: bool = True) -> Judge:
         """The audit that a pattern has to pass; without `unions` for respondents alone."""
-        asked = self.attackers
-        if unions or not asked.unions:
+        if unions or not self.attackers.unions:
             return judge_of(self._all, budget)
-        respondents = Audit(
-            self.problem,
-            insiders=asked.insiders,
-            coalition=asked.coalition if asked.insiders else 1,
-            unions=False,
-            possibly=asked.possibly,
-            integers=asked.integers,
-            executor=self.executor,
-        )
-        return judge_of(respondents, budget)
+        return judge_of(self._audit(replace(self.attackers, unions=False)), budget)

@@ -814,9 +814,7 @@ def _table_of(release: Path, content: _Content) -> tuple[list[str], Iterator[tup
         raise InvalidCertificate(f"{release.name} cannot be read: {why}.", hint=GIVE) from error
 
 
-def _text_table(
-    text: str, needed: Sequence[str], name: str
-) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:
+def _text_table(text: str, needed: Sequence[str], name: str) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:
     """A CSV file; the delimiter is the one that makes the columns needed of its first line."""
     first, header, delimiter = io.StringIO(text).readline(), [""], DELIMITERS[0]
     for mark in DELIMITERS:

@@ -18,9 +18,9 @@ from test_disk import EVERY
 import tablesafe
 from seeds import fresh
 from tablesafe.core.errors import TablesafeError
-from tablesafe.work import budget
 from tablesafe.pipeline import run
 from tablesafe.verify import verify
+from tablesafe.work import budget
 
 STATUSES = ("kSolveError", "kTimeLimit", "kInfeasible", "kUnknown", "kOptimal")
 """What a solver may say that is not true; the last of an answer that it did not look for."""

@@ -101,9 +101,9 @@ def test_the_bound_of_squares_is_below_every_whole_change(values: list[int], see
     level = random.integers(1, 4, len(table)).astype(np.float64)
     problem = Problem(table, sensitivity=Sensitivity.of(mask, np.minimum(level, table.value), level))
     cost = 10.0 ** random.integers(-2, 3, len(table))
-    solution = Adjust(distance="squares", cost=cost, time_limit_s=5).protect(problem).solution
+    release = Adjust(distance="squares", cost=cost, time_limit_s=5).protect(problem)
+    solution, inner = release.solution, np.flatnonzero(~table.is_total)
     assert solution is not None
-    inner = np.flatnonzero(~table.is_total)
     steps = np.array(list(product(range(-6, 7), repeat=4)))
     moves = np.zeros((len(steps), len(table)))
     moves[:, inner] = steps
@@ -114,7 +114,8 @@ def test_the_bound_of_squares_is_below_every_whole_change(values: list[int], see
     good = ((moves >= upper) | (-moves >= lower))[:, mask].all(axis=1) & (table.value + moves >= 0).all(axis=1)
     least = float((np.square(moves[good]) @ cost).min())
     assert solution.bound <= least * (1 + 1e-6) + 1e-9
-    assert solution.objective >= least * (1 - 1e-6)
+    if (np.abs(release.values - table.value)[inner] <= 6).all():
+        assert solution.objective >= least * (1 - 1e-6)
 
 
 def test_a_program_without_an_answer_is_said_and_the_least_sum_improved(monkeypatch: pytest.MonkeyPatch) -> None:

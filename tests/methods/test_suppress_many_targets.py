@@ -26,6 +26,7 @@ from tablesafe.methods.suppress.lower_bound import lower_bound
 from tablesafe.methods.suppress.many_targets import completed, convincing_patterns, first_pattern, improved
 from tablesafe.methods.suppress.simultaneous import Pattern, Together, levels
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
+from tablesafe.methods.suppress.wider import published_again
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
 
@@ -212,3 +213,43 @@ def test_the_first_pattern_convinces_every_respondent_and_the_second_costs_less(
             assert not unprotected(replace(seen, level=instance.level[[target]]), first)
             convinced += 1
     assert convinced
+
+
+def safe_from_all(problem: Problem, pattern: Mask) -> bool:
+    """By an audit that knows nothing of how the pattern was made."""
+    return ts.audit(problem, ts.Release.from_suppression(problem, pattern), exact=False, certify=False).safe
+
+
+@pytest.mark.parametrize("seed", fresh(2, "many targets, published again"))
+def test_what_is_published_again_was_not_needed(seed: int) -> None:
+    """All is withheld at first; a fresh audit of what is left finds nothing open to anybody."""
+    problem = firms(seed, 120, TREES)
+    instance, _ = read(problem)
+    everything = instance.live | instance.forced
+    session = ts.Audit(problem)
+    if session.judge(ts.Release.from_suppression(problem, everything), exact=False, certify=False).failing:
+        pytest.skip("a cell that nothing protects")
+    fewer = published_again(session, instance, everything, Budget(work=3.0), Budget())
+    assert not (fewer & ~everything).any()
+    assert instance.pattern_cost(fewer) < instance.pattern_cost(everything)
+    assert safe_from_all(problem, fewer)
+
+
+@pytest.mark.parametrize("looks", [1, 3, 10, 40, 150])
+def test_it_is_safe_whenever_publishing_again_is_stopped(looks: int) -> None:
+    problem = firms(3, 120, TREES)
+    instance, _ = read(problem)
+    everything, session = instance.live | instance.forced, ts.Audit(problem)
+    session.judge(ts.Release.from_suppression(problem, everything), exact=False, certify=False)
+    limit = Budget(1.0, clock=Rings(looks))
+    assert safe_from_all(problem, published_again(session, instance, everything, limit, limit))
+
+
+def test_what_a_trial_says_wrongly_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody is asked what it relies on, the whole audit does not pass, and the last safe pattern stays."""
+    problem = firms(3, 120, TREES)
+    instance, _ = read(problem)
+    everything, session = instance.live | instance.forced, ts.Audit(problem)
+    session.judge(ts.Release.from_suppression(problem, everything), exact=False, certify=False)
+    monkeypatch.setattr(ts.Audit, "relied_on", lambda self, cells: np.zeros(len(problem.table), dtype=np.bool_))
+    assert safe_from_all(problem, published_again(session, instance, everything, Budget(work=3.0), Budget()))

@@ -127,11 +127,14 @@ class Audit:
         budget: Budget | None = None,
         checkpoint: str | Path | None = None,
         presume: bool = False,
+        trial: bool = False,
     ) -> Findings:
         """Say for every sensitive cell what an attacker can derive from a release, and prove what it cannot.
 
         What was proved of a release before stays proved where its witnesses still fit; the options are those of
         `tablesafe.audit`. With `presume`, for a repair, respondents who have no witness soon are said to learn a cell.
+        A `trial`, for a search, presumes that too, looks for no tables in which many cells move, and says nothing of
+        sums that can be derived.
         """
         if cells not in get_args(Literal["sensitive", "all"]):
             raise InvalidOption(f"audit's cells must be 'sensitive' or 'all', got {cells!r}.")
@@ -141,7 +144,9 @@ class Audit:
         self._release, self._system = release, system
         budget = self.run.within(time_limit_s) if budget is None else budget
         progress = self.run.examined if progress is None else progress
-        return self._judged(release, system, cells, exact, certify, progress, budget, checkpoint, presume)
+        return self._judged(
+            release, system, cells, exact, certify, progress, budget, checkpoint, presume or trial, trial
+        )
 
     def suggest(self, moves: Iterable[ExactMove]) -> None:
         """Take note of changes of the table's cells that may prove something, from whoever made a release.
@@ -149,6 +154,13 @@ class Audit:
         None is believed before it is checked in whole numbers, when the next release is judged.
         """
         self._suggested, self._unread = tuple(moves), True
+
+    def relied_on(self, cells: NDArray[np.intp]) -> Mask:
+        """The table's cells that are moved by the tables which prove some cells to be protected, from whomever."""
+        out = np.zeros(len(self.problem.table), dtype=np.bool_)
+        out[self._proved.relied_on(cells)] = True
+        out[self._settled.relied_on(cells)] = True
+        return out
 
     def withhold(self, cells: ArrayLike, **options: Any) -> Findings:
         """What if these cells were withheld as well? The release judged last stays as it is.
@@ -229,7 +241,7 @@ class Audit:
 
     def _judged(
         self, release: Release, system: System, cells: str, exact: bool, certify: bool, progress: Progress | None,
-        budget: Budget, checkpoint: str | Path | None, presume: bool,
+        budget: Budget, checkpoint: str | Path | None, presume: bool, trial: bool,
     ) -> Findings:  # fmt: skip
         problem, judged = self.problem, release.as_judged
         work = Outsiders(
@@ -246,7 +258,7 @@ class Audit:
             self._proved.keep(system, (group,), checked=True)
             self._unread = False
         held = self._proved.holding(system, certify=certify)
-        question, groups = work.decide(question, held, exact=exact)
+        question, groups = work.decide(question, held, exact=exact, together=not trial)
         late = budget.over
         self._proved.keep(system, groups, checked=True)
         self._proved.keep(system, work.seen, checked=False)
@@ -264,8 +276,10 @@ class Audit:
             question.upper / unit,
             protected,
             exact,
-            insiders=self._insiders(system, question.at[protected & question.sensitive], groups, budget, presume),
-            unions=self._unions(system, budget),
+            insiders=self._insiders(
+                system, question.at[protected & question.sensitive], groups, budget, presume=presume, together=not trial
+            ),
+            unions=None if trial else self._unions(system, budget),
             possibly=self.possibly,
             late=late,
         )
@@ -280,8 +294,9 @@ class Audit:
         return replace(proved, certificate=replace(certificate, attackers=proved.verdict.lines))
 
     def _insiders(
-        self, system: System, secret: NDArray[np.intp], groups: tuple[Group, ...], budget: Budget, presume: bool
-    ) -> Insiders | None:
+        self, system: System, secret: NDArray[np.intp], groups: tuple[Group, ...], budget: Budget, *, presume: bool,
+        together: bool,
+    ) -> Insiders | None:  # fmt: skip
         """What respondents learn of cells that are hidden from outsiders; of a large cube, with most of it at rest."""
         if not self.insiders:
             return None
@@ -294,7 +309,7 @@ class Audit:
         found, settled = search_insiders(
             self.problem, inside, wanted, coalition=self.coalition, names=self.names, lists=self._lists,
             checked=len(secret), presume=presume, suggested=() if system.is_large else self._suggestions(system),
-            budget=budget,
+            together=together, budget=budget,
         )  # fmt: skip
         self._settled.keep(system, keep[settled.cells], [keep[each] for each in settled.moved], settled.by)
         return found

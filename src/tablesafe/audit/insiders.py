@@ -25,6 +25,7 @@ the rules; and the cell can be less than what the coalition has in it, so that n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -168,6 +169,7 @@ def search_insiders(
     checked: int | None = None,
     presume: bool = False,
     suggested: Sequence[ExactMove] = (),
+    together: bool = True,
     budget: Budget = ENDLESS,
 ) -> tuple[Insiders, SettledCells]:
     """The same, and what it takes to know of another release without asking again.
@@ -175,7 +177,7 @@ def search_insiders(
     `lists` are those of the table, where they are at hand; `checked` is how many cells are told to have been looked
     at, where others were before. With `presume`, whoever has no witness that is soon found is said to know the cell:
     for a repair, which gives it one, that is quicker than to find out how much it knows. `suggested` are moves of the
-    unknown cells that may convince many: they are checked.
+    unknown cells that may convince many: they are checked. Unless cells are looked at `together`, each is by itself.
     """
     if coalition < 1:
         raise InvalidOption(f"insiders' coalition must be at least 1, got {coalition!r}.")
@@ -192,7 +194,7 @@ def search_insiders(
         by = np.column_stack([np.arange(len(wanted)), np.zeros(len(wanted), np.intp)])
         return Insiders((), (), checked, 0, NOTHING_TOLD, coalition=coalition), SettledCells(wanted, everything, by)
     search = _Search(problem, knowledge, wanted, max_coalitions, budget, presume=presume)
-    search.run(suggested)
+    search.run(suggested, together=together)
     listed = np.unique(knowledge.who[knowledge.who >= 0])
     who = "contributor" if coalition == 1 else f"coalition of up to {coalition}"
     found = Insiders(
@@ -342,6 +344,7 @@ class _Search:
         self.presumed: dict[int, list[Members]] = {}
         """Who is presumed to learn a cell, because moves of many at once have not convinced it."""
         self.kept_limits: dict[Members, Limits] = {}
+        self.scratch = np.full(len(truth), np.inf), np.full(len(truth), np.inf)
         self.open_to_all: set[int] = set()
         self.convincing: list[list[Move]] = []
         """Witnesses for the cell that is looked at, which convinced somebody."""
@@ -359,13 +362,14 @@ class _Search:
         self.as_it_is = not said or knowledge.lists.shadow or measured_by_value(problem.rules)
         """Whether the levels of cells with negative contributions tell nothing about absolute values."""
 
-    def run(self, suggested: Sequence[ExactMove] = ()) -> None:
+    def run(self, suggested: Sequence[ExactMove] = (), *, together: bool = True) -> None:
         """Look at every sensitive cell: first for witnesses that nobody at all can rule out.
 
         Where there are many, for moves that take many of them at once. Where hypercubes are looked for, and a search
         after them finds hardly any, they alone are looked for.
         """
-        if len(self.needs) >= MANY and self.knowledge.size == 1 and hypercubes_of(self.system) is not None:
+        together &= len(self.needs) >= MANY and self.knowledge.size == 1
+        if together and hypercubes_of(self.system) is not None:
             self._together(suggested)
         searched = found = 0
         for target in self.needs:
@@ -467,9 +471,11 @@ class _Search:
     def _judge(self, target: int, members: Members, moved: list[Move] | None, cautious: bool) -> list[Move] | None:
         """Witnesses for one coalition; None where it has none that are sure. Openings go on record."""
         listed = self._listed_limits(members)
-        for known in [*([] if moved is None else [moved]), *reversed(self.convincing)]:
-            if all(allowed(listed, move, target) for move in known):
-                return known
+        tried = [*([] if moved is None else [moved]), *reversed(self.convincing)]
+        with self._believed(listed, target) as (down, up):
+            for known in tried:
+                if all((move.by <= up[move.cells]).all() and (-move.by <= down[move.cells]).all() for move in known):
+                    return known
         need = self._need(target, members)
         if need.nothing:
             return moved
@@ -490,6 +496,17 @@ class _Search:
         certain = None if witnesses is not None else self._opening(target, members, certain=True)
         self._note(target, certain or possible)
         return witnesses
+
+    @contextmanager
+    def _believed(self, limits: Limits, but: int) -> Iterator[tuple[Floats, Floats]]:
+        """How far each cell may move within some limits, one cell apart; for a while."""
+        down, up = self.scratch
+        down[limits.cells], up[limits.cells] = limits.down, limits.up
+        down[but] = up[but] = np.inf
+        try:
+            yield down, up
+        finally:
+            down[limits.cells] = up[limits.cells] = np.inf
 
     def _doubters(self, target: int, members: Members, moved: list[Move] | None) -> NDArray[np.int64]:
         """Contributors who, joining a coalition, may make it learn too much.
@@ -717,14 +734,6 @@ class _Search:
             names=tuple(_name(self.knowledge, member) for member in opening.members) if names else (),
             members=opening.members,
         )
-
-
-def allowed(limits: Limits, move: Move, but: int) -> bool:
-    """Whether a move stays within other limits, one cell apart."""
-    _, ours, theirs = np.intersect1d(limits.cells, move.cells, assume_unique=True, return_indices=True)
-    by = move.by[theirs]
-    fits = (by <= limits.up[ours]) & (-by <= limits.down[ours])
-    return bool((fits | (limits.cells[ours] == but)).all())
 
 
 def _levels(problem: Problem, cell: int) -> _Need:

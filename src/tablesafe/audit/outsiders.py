@@ -104,10 +104,12 @@ class Outsiders:
             lower, upper = sharper.lower, sharper.upper
         return True, question.answered(question.hidden, lower, upper)
 
-    def decide(self, question: Question, held: Holding, *, exact: bool) -> tuple[Question, tuple[Group, ...]]:
+    def decide(
+        self, question: Question, held: Holding, *, exact: bool, together: bool = True
+    ) -> tuple[Question, tuple[Group, ...]]:
         """Prove the cells that may be protected; without exact intervals, tell also how far they were seen to reach.
 
-        What is held to be proved already is not asked about.
+        What is held to be proved already is not asked about. Unless cells are looked at `together`, each is by itself.
         """
         known = np.searchsorted(question.cells, held.cells)
         question = question.answered(known, question.value[known] + held.low, question.value[known] + held.high)
@@ -119,7 +121,7 @@ class Outsiders:
         cubes = () if by_programs else tuple(by_hypercubes(self.system, question.needs.take(asked), place))
         question = self._moved_by(question, cubes)
         asked = asked[~question.proved_by(cubes)[asked]]
-        question, several = self._together(place, question, asked)
+        question, several = self._together(place, question, asked) if together else (question, ())
         cubes += several
         asked = asked[~question.proved_by(several)[asked]]
         lower, upper, sliding = question.needs.take(asked).floats()

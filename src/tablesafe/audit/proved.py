@@ -51,11 +51,17 @@ class _Changes:
 
     def take(self, kept: NDArray[np.intp]) -> None:
         """Forget all but some."""
-        start = np.cumsum(self.length) - self.length
-        length = self.length[kept]
-        entry = np.repeat(start[kept] - (np.cumsum(length) - length), length) + np.arange(int(length.sum()))
+        entry = self._entries(kept)
         self.cell, self.lower, self.upper = self.cell[entry], self.lower[entry], self.upper[entry]
-        self.length = length
+        self.length = self.length[kept]
+
+    def of(self, some: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The cells of some sets."""
+        return self.cell[self._entries(some)]
+
+    def _entries(self, some: NDArray[np.intp]) -> NDArray[np.intp]:
+        start, length = (np.cumsum(self.length) - self.length)[some], self.length[some]
+        return np.repeat(start - (np.cumsum(length) - length), length) + np.arange(int(length.sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +138,11 @@ class Proved:
         groups = self._groups(system, which) if certify else ()
         return Holding(cells, self._far[which, 0], self._far[which, 1], groups)
 
+    def relied_on(self, cells: NDArray[np.intp]) -> NDArray[np.intp]:
+        """What the witnesses of some cells move."""
+        used = np.unique(self._by[np.isin(self._cell, cells)])
+        return self._changes.of(used[used > 0] - 1)
+
     def _groups(self, system: System, which: NDArray[np.intp]) -> tuple[Group, ...]:
         which = which[np.argsort(self._group[which], kind="stable")]
         cuts = np.flatnonzero(np.diff(self._group[which])) + 1
@@ -187,6 +198,11 @@ class Settled:
         own = np.column_stack([place[kept[:, 0]], sets])
         self._pairs = np.concatenate([own, pairs + np.array([len(old), len(used)])])
         self._cell = np.concatenate([self._cell[old], system.cells[cells]])
+
+    def relied_on(self, cells: NDArray[np.intp]) -> NDArray[np.intp]:
+        """What the witnesses of some cells move."""
+        own = np.isin(self._cell, cells)
+        return self._changes.of(np.unique(self._pairs[own[self._pairs[:, 0]], 1]))
 
     def holding(self, system: System) -> NDArray[np.intp]:
         """The table's cells for which this holds in a system."""

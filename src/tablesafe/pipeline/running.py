@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 LEAST_S = 8.0
 """Seconds that the audit may take in any case, and all of a job beside twice its limit: a release that the audit cannot
 judge is lost."""
-PROTECTING = 0.7
+PROTECTING = 0.8
 """Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate."""
 NO_ATTACKS = "Attacks on the release were left out."
 

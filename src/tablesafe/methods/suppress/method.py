@@ -48,6 +48,9 @@ from tablesafe.work.stopping import heed
 SEARCHING = 0.65
 """Share of the time for the search; the rest is for the audit, and for what it asks to repair."""
 QUICKEST = "The search was given up: the pattern is the first that was found in the quickest way."
+BY_CUBES = (
+    "Hypercubes, the quickest way, are all that there was time for: the pattern may withhold far more than is needed."
+)
 STOPPED = "The search was stopped by the user."
 IMPROVING = "The search for a better pattern ended with the time limit."
 AUDITED_S, ALL_AUDITED_S, SECURING = 2e-3, 4e-3, 1.5
@@ -241,6 +244,9 @@ class Suppression:
             securing.suggest(_whole_moves(search.exact.witnesses(found)))
         if search.exact is None or search.best is None or search.group is not None or not others:
             safe = securing.secure(found, last=True)
+            if securing.cubes is not None:
+                safe = securing.published_again()
+                search.report(securing.cost, search.bound)
             found = found if securing.origin is None else securing.origin
             return as_repaired(found, safe, {who: securing.because.get(who) for who in others}, instance)
         safe = securing.secure(found)
@@ -318,7 +324,7 @@ class Suppression:
             )
         assert search.best is not None
         if search.best_cost >= instance.pattern_cost(pattern):
-            securing.budget.give_up(QUICKEST)
+            securing.budget.give_up(BY_CUBES)
         elif budget.over:
             securing.budget.give_up(IMPROVING)
         return search.best

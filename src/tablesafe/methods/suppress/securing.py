@@ -24,7 +24,7 @@ from tablesafe.core.table import Table
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed
-from tablesafe.methods.suppress.wider import Judge, judge_of, thinned, widened
+from tablesafe.methods.suppress.wider import Judge, judge_of, published_again, thinned, widened
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
 from tablesafe.work.budget import necessary as necessary_work
@@ -38,9 +38,13 @@ SMALL, PER_CELL_S, PER_UNSEEN_S = 10_000, 5e-3, 2e-4
 cell, may take."""
 LEAST_S = 6.0
 """Seconds that a first safe pattern may take in any case, beside twice the limit."""
+SUMS_S = 1.5e-4
+"""Seconds for each cell that a last look at sums takes."""
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
 DEARER = "A cheaper pattern was found, but there was no time to make it safe from everybody."
-NOTHING_LEFT = "Stopped before a pattern was proved to be safe: nothing is published but zeros, which is safe and coarse."
+NOTHING_LEFT = (
+    "Stopped before a pattern was proved to be safe: nothing is published but zeros, which is safe and coarse."
+)
 NOT_THINNED = "Repair added cells that may not all be needed: there was no time to look at them again."
 
 
@@ -136,6 +140,17 @@ class Securing:
                 raise Interrupted("Stopped before a safe pattern was found; nothing was written.")
             self.best, self.cost = everything, self.instance.pattern_cost(everything)
             self.budget.give_up(NOTHING_LEFT)
+        return self.best
+
+    def published_again(self) -> Mask:
+        """The best safe pattern without what is not needed, as far as the time reaches."""
+        pattern = self.kept()
+        spare = self.budget.child(max(self.budget.left - SUMS_S * len(self.problem.table), 0.0))
+        if spare.over or self.group is not None:
+            return pattern
+        with heed(self.budget):
+            self.best = published_again(self._all, self.instance, pattern, spare, self.budget)
+        self.cost = self.instance.pattern_cost(self.best)
         return self.best
 
     def suggest(self, moves: Iterable[ExactMove]) -> None:

@@ -25,6 +25,11 @@ AUDITS = 100
 """Audits spent at most on publishing again what is not needed."""
 GROWTH = 8
 """One in so many of the cells around what is open is withheld first, then twice, four times as many."""
+FIRST, LEAST, UNCHECKED = 0.03, 0.002, 6
+"""Share of what is withheld, by cost, that is published at once at first, and at least; and how often that is done
+before sums are looked for."""
+TRIAL, TRIAL_S = 0.1, 2.0
+"""Share of the time, and seconds, for a try."""
 COARSE = (
     "The time was too short for anything but a coarse pattern: every cell is withheld that may be. "
     "It was not looked at whether fewer would do."
@@ -125,6 +130,46 @@ def thinned(
             half = len(chunk) // 2
             waiting += [chunk[half:], chunk[:half]]
     return pattern
+
+
+def published_again(session: Audit, instance: Instance, pattern: Mask, budget: Budget, last: Budget) -> Mask:
+    """The pattern without what can be published again, for tables with so many sensitive cells that audits take long.
+
+    Many cells are published at once, the most costly first. Whoever is open then, or was not looked at in time, gets
+    all back that its tables in the old pattern change: with that it is as safe as before, and all others were just
+    seen to be. Sums that can be derived are looked for now and then, for that takes as long as all the rest. It ends
+    with the budget; the `last` look at sums may take longer.
+    """
+    safe, checked, size, unchecked = pattern, pattern, FIRST, 0
+    tried = np.zeros(len(pattern), dtype=np.bool_)
+    while True:
+        left = np.flatnonzero(safe & ~instance.forced & ~tried)
+        left = left[np.argsort(-instance.cost[left], kind="stable")]
+        enough = budget.over or not left.size
+        if unchecked and (enough or unchecked >= UNCHECKED):
+            if judge_of(session, last, presume=True)(safe).failing:
+                safe, size = checked, max(size / 4, LEAST)
+            checked, unchecked = safe, 0
+        if enough:
+            return checked
+        some = left[: max(int(np.searchsorted(np.cumsum(instance.cost[left]), size * instance.cost[left].sum())), 1)]
+        tried[some] = True
+        fewer = safe.copy()
+        fewer[some] = False
+        failing = _tried(session, fewer, budget)
+        if failing.size:
+            fewer |= safe & session.relied_on(failing)
+        size = size * 1.5 if 3 * int(fewer[some].sum()) < len(some) else max(size / 1.5, LEAST)
+        safe, unchecked = fewer, unchecked + 1
+
+
+def _tried(session: Audit, pattern: Mask, budget: Budget) -> Integers:
+    """The cells that are open in a pattern, or not seen to be protected in some seconds."""
+    within = budget.child(max(TRIAL * budget.left, TRIAL_S))
+    release = Release.from_suppression(session.problem, pattern)
+    found = session.judge(release, exact=False, certify=False, budget=within, trial=True)
+    late = () if found.insiders is None else found.insiders.late
+    return np.unique([*(each.cell for each in found.failing), *late]).astype(np.int64)
 
 
 def _left_possible(findings: Findings) -> frozenset[tuple[int, str, str]]:

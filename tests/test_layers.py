@@ -17,7 +17,7 @@ LAYERS = [
     "core.totals", "core.equations", "work", "solve", "core.table", "core.cube", "core.linking", "core.sensitivity",
     "tabulate", "rules", "core.problem", "core.mechanism", "core.release", "core.statuses", "core.posterior", "core",
     "loss", "audit", "verify", "attack", "methods", "experiments", "io", "tauargus", "report", "job", "pipeline",
-    "tauargus.batch", "web", "cli",
+    "tauargus.jobs", "web", "cli",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}
 
@@ -109,3 +109,40 @@ def test_no_chain_of_imports_is_long() -> None:
 def test_no_file_name_stands_in_four_packages() -> None:
     names = Counter(path.name for path in MODULES if path.name != "__init__.py")
     assert [name for name, times in names.items() if times > 3] == []
+
+
+DOORS = {"tablesafe.web.server", "tablesafe.report.notebook"}
+"""Opened by one command, which starts an application, or by an object that is shown in a notebook."""
+
+
+def used_by(path: Path) -> set[str]:
+    """The modules of ours that a file names: in imports of any kind, or as `module:Name` in a registry."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            modules = {f"{node.module}.{name.name}" for name in node.names}
+            found |= {each if each in FILES else node.module for each in modules}
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            named = node.value.partition(":")[0]
+            found |= {named, f"tablesafe.{named}"}
+    return found & set(FILES)
+
+
+def test_no_module_is_there_for_one_module_of_another_package() -> None:
+    """It would belong there. The public names of the library are used by everybody."""
+    users: dict[str, set[str]] = {module: set() for module in FILES}
+    for module, path in FILES.items():
+        for used in used_by(path) - {module}:
+            users[used].add(module)
+    lonely = {
+        module: next(iter(those))
+        for module, those in users.items()
+        if len(those) == 1 and FILES[module].name != "__init__.py" and module not in DOORS
+    }
+    package = {module: module.split(".")[1] if module != "tablesafe" else "" for module in FILES}
+    apart = {
+        module: user for module, user in lonely.items() if user != "tablesafe" and package[user] != package[module]
+    }
+    assert apart == {}

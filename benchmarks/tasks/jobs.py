@@ -19,7 +19,7 @@ from benchmarks.tasks.suppress import pattern_of
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.suppress import Suppress
-from tablesafe.tauargus.batch import run_batch
+from tablesafe.tauargus.jobs import run_batch
 from tablesafe.work.run import OUTSIDERS, Attackers, Run
 
 TASK, WARM = "τ-ARGUS job", "job_3d_optimal"

@@ -16,7 +16,7 @@ from reference.pages import NOTE
 from tablesafe.audit.certificate import Certificate
 from tablesafe.pipeline.result import Result
 from tablesafe.solve.program import Solution
-from tablesafe.tauargus.batch.files import BatchResult
+from tablesafe.tauargus.jobs.files import BatchResult
 
 GROUPS = {
     "Tables and hierarchies": ("core.hierarchy", "core.table", "core.linking", "tabulate"),

@@ -27,7 +27,7 @@ from tablesafe.methods.suppress import Suppress
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
 from tablesafe.tauargus.apriori import write_hst
-from tablesafe.tauargus.batch.export import export_tauargus
+from tablesafe.tauargus.jobs.export import export_tauargus
 from tablesafe.tauargus.table import write_tab
 from tablesafe.tauargus.write_table import write_table
 
@@ -202,9 +202,9 @@ FORMATS = (
            "`ts.export_tauargus`, `tablesafe convert`", ("tauargus.microdata",), ("micro.asc", "micro.rda")),
     Format("Tables of τ-ARGUS", "`.tab`", "`tablesafe.tauargus.table.read_tab`", "`ts.export_tauargus`",
            ("tauargus.table",), ("table.tab",)),
-    Format("Recodings of τ-ARGUS", "`.grc`", "`RECODE` of a batch job", "hand", ("tauargus.codes",),
+    Format("Recodings of τ-ARGUS", "`.grc`", "`recode` of a job, `RECODE` of a batch job", "hand", ("tauargus.codes",),
            ("recode.grc",)),
-    Format("Batch jobs of τ-ARGUS", "`.arb`", "`ts.run`, `tablesafe run`", "`ts.export_tauargus`",
+    Format("Batch jobs of τ-ARGUS", "`.arb`", "`ts.run`, `tablesafe run`, `file` of a job", "`ts.export_tauargus`",
            ("tauargus.batch.commands",), ("table.arb",), "See [Batch jobs of τ-ARGUS](batch-jobs.md)."),
     Format("What τ-ARGUS writes", "`.csv`, `.txt`", "`ts.read_pattern`", "`WRITETABLE` of a batch job",
            ("tauargus.write_table",), ("grid.csv", "code-value.txt")),

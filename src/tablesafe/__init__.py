@@ -26,16 +26,21 @@ if TYPE_CHECKING:
         Midpoint,
         PublishedValue,
         RandomCentroid,
+        ReverseAdjustment,
         Scores,
+        ShrunkMidpoint,
+        Shuttle,
         SimplexVertex,
         VertexMean,
         attack,
+        candidate_tables,
+        infer_p,
+        known_office,
+        match_pattern,
+        reverse_adjustment,
+        shrink,
     )
-    from tablesafe.attack.adjustment import ReverseAdjustment, reverse_adjustment
-    from tablesafe.attack.parameters import ShrunkMidpoint, infer_p, shrink
-    from tablesafe.attack.pattern import candidate_tables, known_office, match_pattern
     from tablesafe.attack.reconstruction import reconstruct
-    from tablesafe.attack.shuttle import Shuttle
     from tablesafe.attack.trial import trial_p, trial_p_by_method
     from tablesafe.audit.audit import Audit, audit
     from tablesafe.audit.differencing.difference import difference
@@ -112,8 +117,8 @@ if TYPE_CHECKING:
     )
     from tablesafe.tabulate import tabulate
     from tablesafe.tauargus.apriori import apply_hst
-    from tablesafe.tauargus.batch.export import export_tauargus
-    from tablesafe.tauargus.batch.methods import cell_key_from_metadata
+    from tablesafe.tauargus.cell_keys import cell_key_from_metadata
+    from tablesafe.tauargus.jobs.export import export_tauargus
     from tablesafe.verify import verify
     from tablesafe.work.run import Attackers, Run
 
@@ -122,14 +127,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "tablesafe.attack": (
         "AdditiveMidpoint", "AnalyticCentre", "ChebyshevCentre", "HitAndRun", "InteriorMean", "InteriorPoint",
-        "MaximumEntropy", "Midpoint", "PublishedValue", "RandomCentroid", "Scores", "SimplexVertex", "VertexMean",
-        "attack",
+        "MaximumEntropy", "Midpoint", "PublishedValue", "RandomCentroid", "ReverseAdjustment", "Scores",
+        "ShrunkMidpoint", "Shuttle", "SimplexVertex", "VertexMean", "attack", "candidate_tables", "infer_p",
+        "known_office", "match_pattern", "reverse_adjustment", "shrink",
     ),
-    "tablesafe.attack.adjustment": ("ReverseAdjustment", "reverse_adjustment"),
-    "tablesafe.attack.parameters": ("ShrunkMidpoint", "infer_p", "shrink"),
-    "tablesafe.attack.pattern": ("candidate_tables", "known_office", "match_pattern"),
     "tablesafe.attack.reconstruction": ("reconstruct",),
-    "tablesafe.attack.shuttle": ("Shuttle",),
     "tablesafe.attack.trial": ("trial_p", "trial_p_by_method"),
     "tablesafe.audit.audit": ("Audit", "audit"),
     "tablesafe.audit.differencing.difference": ("difference",),
@@ -146,7 +148,7 @@ _HOMES = {
     "tablesafe.io.sdmx": ("read_sdmx", "write_sdmx"),
     "tablesafe.io.patterns": ("read_pattern",),
     "tablesafe.io.ptable": ("read_perturbation", "read_perturbations", "write_perturbation"),
-    "tablesafe.tauargus.batch.methods": ("cell_key_from_metadata",),
+    "tablesafe.tauargus.cell_keys": ("cell_key_from_metadata",),
     "tablesafe.core.linking": ("link",),
     "tablesafe.loss": ("loss",),
     "tablesafe.methods": (
@@ -170,7 +172,7 @@ _HOMES = {
     "tablesafe.loss.noise": ("NoiseMeasures", "noise_measures"),
     "tablesafe.methods.cell_key.table": ("PerturbationTable",),
     "tablesafe.pipeline": ("run",),
-    "tablesafe.tauargus.batch.export": ("export_tauargus",),
+    "tablesafe.tauargus.jobs.export": ("export_tauargus",),
     "tablesafe.core.posterior": ("Posterior", "posterior"),
     "tablesafe.core.problem": ("Problem", "waive"),
     "tablesafe.loss.quality": ("Quality", "quality"),

@@ -20,7 +20,7 @@ from tablesafe.methods.adjust.direction_search import Search, settled
 from tablesafe.methods.adjust.directions import alternating
 from tablesafe.methods.adjust.instance import Allowance, Instance
 from tablesafe.solve.least_change import LeastChange
-from tablesafe.work.budget import patient
+from tablesafe.work.budget import ENDLESS, Budget
 
 
 def tree(name: str, groups: int, leaves: int) -> Hierarchy:
@@ -49,7 +49,7 @@ def instance_of(problem: Problem, limits: Allowance | None = None) -> Instance:
 
 def deep_search(instance: Instance, seconds: float = 30.0) -> Search:
     """A search that must not solve the table as a whole."""
-    search = Search(instance, patient() + seconds, np.random.default_rng(0))
+    search = Search(instance, Budget(seconds), np.random.default_rng(0))
     search.deep = True
     return search
 
@@ -59,7 +59,7 @@ def test_boxes_give_a_whole_change_in_the_directions_asked_for(totals: bool) -> 
     problem = three_ways(1, totals=totals)
     instance = instance_of(problem)
     way = alternating(problem, instance)
-    moves = settled(Regions.of(instance), way, np.random.default_rng(0), left=lambda: np.inf)
+    moves = settled(Regions.of(instance), way, np.random.default_rng(0), budget=ENDLESS)
     if totals:  # sensitive totals may ask for other directions: then nothing is better than something wrong
         assert moves is None or instance.holds(moves.astype(np.int64))
         return

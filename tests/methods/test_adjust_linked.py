@@ -26,7 +26,7 @@ from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.statistics import Keep
 from tablesafe.solve.least_change import LeastChange
 from tablesafe.solve.program import Solution, SolveStatus
-from tablesafe.work.budget import patient
+from tablesafe.work.budget import Budget
 
 
 def tree(name: str, groups: int, leaves: int) -> Hierarchy:
@@ -62,7 +62,7 @@ def instance_of(problem: Problem, cost: str) -> Instance:
 
 
 def started(problem: Problem, instance: Instance) -> Search:
-    search = Search(instance, patient() + 600.0, np.random.default_rng(0))
+    search = Search(instance, Budget(600.0), np.random.default_rng(0))
     search.offer(alternating(problem, instance))
     return search
 
@@ -99,7 +99,7 @@ def test_a_fractional_change_of_a_linked_table_is_made_whole_without_integer_pro
     instance = instance_of(problem, cost)
     best = started(problem, instance).best
     assert best is not None
-    moves = Means.none(instance).rounded(best.way, best.change.moves, left=lambda: 60.0)
+    moves = Means.none(instance).rounded(best.way, best.change.moves, budget=Budget(60.0))
     assert moves is not None
     assert instance.holds(moves)
     assert instance.price(moves) <= 1.1 * best.change.cost
@@ -119,7 +119,7 @@ def test_a_change_that_is_not_the_least_stays_near_itself_when_it_is_made_whole(
     assert other is not None
     given = 0.7 * best.change.moves + 0.3 * other.moves
     far = instance.price(given - best.change.moves)
-    moves = Means.none(instance).rounded(best.way, given, left=lambda: 60.0, close=True)
+    moves = Means.none(instance).rounded(best.way, given, budget=Budget(60.0), close=True)
     assert moves is not None
     assert instance.holds(moves)
     assert instance.price(moves - given) < far / 2
@@ -168,13 +168,13 @@ def test_the_last_small_steps_do_not_take_any_change_for_the_last_digit_of_a_sta
     problem, keep = read_jj(instances / "jj" / "hier13x13x13a.jj"), Keep(variance="best")
     means = keep.with_means(problem, instance_of(problem, "constant"))
     instance = means.instance
-    search = Search(instance, patient() + 600.0, np.random.default_rng(0), means=means)
+    search = Search(instance, Budget(600.0), np.random.default_rng(0), means=means)
     search.offer(alternating(problem, instance))
     assert search.best is not None
-    moves = means.rounded(search.best.way, search.best.change.moves, left=lambda: 60.0)
+    moves = means.rounded(search.best.way, search.best.change.moves, budget=Budget(60.0))
     assert moves is not None
     statistics = keep.wanted(problem, instance)
-    found = _polished(problem, means, moves, keep, statistics, deadline=patient() + 60.0, seed=0)
+    found = _polished(problem, means, moves, keep, statistics, budget=Budget(60.0), seed=0)
     before, after = (statistics[0].deviation(each.astype(np.float64)) for each in (moves, found))
     assert after < 0.05 * before
     assert instance.price(found) < 1.2 * instance.price(moves)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from itertools import product
-from time import monotonic
 
 import numpy as np
 import polars as pl
@@ -24,6 +23,7 @@ from tablesafe.methods.adjust.descent import Descent, bounds
 from tablesafe.methods.adjust.directions import alternating
 from tablesafe.methods.adjust.instance import Allowance, Instance
 from tablesafe.methods.adjust.least_squares import least_squares
+from tablesafe.work.budget import Budget
 
 
 def cube(shape: tuple[int, ...], seed: int, share: float = 0.15) -> Problem:
@@ -81,8 +81,8 @@ def test_steps_keep_equations_bounds_and_never_cost_more(seed: int, shape: tuple
     near = descent.rounded(way, np.zeros(len(instance.cells), np.int64), best.moves)
     assert not (instance.matrix.astype(np.int64) @ near).any()
     begin = near + 5 * descent.basis.astype(np.int64)[:, [0]].toarray().ravel() if far else near
-    until = monotonic() + 20
-    found = descent.improved(way, begin, left=lambda: until - monotonic())
+
+    found = descent.improved(way, begin, budget=Budget(20))
     if found is None:
         return
     assert instance.holds(found)

@@ -157,5 +157,24 @@ def test_negative_counts_and_fractions_are_refused_by_name() -> None:
         Round().protect(Problem(fraction))
 
 
+def test_amounts_are_rounded_in_their_smallest_unit() -> None:
+    """A base of 5 is 5 whole units, whatever the decimals; the window says so."""
+    value = {"t": 40.9, "a": 11.4, "b": 17.2, "c": 12.3}
+    problem = Problem(Table.from_equations(["t = a + b + c"], value))
+    release = Round(amounts=True).protect(problem)
+    assert (release.values % 5 == 0).all()
+    assert np.abs(problem.table.equations @ release.values).max() == 0
+    assert (np.abs(release.values - problem.table.value) < 5).all()
+    assert ((release.lower <= problem.table.value) & (problem.table.value <= release.upper)).all()
+    whole = Problem(Table.from_equations(["t = a + b"], {"t": 9, "a": 3, "b": 6}))
+    assert (Round(amounts=True).protect(whole).values == Round().protect(whole).values).all()
+
+
+@pytest.mark.parametrize("options", [{"method": "random"}, {"unbiased": True}])
+def test_amounts_are_not_rounded_by_chance(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption, match=r"Round\.amounts is for controlled rounding"):
+        Round(amounts=True, **options)
+
+
 def test_the_method_is_known_by_its_name() -> None:
     assert METHODS["round"] is Round

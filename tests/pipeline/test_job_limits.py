@@ -12,7 +12,7 @@ import tablesafe as ts
 from tablesafe.work import budget
 from tablesafe.work.budget import Budget
 
-running = import_module("tablesafe.pipeline.running")
+running, attempts = (import_module(f"tablesafe.pipeline.{name}") for name in ("running", "attempts"))
 JOB = """
 [source]
 file = "firms.csv"
@@ -54,7 +54,7 @@ def test_protecting_and_auditing_end_within_twice_the_limit_and_what_a_verdict_t
     clock, given = Clock(), []
     monkeypatch.setattr(budget, "monotonic", clock)
     monkeypatch.setattr(budget, "process_time", clock)
-    outcome, audit, attacked = running.outcome, running.audit, running._attacked
+    outcome, audit, attacked = attempts.outcome, running.audit, running._attacked
 
     def slow(*asked: Any) -> Any:
         found = outcome(*asked)
@@ -69,7 +69,7 @@ def test_protecting_and_auditing_end_within_twice_the_limit_and_what_a_verdict_t
         given.append(some.left)
         return attacked(job, findings, listen, some)
 
-    monkeypatch.setattr(running, "outcome", slow)
+    monkeypatch.setattr(attempts, "outcome", slow)
     monkeypatch.setattr(running, "audit", watched)
     monkeypatch.setattr(running, "_attacked", attacking)
     ts.run(job)

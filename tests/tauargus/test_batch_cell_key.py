@@ -12,7 +12,7 @@ import pytest
 
 import tablesafe as ts
 from tablesafe.methods import CellKey
-from tablesafe.tauargus.batch import BatchResult
+from tablesafe.tauargus.jobs import BatchResult
 
 HEAD = '<OPENMICRODATA> "microdata.csv"\n<OPENMETADATA> "microdata.rda"\n'
 COUNTS = HEAD + '<SPECIFYTABLE> "Sex""Age"|<freq>||\n<SPECIFYTABLE> "Age"|<freq>||\n<READMICRODATA>\n'

@@ -12,7 +12,7 @@ import pytest
 import tablesafe as ts
 from tablesafe.core.release import Status
 from tablesafe.methods import Adjust, Round, Suppress
-from tablesafe.tauargus.batch import BatchResult
+from tablesafe.tauargus.jobs import BatchResult
 
 META = """act 1 3
   <RECODEABLE>

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tablesafe as ts
-from tablesafe.tauargus.batch import BatchResult
+from tablesafe.tauargus.jobs import BatchResult
 
 PRIMARY = {"3", "4", "5", "6", "9"}
 SECONDARY = {"11", "12"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tablesafe as ts
-from tablesafe.tauargus.batch import BatchResult
+from tablesafe.tauargus.jobs import BatchResult
 
 META = """<SEPARATOR> ";"
 size "9"

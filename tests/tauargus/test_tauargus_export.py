@@ -25,8 +25,8 @@ from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
 from tablesafe.job import load_job
 from tablesafe.pipeline import build_problem
-from tablesafe.tauargus.batch import run_batch
-from tablesafe.tauargus.batch.export import Exported, export_tauargus
+from tablesafe.tauargus.jobs import run_batch
+from tablesafe.tauargus.jobs.export import Exported, export_tauargus
 from tablesafe.tauargus.table import read_code_value
 
 DIMENSIONS = """

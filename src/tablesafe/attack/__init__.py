@@ -1,16 +1,23 @@
-"""The attack: what an intruder would guess from a release, and how near to the truth it comes."""
+"""The attack: what an intruder would guess from a release, and how near to the truth it comes.
+
+Every attack of the registry has its name here, and is loaded when it is asked for.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tablesafe.attack.registry import ATTACKS
 from tablesafe.core.registry import loader
 
 if TYPE_CHECKING:
+    from tablesafe.attack.adjustment import ReverseAdjustment, reverse_adjustment
     from tablesafe.attack.centroid import RandomCentroid
     from tablesafe.attack.entropy import MaximumEntropy
     from tablesafe.attack.estimate import Attack, Density, Estimate, Guess
     from tablesafe.attack.hit_and_run import HitAndRun
+    from tablesafe.attack.parameters import ShrunkMidpoint, infer_p, shrink
+    from tablesafe.attack.pattern import candidate_tables, known_office, match_pattern
     from tablesafe.attack.points import (
         AdditiveMidpoint,
         AnalyticCentre,
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
         SimplexVertex,
     )
     from tablesafe.attack.programs import InteriorMean, VertexMean
-    from tablesafe.attack.registry import ATTACKS
+    from tablesafe.attack.shuttle import Shuttle
     from tablesafe.attack.suite import Scores, attack
 
 __all__ = [
@@ -40,33 +47,29 @@ __all__ = [
     "Midpoint",
     "PublishedValue",
     "RandomCentroid",
+    "ReverseAdjustment",
     "Scores",
+    "ShrunkMidpoint",
+    "Shuttle",
     "SimplexVertex",
     "VertexMean",
     "attack",
+    "candidate_tables",
+    "infer_p",
+    "known_office",
+    "match_pattern",
+    "reverse_adjustment",
+    "shrink",
 ]
 
 __getattr__ = loader(
     __name__,
     {
-        "RandomCentroid": "tablesafe.attack.centroid",
-        "MaximumEntropy": "tablesafe.attack.entropy",
-        "Attack": "tablesafe.attack.estimate",
-        "Density": "tablesafe.attack.estimate",
-        "Estimate": "tablesafe.attack.estimate",
-        "Guess": "tablesafe.attack.estimate",
-        "HitAndRun": "tablesafe.attack.hit_and_run",
-        "AdditiveMidpoint": "tablesafe.attack.points",
-        "AnalyticCentre": "tablesafe.attack.points",
-        "ChebyshevCentre": "tablesafe.attack.points",
-        "InteriorPoint": "tablesafe.attack.points",
-        "Midpoint": "tablesafe.attack.points",
-        "PublishedValue": "tablesafe.attack.points",
-        "SimplexVertex": "tablesafe.attack.points",
-        "InteriorMean": "tablesafe.attack.programs",
-        "VertexMean": "tablesafe.attack.programs",
-        "ATTACKS": "tablesafe.attack.registry",
-        "Scores": "tablesafe.attack.suite",
-        "attack": "tablesafe.attack.suite",
+        **ATTACKS.kinds,
+        **dict.fromkeys(("Attack", "Density", "Estimate", "Guess"), "tablesafe.attack.estimate"),
+        **dict.fromkeys(("Scores", "attack"), "tablesafe.attack.suite"),
+        **dict.fromkeys(("infer_p", "shrink"), "tablesafe.attack.parameters"),
+        **dict.fromkeys(("candidate_tables", "known_office", "match_pattern"), "tablesafe.attack.pattern"),
+        "reverse_adjustment": "tablesafe.attack.adjustment",
     },
 )

@@ -15,7 +15,7 @@ from tablesafe.core.language import Code
 if TYPE_CHECKING:
     from tablesafe.job.model import Job
     from tablesafe.pipeline import Result
-    from tablesafe.tauargus.batch import BatchResult
+    from tablesafe.tauargus.jobs import BatchResult
 
 
 def run(
@@ -43,7 +43,7 @@ def run(
         the job file, or a batch file of τ-ARGUS (.arb)
     """
     from tablesafe.pipeline import run as run_job
-    from tablesafe.tauargus.batch import BatchResult
+    from tablesafe.tauargus.jobs import BatchResult
 
     try:
         asked = in_language(job, language)

@@ -422,6 +422,7 @@ class Table:
                     Setting("missing_totals", "none"),
                     " if that total is published nowhere.",
                 ),
+                about=("source", "missing_totals"),
             )
         table = replace(self, equations=product.equations, totals=product.totals)
         return table._balanced(tolerance, source)
@@ -517,6 +518,7 @@ class Table:
             raise InvalidTable(
                 "The largest contributors of missing totals cannot be computed from the cells.",
                 hint="give all totals, or tabulate from microdata.",
+                about=("contributors",),
             )
         return self.contributors
 
@@ -766,11 +768,13 @@ class Table:
                 told,
                 hint=f"correct {source}: this is too much for rounding. If codes of several levels stand side by side, "
                 f"give their dimension its hierarchy.",
+                about=("source", "tolerance"),
             )
         tolerance = Setting("tolerance", largest / 10**self.decimals if self.decimals else largest)
         return InvalidTable(
             told,
             hint=(f"correct {source}, or pass ", tolerance, " to accept such differences and recompute the totals."),
+            about=("source", "tolerance"),
         )
 
     def _levels_added_up(self, wrong: NDArray[Any], residual: Integers) -> tuple[str, str] | None:

@@ -1,19 +1,23 @@
 """Every format by its ending: who reads it as rows and columns, who writes a release in it, which extra it needs.
 
-A new format is one module and one line here; jobs, command line and app ask this registry.
+A new format is one module, who loads it, and one line in `FORMATS`; jobs, command line and app ask this registry.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.release import Release
 from tablesafe.files.read import Source, did_you_mean
 from tablesafe.io.dataset import Dataset
+
+Reading: TypeAlias = Callable[[Path], Source | Dataset]
+"""Takes a path and gives rows and columns, or a `Dataset` where the file tells its dimensions."""
+Writing: TypeAlias = Callable[[Dataset, Path], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,49 +26,57 @@ class Format:
 
     name: str
     endings: tuple[str, ...]
-    reads: str | None = None
-    """`module:function` that takes a path and gives a `Source`, or a `Dataset` where the file tells its dimensions."""
-    writes: str | None = None
-    """`module:function` that takes a `Dataset` and a path."""
+    load: Callable[[], tuple[Reading, Writing | None]]
+    """Loads who reads the format and, where it can be written, who writes it."""
     extra: str | None = None
     package: str | None = None
     """The package without which the format cannot be read."""
 
     def read(self, path: Path) -> Source | Dataset:
         """Read a file of this format."""
-        if self.reads is None:
-            raise InvalidOption(f"{path.name}: files of the format {self.name} are only written.")
-        found: Source | Dataset = _function(self.reads)(path)
-        return found
+        return self.load()[0](path)
 
     def write(self, dataset: Dataset, path: Path) -> None:
         """Write a file of this format."""
-        if self.writes is None:
+        writing = self.load()[1]
+        if writing is None:
             raise InvalidOption(f"{path.name}: files of the format {self.name} are only read.", hint="write .csv.")
-        _function(self.writes)(dataset, path)
+        writing(dataset, path)
+
+
+def _px() -> tuple[Reading, Writing]:
+    from tablesafe.io.px import read_px, write_px
+
+    return read_px, write_px
+
+
+def _jsonstat() -> tuple[Reading, Writing]:
+    from tablesafe.io.jsonstat import read_jsonstat, write_jsonstat
+
+    return read_jsonstat, write_jsonstat
+
+
+def _sdmx() -> tuple[Reading, Writing]:
+    from tablesafe.io.sdmx import read_sdmx, write_sdmx
+
+    return read_sdmx, write_sdmx
+
+
+def _readstat() -> tuple[Reading, None]:
+    from tablesafe.tabulate.readstat import read_records
+
+    return read_records, None
 
 
 FORMATS = (
-    Format(name="px", endings=(".px",), reads="io.px:read_px", writes="io.px:write_px"),
-    Format(
-        name="json-stat",
-        endings=(".json", ".jsonstat", ".json-stat"),
-        reads="io.jsonstat:read_jsonstat",
-        writes="io.jsonstat:write_jsonstat",
-    ),
-    Format(
-        name="sdmx-ml",
-        endings=(".xml",),
-        reads="io.sdmx:read_sdmx",
-        writes="io.sdmx:write_sdmx",
-        extra="sdmx",
-        package="pysdmx",
-    ),
-    Format(name="sdmx-csv", endings=(".sdmx.csv", ".sdmx"), reads="io.sdmx:read_sdmx", writes="io.sdmx:write_sdmx"),
+    Format(name="px", endings=(".px",), load=_px),
+    Format(name="json-stat", endings=(".json", ".jsonstat", ".json-stat"), load=_jsonstat),
+    Format(name="sdmx-ml", endings=(".xml",), load=_sdmx, extra="sdmx", package="pysdmx"),
+    Format(name="sdmx-csv", endings=(".sdmx.csv", ".sdmx"), load=_sdmx),
     Format(
         name="readstat",
         endings=(".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt"),
-        reads="tabulate.readstat:read_records",
+        load=_readstat,
         extra="readstat",
         package="pyreadstat",
     ),
@@ -100,8 +112,3 @@ def write_formatted(release: Release, path: str | Path, named: str | None = None
         return False
     own.write(Dataset.of_release(release, **about), Path(path))
     return True
-
-
-def _function(name: str) -> Any:
-    module, function = name.split(":")
-    return getattr(import_module(f"tablesafe.{module}"), function)

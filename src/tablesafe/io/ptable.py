@@ -119,11 +119,11 @@ def _table(source: Source, lines: Places) -> PerturbationTable:
 
 
 def _numbers(source: Source, column: str) -> Floats:
+    written = {"upper": "p_int_ub", "lower": "p_int_lb"}.get(column, column)
     try:
-        return source.numbers(column)
+        return Source(source.frame.rename({column: written}), source.name, source.first_line).numbers(written)
     except InvalidInput as error:
-        written = {"upper": "p_int_ub", "lower": "p_int_lb"}.get(column, column)
-        raise InvalidFile(str(error).replace(repr(column), repr(written))) from error
+        raise InvalidFile(error.told, hint=error.advice, about=error.about) from error
 
 
 def _changes(source: Source) -> Floats:

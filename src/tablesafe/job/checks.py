@@ -129,6 +129,13 @@ def _hierarchies(job: Job) -> Iterator[Fault]:
     """What a way of writing hierarchies cannot do without."""
     for name, dimension in job.dimensions.items():
         kind = dimension.kind
+        for key in ("recode", "level"):
+            if getattr(dimension, key) is not None and job.source.holds != "records":
+                yield Fault(
+                    ("dimensions", name, key),
+                    f"{key!r} makes a coarser table of records, but the source holds a finished one: leave it out, or "
+                    f"take the records.",
+                )
         if kind in NEEDS_FILE and dimension.hierarchy is None:
             yield Fault(
                 ("dimensions", name, "hierarchy"),

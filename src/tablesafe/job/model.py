@@ -24,6 +24,9 @@ from tablesafe.rules import RULES
 Selector: TypeAlias = dict[str, str | tuple[str, ...]]
 """Cells by their codes: every cell that has one of the given codes in each dimension named."""
 
+GiveWay: TypeAlias = Literal["algorithm", "zeros", "bounds", "respondents"]
+"""What may give way where nothing protects a table as it is asked for."""
+
 CHOICES: dict[Any, Choice] = {Rule: Choice("rule", RULES, "rule"), Method: Choice("name", METHODS, "method")}
 """What is chosen by name: rules and methods, with the options of their own dataclasses."""
 
@@ -46,11 +49,18 @@ def _about(help: str, example: Any, file: bool) -> dict[str, Any]:
 class Source:
     """Where the data comes from, and what its rows are."""
 
-    file: str = _needed("the data: CSV, Parquet, Excel, JJ, or τ-ARGUS .asc and .tab", example="firms.csv", file=True)
+    file: str = _needed(
+        "the data: CSV, Parquet, Excel, JJ, or τ-ARGUS .asc, .tab and .arb", example="firms.csv", file=True
+    )
     kind: Literal["auto", "records", "cells", "problem"] = _key(
         "what a row is: a record to tabulate, a cell of a finished table, or a cell with its status and levels; "
-        "auto takes a JJ or .tab file for a problem and every other file for records",
+        "auto takes a JJ, .tab or .arb file for a problem and every other file for records",
         "auto",
+    )
+    table: int | tuple[int, ...] | None = _key(
+        "τ-ARGUS .arb: which of the tables that the batch file reads, with their rules, recodes and a-priori files; "
+        "several, or all when not given, are protected together",
+        example=1,
     )
     metadata: str | None = _key(
         "the .rda file that describes an .asc or .tab file, or records of another ending without a header line",
@@ -112,6 +122,8 @@ class Source:
             raise InvalidOption(
                 "A crosstab holds cells, no records.", hint='kind = "cells".', about=about(self, "kind")
             )
+        if self.table is not None and not self.file.lower().endswith(".arb"):
+            raise InvalidOption("'table' is of a batch file of τ-ARGUS (.arb).", about=about(self, "table"))
         self.crosstab  # noqa: B018 - says what is wrong with it
 
     @property
@@ -129,7 +141,12 @@ class Source:
         if self.layout == "crosstab":
             return "cells"
         name = self.file.lower().removesuffix(".gz")
-        return "problem" if name.endswith((".jj", ".tab")) else "records"
+        return "problem" if name.endswith((".jj", ".tab", ".arb")) else "records"
+
+    @property
+    def tables(self) -> tuple[int, ...]:
+        """Which tables of a batch file are meant; none means all."""
+        return self.table if isinstance(self.table, tuple) else () if self.table is None else (self.table,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +171,13 @@ class Dimension:
     filler: str = _key("prefixes: padding character of short codes, such as the - in 11----", "", example="-")
     equations: tuple[str, ...] = _key("sums between codes, for what is no tree", (), example=("13 = 4 + 5 + 6",))
     indent: str = _key("hrc: what a line begins with, once per level", "@")
+    recode: str | None = _key(
+        "records: file with a coarser coding (.grc of τ-ARGUS): lines such as '1: 01, 02-04', or <TREERECODE> and the "
+        "codes to collapse",
+        example="size.grc",
+        file=True,
+    )
+    level: int | None = _key("records: show no codes below this level of the hierarchy; the total is 0", example=2)
     total: str = _key("code of the grand total; cells: empty where nothing adds up, as across years", TOTAL)
     labels: str | None = _key("CSV file with two columns: code and label", example="labels.csv", file=True)
     missing: str = _key("what to do with records without a code: error, drop, or a code for them", "error")
@@ -192,6 +216,9 @@ class ProblemOptions:
     within_percent: float | None = _key(
         "the attacker knows every value to within this many percent, as well as its sign", example=50.0
     )
+    spare_levels: bool = _key(
+        "within_percent: but no closer than the protection levels allow, and nothing of cells that are 0", False
+    )
     lower: float | str | None = _key("the attacker's lower bound of each cell: a number or a column", example=0.0)
     upper: float | str | None = _key("the attacker's upper bound of each cell: a number or a column", example="bound")
     frozen: str | tuple[Selector, ...] = _key("cells that must be published: a column, or their codes", ())
@@ -219,6 +246,13 @@ class ProblemOptions:
         ),
     )
     manual_range: float = _key("safety range of cells that are sensitive by their given status, in percent", 20.0)
+    give_way: tuple[GiveWay, ...] = _key(
+        "what may give way where nothing protects the table as asked, one after the other, each told: algorithm "
+        "(another one), zeros (cells of value zero may be withheld), bounds (the attacker knows none beforehand), "
+        "respondents (only outsiders are guarded against: the audit, as strict as before, then says what is open)",
+        (),
+        example=("zeros", "bounds"),
+    )
 
     def __post_init__(self) -> None:
         if self.within_percent is not None and not self.within_percent > 0:
@@ -229,11 +263,18 @@ class ProblemOptions:
             raise InvalidOption(
                 f"'manual_range' must be from 0 to 100, got {self.manual_range}.", about=about(self, "manual_range")
             )
+        if self.spare_levels and self.within_percent is None:
+            raise InvalidOption("'spare_levels' is about 'within_percent'.", about=about(self, "spare_levels"))
         if self.within_percent is not None and (self.lower is not None or self.upper is not None):
             raise InvalidOption(
                 "'within_percent' and 'lower' or 'upper' say the same thing twice: give one of them.",
                 about=about(self, "within_percent"),
             )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the attacker is said to know bounds beforehand."""
+        return any(each is not None for each in (self.within_percent, self.lower, self.upper))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +62,30 @@ def _built(
         case "flat":
             parts = [code for code in codes() if code != total]
             return Hierarchy.flat(parts, total=total, name=f"dimension {name!r}")
+
+
+def recoded(job: Job, name: str, tree: Hierarchy) -> Hierarchy:
+    """The coarser hierarchy that a dimension asks for: a code that is gone is another name of the one in its place."""
+    from tablesafe.tauargus.codes import read_recode, recode_codes, recode_level, recode_tree
+
+    dimension, changes = job.dimensions[name], []
+    if dimension.recode is not None:
+        with concerning("dimension", name, "recode"):
+            file = read_recode(job.resolve(dimension.recode))
+            listed = file.collapsed is None
+            changes.append(recode_codes(tree, file, name, ()) if listed else recode_tree(tree, file, name))
+    if dimension.level is not None:
+        with concerning("dimension", name, "level"):
+            changes.append(recode_level(changes[-1].tree if changes else tree, dimension.level, name))
+    for change in changes:
+        for remark in change.remarks:
+            warnings.warn(remark, stacklevel=2)
+        names = {**{code: code for code in change.tree.codes}, **change.tree.aliases}
+        before = {**tree.aliases, **{code: code for code in tree.codes}}
+        becomes = {old: change.becomes.get(code, code) for old, code in before.items()}
+        gone = {old: names[new] for old, new in becomes.items() if old not in names and new in names}
+        tree = replace(change.tree, aliases={**change.tree.aliases, **gone})
+    return tree
 
 
 def _kind(dimension: Dimension, file: Path | None, source: Source | None) -> Written:

@@ -40,7 +40,12 @@ class Inputs:
     @classmethod
     def of(cls, job: Job) -> Self:
         """Look at every file before it is read."""
-        return cls({name: _look(job.resolve(name)) for path, name in input_files(job) if path != ("audit", "key")})
+        looks = {name: _look(job.resolve(name)) for path, name in input_files(job) if path != ("audit", "key")}
+        if job.source.file.lower().endswith(".arb"):
+            from tablesafe.tauargus.batch.session import files_read
+
+            looks |= {path.name: _look(path) for path in files_read(job.resolve(job.source.file))}
+        return cls(looks)
 
     @property
     def hashes(self) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,11 +21,15 @@ from tablesafe.report.progress import Event, Listener, ignore
 from tablesafe.rules.columns import amounts, marked
 
 
-def build_problem(job: Job, listen: Listener = ignore, *, table: Table | None = None) -> Problem:
-    """The problem of a job; a `table` that was built for it before is not built again."""
-    if job.source.holds == "problem":
+def build_problem(
+    job: Job, listen: Listener = ignore, *, table: Table | None = None, problem: Problem | None = None
+) -> Problem:
+    """The problem of a job; a `table` or `problem` that was read for it before is not read again."""
+    if problem is not None:
+        pass
+    elif job.source.holds == "problem":
         listen(Event("read", f"Reading {job.source.file}"))
-        problem = _read_problem(job)
+        problem = _read_problem(job, listen)
     else:
         if table is None:
             listen(Event("tabulate", f"Reading {job.source.file}"))
@@ -61,9 +66,14 @@ def _require_announceable(job: Job, problem: Problem) -> None:
         )
 
 
-def _read_problem(job: Job) -> Problem:
+def _read_problem(job: Job, listen: Listener) -> Problem:
     """A problem as its file gives it; rules flag further cells."""
     path, options = job.resolve(job.source.file), job.problem
+    if path.suffix.lower() == ".arb":
+        from tablesafe.tauargus.batch.session import read_arb_problem
+
+        given = read_arb_problem(path, job.source.tables, tell=lambda stage, told: listen(Event(stage, told)))
+        return _ruled(job, given)
     if path.suffix.lower() == ".tab":
         metadata = None if job.source.metadata is None else job.resolve(job.source.metadata)
         response = job.response.value[0] if job.response.value else None
@@ -78,11 +88,15 @@ def _read_problem(job: Job) -> Problem:
             manual_range=options.manual_range,
             tolerance=job.source.tolerance,
         )
-    given = read_jj(path)
+    return _ruled(job, read_jj(path))
+
+
+def _ruled(job: Job, given: Problem) -> Problem:
+    """The problem with what the rules of the job flag besides."""
     if not job.rules:
         return given
     found = Problem(given.table, job.rules).sensitivity
-    return given.replace(sensitivity=given.sensitivity | found, rules=job.rules)
+    return given.replace(sensitivity=given.sensitivity | found, rules=(*given.rules, *job.rules))
 
 
 def _with_statuses(job: Job, problem: Problem) -> Problem:
@@ -134,12 +148,27 @@ def _bounds(job: Job, problem: Problem) -> tuple[Floats, Floats]:
     lower, upper = problem.lower, problem.upper
     if options.within_percent is not None:
         reach = options.within_percent / 100 * np.abs(value)
-        return np.maximum(lower, value - reach), np.minimum(upper, value + reach)
+        below, above = _sparing(job, problem, reach) if options.spare_levels else (reach, reach)
+        return np.maximum(lower, value - below), np.minimum(upper, value + above)
     if options.lower is not None:
         lower = _numbers(problem.table, options.lower)
     if options.upper is not None:
         upper = _numbers(problem.table, options.upper)
     return lower, upper
+
+
+def _sparing(job: Job, problem: Problem, reach: Floats) -> tuple[Floats, Floats]:
+    """How far below and above the value the attacker looks, where it knows no more than the protection levels allow."""
+    levels, reach = problem.sensitivity, np.where(problem.table.value == 0, np.inf, reach)
+    below, above = np.maximum(reach, levels.lower), np.maximum(reach, np.maximum(levels.upper, levels.sliding))
+    short = levels.mask & ((below > reach) | (above > reach))
+    if short.any():
+        warnings.warn(
+            f"{int(short.sum()):,} sensitive cells need more room than {job.problem.within_percent:g} percent of their "
+            f"value: the attacker is taken to know less of these.",
+            stacklevel=2,
+        )
+    return below, above
 
 
 def _numbers(table: Table, given: float | str) -> Floats:

@@ -6,7 +6,7 @@ import math
 import os
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,8 @@ from tablesafe.job import Job, dump_job, load_job
 from tablesafe.job.checks import internal_folder
 from tablesafe.job.words import as_key
 from tablesafe.methods import Method
-from tablesafe.methods.abilities import needs_records, outcome, ready, time_limit_of
+from tablesafe.methods.abilities import needs_records, ready, time_limit_of
+from tablesafe.pipeline.attempts import Attempts
 from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
 from tablesafe.pipeline.inputs import Inputs, require_extras
 from tablesafe.pipeline.outputs import Outputs, together
@@ -58,7 +59,7 @@ PROTECTING = 0.8
 """Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate."""
 NO_ATTACKS = "Attacks on the release were left out."
 
-FOREIGN = {".arb": "tablesafe.tauargus.batch:run_batch"}
+FOREIGN = {".arb": "tablesafe.tauargus.jobs:run_batch"}
 """Jobs of other programs, by the ending of their files: who translates them into ours and runs these."""
 
 
@@ -125,12 +126,89 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
     with clock.stage("table"):
         problem = _built(job, listen, kept)
         inputs.require_unchanged()
-    with clock.stage("protect"):
-        listen(Event("protect", f"Protecting {len(problem.sensitive):,} sensitive cells"))
-        trace = Trace()
-        with concerning("method"):
-            method = ready(job.method, _Files(job, problem))
+    with clock.stage("protect"), concerning("method"):
+        method = ready(job.method, _Files(job, problem))
         inputs.require_unchanged()
+    worked = _worked_out(
+        job, problem, lambda: build_problem(_unbounded(job), table=problem.table), method, listen, kept, clock
+    )
+    with clock.stage("write"):
+        listen(Event("write", "Writing files"))
+        published = worked.safe or job.output.force
+        files = _write(job, worked, _origin(job, clock.seconds, inputs), published=published)
+    kept.finish()
+    return worked.result(job, published, files)
+
+
+def work_out(job: Job, given: Problem, listen: Listener = ignore) -> Worked:
+    """All that a job comes to on a problem that was read for it before, and no file: for those who run several jobs."""
+    clock = _Clock()
+    with clock.stage("table"):
+        problem = build_problem(job, listen, problem=given)
+    with clock.stage("protect"), concerning("method"):
+        method = ready(job.method, _Files(job, problem))
+    never = Checkpoint(internal_folder(job), math.inf, {})
+    return _worked_out(
+        job, problem, lambda: build_problem(_unbounded(job), problem=given), method, listen, never, clock
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Worked:
+    """All that a job has come to, before any file is written."""
+
+    problem: Problem = field(repr=False)
+    """As the method saw it: without what gave way."""
+    release: Release = field(repr=False)
+    findings: Findings = field(repr=False)
+    tables: Mapping[str, pl.DataFrame] = field(repr=False)
+    trace: Trace = field(repr=False)
+    seconds: Mapping[str, float]
+    stability: Stability | None
+    scores: Scores | None = field(repr=False)
+    leaks: Leaks | None = field(repr=False)
+
+    @property
+    def safe(self) -> bool:
+        """Whether the release may be written."""
+        return self.findings.safe and (self.leaks is None or not self.leaks.leaking)
+
+    def subject(self, job: Job, origin: Origin) -> Subject:
+        """What reports are about."""
+        return Subject(
+            problem=self.problem, release=self.release, findings=self.findings, scores=self.scores, leaks=self.leaks,
+            trace=self.trace, origin=origin, intervals=job.output.intervals, pictures=job.output.pictures,
+            language=job.output.language,
+        )  # fmt: skip
+
+    def result(
+        self,
+        job: Job,
+        published: bool,
+        files: tuple[Path, ...],
+        *,
+        problem: Problem | None = None,
+        release: Release | None = None,
+    ) -> Result:
+        """What the user gets; a `problem` and its `release` may be one of several that were protected together."""
+        return Result(
+            job, problem or self.problem, release or self.release, self.findings, published, files, self.seconds,
+            self.stability, self.scores, self.leaks, self.trace,
+        )  # fmt: skip
+
+
+def _worked_out(
+    job: Job,
+    problem: Problem,
+    unbounded: Callable[[], Problem],
+    method: Method,
+    listen: Listener,
+    kept: Checkpoint,
+    clock: _Clock,
+) -> Worked:
+    """Protect, audit, attack."""
+    trace = Trace()
+    listen(Event("protect", f"Protecting {len(problem.sensitive):,} sensitive cells"))
     limit = time_limit_of(method)
     whole, least = Budget(limit), _least(problem)
     at_most = Budget() if limit is None else necessary(2 * limit + least)
@@ -140,10 +218,10 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
             if limit is not None:
                 protecting = replace(method, time_limit_s=PROTECTING * limit)  # type: ignore[type-var]
                 how = replace(how, budget=whole)
+            attempts = Attempts(job.problem, problem, unbounded, protecting, how)
             with concerning("method"):
-                release, tables = kept.stage(
-                    "release", lambda: outcome(problem, protecting, how), {"table": problem.table}
-                )
+                release, tables, number = kept.stage("release", attempts.outcome, {"table": problem.table})
+            problem = attempts.told(number)
             _tell_end(release, trace, _both(listen, trace.listen))
         with clock.stage("audit"):
             listen(Event("audit", "Attacking the release"))
@@ -155,20 +233,13 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
         some = Budget() if limit is None else necessary(max(at_most.left, least))
         scores = None if whole.stopped else _attacked(job, findings, listen, some)
         leaks = _leaks(findings)
-    published = (findings.safe and (leaks is None or not leaks.leaking)) or job.output.force
-    with clock.stage("write"):
-        listen(Event("write", "Writing files"))
-        subject = Subject(
-            problem=problem, release=release, findings=findings, scores=scores, leaks=leaks, trace=trace,
-            origin=_origin(job, clock.seconds, inputs), intervals=job.output.intervals,
-            pictures=job.output.pictures, language=job.output.language,
-        )  # fmt: skip
-        files = _write(job, subject, tables, published=published)
-    kept.finish()
-    return Result(
-        job, problem, release, findings, published, files, clock.seconds, _stability(problem, release, method),
-        scores, leaks, trace,
-    )  # fmt: skip
+    stable = _stability(problem, release, method)
+    return Worked(problem, release, findings, tables, trace, clock.seconds, stable, scores, leaks)
+
+
+def _unbounded(job: Job) -> Job:
+    """The job with an attacker who knows none of the bounds that it says."""
+    return replace(job, problem=replace(job.problem, within_percent=None, spare_levels=False, lower=None, upper=None))
 
 
 def _tell_end(release: Release, trace: Trace, listen: Listener) -> None:
@@ -342,7 +413,8 @@ def _require_writable(job: Job) -> None:
             raise InvalidFile(f"Cannot write {str(target)!r}: {str(folder)!r} is not a folder that may be written to.")
 
 
-def _write(job: Job, subject: Subject, tables: Mapping[str, pl.DataFrame], *, published: bool) -> tuple[Path, ...]:
+def _write(job: Job, worked: Worked, origin: Origin, *, published: bool) -> tuple[Path, ...]:
+    subject = worked.subject(job, origin)
     with together(last=True) as outputs:
         if published:
             for name in job.output.release:
@@ -354,7 +426,7 @@ def _write(job: Job, subject: Subject, tables: Mapping[str, pl.DataFrame], *, pu
             public = subject.with_table_in(Path(name).name for name in job.output.release)
             for name in job.output.reports:
                 public.write(outputs.place(job.resolve(name)), internal=False)
-        write_internal(job, outputs, subject, tables)
+        write_internal(job, outputs, subject, worked.tables)
         return tuple(outputs.written)
 
 

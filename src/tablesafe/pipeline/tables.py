@@ -23,7 +23,7 @@ from tablesafe.io.frames import read_frame
 from tablesafe.io.layout import EXCEL_ENDINGS
 from tablesafe.job.model import Job
 from tablesafe.pipeline.columns import extra_columns, require_columns
-from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, with_labels
+from tablesafe.pipeline.hierarchies import build_hierarchy, is_structured, recoded, with_labels
 from tablesafe.report.progress import Event, Listener, ignore
 from tablesafe.rules.needs import contributors_needed
 
@@ -95,9 +95,23 @@ def _from_records(job: Job, listen: Listener) -> Table:
 def _tree(job: Job, name: str, described: Microdata | None) -> Hierarchy | None:
     """The hierarchy of a dimension; None where the records themselves say what its codes are."""
     dimension = job.dimensions[name]
+    column, tree = dimension.column or name, None
     if is_structured(dimension):
-        return build_hierarchy(job, name, lambda: _codes_of_records(job, dimension.column or name))
-    return None if described is None else described.dimensions.get(dimension.column or name)
+        tree = build_hierarchy(job, name, lambda: _codes_of_records(job, column))
+    elif described is not None:
+        tree = described.dimensions.get(column)
+    if dimension.recode is None and dimension.level is None:
+        return tree
+    return recoded(job, name, tree or _flat(job, name, column))
+
+
+def _flat(job: Job, name: str, column: str) -> Hierarchy:
+    """All codes of the records below one total."""
+    given = job.dimensions[name]
+    unknown = [] if given.missing in {"error", "drop"} else [given.missing]
+    gone = {given.total, "", *job.source.empty}
+    codes = dict.fromkeys([*(code for code in _codes_of_records(job, column) if code not in gone), *unknown])
+    return Hierarchy.flat(list(codes), total=given.total, name=f"dimension {name!r}")
 
 
 def _codes_of_records(job: Job, column: str) -> list[str]:

@@ -7,7 +7,6 @@ long; `[audit] cells = "all"` computes all of it, however long that takes.
 from __future__ import annotations
 
 from dataclasses import replace
-from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from tablesafe.audit.integers import integer_intervals
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.core.equations import Floats
 from tablesafe.core.release import Status
+from tablesafe.work.budget import Budget
 
 MOST = 2_000
 """Cells that a page may ask about without anybody having asked for it."""
@@ -42,10 +42,10 @@ def derive(findings: Findings, cells: NDArray[np.intp], seconds: float) -> tuple
 
     Cells must be unknown to the attacker: those of `withheld_unasked`, for example.
     """
-    system, unit, end = findings.system, 10.0**findings.problem.table.decimals, monotonic() + seconds
+    system, unit, budget = findings.system, 10.0**findings.problem.table.decimals, Budget(seconds)
 
     def watch(share: float) -> None:
-        if monotonic() > end:
+        if budget.over:
             raise _TooLong
 
     at = np.searchsorted(system.cells, cells)
@@ -55,7 +55,7 @@ def derive(findings: Findings, cells: NDArray[np.intp], seconds: float) -> tuple
         return None
     lower, upper = found.lower, found.upper
     if _whole(findings):
-        sharper = integer_intervals(system, at, start=(lower, upper), time_limit_s=max(end - monotonic(), 0.1))
+        sharper = integer_intervals(system, at, start=(lower, upper), time_limit_s=max(budget.left, 0.1))
         lower, upper = sharper.lower, sharper.upper
     return lower / unit, upper / unit
 

@@ -79,13 +79,14 @@ def hierarchy_of(variable: Variable, metadata: Metadata, found: Sequence[str]) -
     return with_labels(with_codes(tree, missing, variable.total), labels)
 
 
-def add_the_line(error: InvalidHierarchy, trees: Iterable[Hierarchy]) -> InvalidHierarchy:
+def add_the_line(error: InvalidHierarchy, trees: Mapping[str, Hierarchy]) -> InvalidHierarchy:
     """The error about a code that a hierarchy file lacks, with the remedy for it."""
-    for tree in trees:
-        if tree.name.lower().endswith(".hrc") and f"is not in {tree.name}." in error.message:
-            hint = f"{error.hint} If the code is right, add a line for it to {tree.name}."
+    match error.about:
+        case ("dimension", str(name), "hierarchy") if name in trees and trees[name].name.lower().endswith(".hrc"):
+            hint = f"{error.hint} If the code is right, add a line for it to {trees[name].name}."
             return InvalidHierarchy(error.told, hint=hint, about=error.about, where=error.where)
-    return error
+        case _:
+            return error
 
 
 def with_codes(tree: Hierarchy, codes: Iterable[str], total: str) -> Hierarchy:

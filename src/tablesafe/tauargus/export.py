@@ -53,7 +53,7 @@ def problem_files(problem: Problem, name: str, commands: Commands) -> Texts:
         tables = subtables(problem)
         written = _written(tables, name)
     except InvalidTable as error:
-        only = f"There is only a JJ file. {str(error).partition(chr(10))[0]}"
+        only = f"There is only a JJ file. {error.message.partition(chr(10))[0]}"
         return Texts({f"{name}.jj": jj_text(problem)}, [*commands.comments, only, *_not_there(problem)])
     notes = [*commands.comments, *(note for each in written for note in each.notes), *_not_there(problem)]
     if RESPONSE in problem.table.dimensions:

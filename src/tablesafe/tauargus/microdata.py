@@ -157,7 +157,7 @@ def _codes(source: Source, variable: Variable, metadata: Metadata) -> tuple[Hier
     try:
         tree.locate(Source(text.to_frame(), source.name, source.first_line), variable.name)
     except InvalidHierarchy as error:
-        raise add_the_line(error, [tree]) from None
+        raise add_the_line(error, {variable.name: tree}) from None
     names = {name.strip(): name for name in (*tree.aliases, *tree.codes)}
     spelled = {code: code if code in tree.aliases else names[code.strip()] for code in text.unique().to_list()}
     own = {code: code if code in tree.codes else name for code, name in spelled.items()}

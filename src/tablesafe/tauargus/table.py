@@ -151,7 +151,7 @@ def build_table(
     try:
         table = build("error", tolerance) if totals == "check" else _computed(source.name, build, largest)
     except InvalidHierarchy as error:
-        raise add_the_line(error, hierarchies.values()) from None
+        raise add_the_line(error, hierarchies) from None
     except InvalidTable as error:
         raise _located(error, source, value, lambda: build("compute", np.inf, ())) from None
     if shadow is not None:
@@ -165,7 +165,7 @@ def _computed(name: str, build: Callable[..., Table], largest: Sequence[str]) ->
     try:
         return build("compute", np.inf)
     except InvalidTable as error:
-        if not largest or "largest contributors of missing totals" not in str(error):
+        if not largest or error.about != ("contributors",):
             raise
     warnings.warn(
         f"{name}: totals are missing and were computed. Their largest contributions are not known, so that none are "
@@ -179,9 +179,9 @@ def _located(error: InvalidTable, source: Source, value: str, added_up: Callable
     """What is wrong with the sums, with the line of the first total that is off, and the remedy in τ-ARGUS's words."""
     remedy = 'or have totals computed from the innermost cells: <READTABLE> 1, or totals="compute".'
     what = error.message
-    if "has no row for that total" in what:
-        return InvalidTable(what, hint=f"add the row, {remedy}")
-    if "its parts add up to" not in what:
+    if error.about == ("source", "missing_totals"):
+        return InvalidTable(what, hint=f"add the row, {remedy}", about=error.about)
+    if error.about != ("source", "tolerance") and error.about[:1] != ("dimension",):
         return error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from threading import Lock
 from time import monotonic, process_time
 
 from tablesafe.core.errors import OutOfTime
@@ -192,6 +191,10 @@ class Budget:
         part = max(min(1.0, GENEROUS * part), 1e-9)
         return self.child(part * self.left, work=part * self.work_left)
 
+    def at_least(self, seconds: float) -> Budget:
+        """This budget, or a new one where less is left of it: for what has to be brought to an end."""
+        return self if self.left >= seconds else Budget(seconds)
+
     def until(self, work: float) -> Callable[[], bool]:
         """Whether this budget is over, or so much more work was counted in it: for loops that are given a `stop`."""
         end = self.spent + work
@@ -260,24 +263,5 @@ def necessary(seconds: float) -> Budget:
     return Budget(seconds, patience=max(NECESSARY, WAITING_S / max(seconds, 1e-9)))
 
 
-class PatientClock:
-    """A clock for deadlines that are numbers: it goes as a budget's does, with the processor, and on a machine that is
-    busy with something else no slower than the wall's by `PATIENCE`."""
-
-    def __init__(self, clock: Callable[[], float] = wall, cpu: Callable[[], float] = worked) -> None:
-        self._clock, self._cpu, self._lock = clock, cpu, Lock()
-        self._at, self._shown = (clock(), cpu()), 0.0
-
-    def __call__(self) -> float:
-        """Seconds since it was made."""
-        with self._lock:
-            wall, cpu = self._clock(), self._cpu()
-            self._shown += max((wall - self._at[0]) / PATIENCE, cpu - self._at[1])
-            self._at = wall, cpu
-            return self._shown
-
-
-patient = PatientClock()
-"""The one that everybody reads."""
 ENDLESS = Budget()
 """A budget without limits, for who is given none; it counts nothing that anybody reads."""

@@ -34,7 +34,7 @@ from tablesafe.methods.adjust.statistics import Keep
 from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.methods.adjust.whole import rounded
 from tablesafe.solve.program import Solution, SolveStatus
-from tablesafe.work.budget import patient
+from tablesafe.work.budget import Budget
 from tablesafe.work.run import Run
 
 FixedName = Literal["none", "top", "totals"]
@@ -180,7 +180,7 @@ class Adjust:
         try:
             return relaxed_capacities(
                 problem, cost_of(problem, self.cost), limits, self.directions, random,
-                deadline=patient() + self.time_limit_s / 3,
+                budget=Budget(self.time_limit_s / 3),
             )  # fmt: skip
         except NoChange as failure:
             raise explanation(problem, limits, problem.sensitive[failure.targets], proved=failure.proved) from None
@@ -223,7 +223,8 @@ class Adjust:
     def _release(
         self, problem: Problem, run: Run, draw: np.random.Generator | None = None, *, capped: bool = True
     ) -> Release:
-        begin, told, limit = patient(), monotonic(), run.seconds(self.time_limit_s)
+        told, whole = monotonic(), run.within(self.time_limit_s)
+        first = whole.child(self._first_share * self.time_limit_s)
         problem = finer(problem, self.decimals)
         limits, start = self.limits(problem), None
         if self.relax_capacity and limits.capped:
@@ -241,7 +242,7 @@ class Adjust:
         alike = self.distance == "sum" and draw is None  # costs of other distances, and draws, do not compare
         search = Search(
             instance,
-            begin + self._first_share * limit,
+            first,
             random,
             report=run.progress if alike else None,
             means=means,
@@ -250,13 +251,13 @@ class Adjust:
         if instance.targets.size:
             moves = self._moves(problem, search, means, start)
         if instance.targets.size and (self.keep is not None or self.tabu is not None):
-            seconds = 0.0 if search.stopped else begin + limit - patient()
-            moves = refined(problem, means, moves, keep=self.keep, tabu=self.tabu, seed=self.seed, seconds=seconds)
+            rest = first if search.stopped else whole
+            moves = refined(problem, means, moves, keep=self.keep, tabu=self.tabu, seed=self.seed, budget=rest)
         if not instance.holds(moves):
             raise SolverFailure("The answer failed our own check.", hint="try other directions or another seed.")
         solution = _solution(search, moves, monotonic() - told)
         if self.distance != "sum" and instance.targets.size:
-            search.deadline = search.deadline if search.stopped else begin + limit
+            search.budget = first if search.stopped else whole
             measured = self._measured(search, moves)
             moves, unit = measured.moves, 10.0**problem.table.decimals if self.distance == "squares" else 1.0
             solution = _judged(measured.objective / unit, measured.bound / unit, monotonic() - told)
@@ -313,13 +314,13 @@ class Adjust:
         """
         assert search.best is not None
         best = search.best
-        search.deadline, search.reserved = search.deadline + search.reserved, 0.0
+        search.reserved = 0.0
         if search.long and not search.deep:
             if search.kept is None or search.cost < search.instance.price(search.kept) * (1 - TOLERANCE):
                 search.keep(search.whole_by_lattice())
             if search.kept is not None:
                 return search.kept
-        moves = means.rounded(best.way, best.change.moves, left=search.last_seconds())
+        moves = means.rounded(best.way, best.change.moves, budget=search.last_seconds())
         large = moves is not None and len(search.instance.cells) > LARGE
         exact = self.directions == "optimal" and self._first_share == 1.0 and not large
         if moves is None or (exact and search.instance.price(moves) > search.bound * (1 + TOLERANCE)):
@@ -340,7 +341,7 @@ def _whole_again(search: Search) -> Integers | None:
     search.flip(time_limit_s=search.left / 3)
     assert search.best is not None
     best = search.best
-    return rounded(search.instance, best.way, best.change.moves, left=search.last_seconds())
+    return rounded(search.instance, best.way, best.change.moves, budget=search.last_seconds())
 
 
 def _solution(search: Search, moves: Integers, seconds: float) -> Solution:

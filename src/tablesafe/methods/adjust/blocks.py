@@ -21,7 +21,7 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.whole import rounded
 from tablesafe.solve.least_change import Box, Directions
-from tablesafe.work.budget import patient
+from tablesafe.work.budget import Budget, worked
 
 NEAR_ENOUGH = 2e-3
 """A region is left when its answer is proved to be within this share of the best."""
@@ -64,9 +64,9 @@ class Pace:
     @contextmanager
     def measured(self) -> Iterator[None]:
         """Adjust the size by how long something takes."""
-        begin = patient()
+        begin = worked()
         yield
-        took = patient() - begin
+        took = worked() - begin
         factor = 1.1 if took < self.seconds / 2 else 0.8 if took > self.seconds else 1.0
         self.size = float(np.clip(self.size * factor, *CELLS))
 
@@ -259,8 +259,7 @@ class Regions:
 
 def _whole(part: Instance, way: Way, moves: Floats, now: Floats, seconds: float) -> Floats | None:
     """Whole moves near these that add up to what those of now do."""
-    until = patient() + seconds
-    found = rounded(part, way, moves, left=lambda: until - patient(), sums=np.asarray(part.matrix @ now))
+    found = rounded(part, way, moves, budget=Budget(seconds), sums=np.asarray(part.matrix @ now))
     return None if found is None else found.astype(np.float64)
 
 

@@ -19,6 +19,7 @@ from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.repair import NoChange
 from tablesafe.solve.least_change import Box, LeastChange
 from tablesafe.solve.program import Scale
+from tablesafe.work.budget import Budget
 
 NAMED = 6
 """Cells named in a message."""
@@ -170,7 +171,7 @@ class Relaxation:
 
 def relaxed_capacities(
     problem: Problem, cost: Floats, limits: Allowance, directions: DirectionsName, random: np.random.Generator, *,
-    deadline: float,
+    budget: Budget,
 ) -> Relaxation:  # fmt: skip
     """Raise as few capacities, and as little, as the directions found allow; none where all can hold.
 
@@ -184,7 +185,7 @@ def relaxed_capacities(
     rise, fall = share.copy(), share.copy()
     rise[wide.targets] = np.maximum(share[wide.targets], wide.above)
     fall[wide.targets] = np.maximum(share[wide.targets], wide.below)
-    search = Search(_with_excess(wide, rise, fall), deadline, random)
+    search = Search(_with_excess(wide, rise, fall), budget, random)
     search.offer(first(problem, wide, directions, random))
     with until_interrupted(search):
         search.flip(time_limit_s=search.left, most=FLIPS, enough=LITTLE)

@@ -5,7 +5,6 @@ Every step is a whole vector that keeps all equations, so nothing has to be made
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -18,6 +17,7 @@ from tablesafe.methods.adjust.blocks import Regions
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.tabu.cycles import Cycles, basis_of
 from tablesafe.solve.least_change import whole_moves
+from tablesafe.work.budget import Budget
 from tablesafe.work.compiled import compiled
 
 TIMES = 3
@@ -72,28 +72,28 @@ class Descent:
         share[column] = change[alone] / entry
         return np.argsort(-np.abs(share), kind="stable"), share
 
-    def improved(self, way: Way, moves: Integers, *, left: Callable[[], float]) -> Integers | None:
+    def improved(self, way: Way, moves: Integers, *, budget: Budget) -> Integers | None:
         """Steps that bring moves within their bounds and make squares smaller; None when some stay outside.
 
         What single steps leave outside its bounds is brought back by programs over its neighbours.
         """
-        near = self._stepped(way, moves, left=left)
+        near = self._stepped(way, moves, budget=budget)
         if self.instance.holds(near):
             return near
-        back = self._brought_back(way, near, left=left)
-        found = None if back is None else self._stepped(way, back, left=left)
+        back = self._brought_back(way, near, budget=budget)
+        found = None if back is None else self._stepped(way, back, budget=budget)
         return found if found is not None and self.instance.holds(found) else None
 
-    def _brought_back(self, way: Way, moves: Integers, *, left: Callable[[], float]) -> Integers | None:
+    def _brought_back(self, way: Way, moves: Integers, *, budget: Budget) -> Integers | None:
         """Bring each move outside its bounds back, by the least change of a region around it."""
         lower, upper = bounds(self.instance, way)
         regions, random, near = Regions.of(self.instance), np.random.default_rng(0), moves.copy()
         for cell in np.flatnonzero((near < lower) | (near > upper)).tolist():
             for size in REGIONS:
-                if left() <= 0:
+                if budget.over:
                     return None
                 if lower[cell] <= near[cell] <= upper[cell] or self._nudged(
-                    regions.around(cell, size, random), near, lower, upper, seconds=min(left(), REGION_S)
+                    regions.around(cell, size, random), near, lower, upper, seconds=min(budget.left, REGION_S)
                 ):
                     break
             else:
@@ -121,7 +121,7 @@ class Descent:
         moves[cells] += step[:count] - step[count:]
         return True
 
-    def _stepped(self, way: Way, moves: Integers, *, left: Callable[[], float]) -> Integers:
+    def _stepped(self, way: Way, moves: Integers, *, budget: Budget) -> Integers:
         """Sweep after sweep over all steps, while that helps and there is time."""
         lower, upper = bounds(self.instance, way)
         now, c = moves.astype(np.float64), self.cycles
@@ -130,7 +130,7 @@ class Descent:
             saved, nearer = _descend(
                 c.start, c.cell, c.coefficient.astype(np.float64), now, lower, upper, self.instance.cost
             )
-            if (saved <= WORTHWHILE * before and nearer <= 0) or left() <= 0:
+            if (saved <= WORTHWHILE * before and nearer <= 0) or budget.over:
                 break
         return np.rint(now).astype(np.int64)
 

@@ -23,7 +23,7 @@ from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.repair import NoChange, elastic, repaired
 from tablesafe.solve.least_change import LONG, Box, Change, Directions, LeastChange
 from tablesafe.solve.program import Scale
-from tablesafe.work.budget import patient
+from tablesafe.work.budget import ENDLESS, Budget, worked
 
 BOX = 600
 """Inner cells of a box, at first."""
@@ -35,25 +35,21 @@ LEAST_S = 10.0
 """How long one program over everything may take at least, for without it there may be no good answer."""
 
 
-def any_change(instance: Instance, way: Way, random: np.random.Generator, *, deadline: float) -> tuple[Way, Floats]:
+def any_change(instance: Instance, way: Way, random: np.random.Generator, *, budget: Budget) -> tuple[Way, Floats]:
     """Whole moves that follow these directions; where boxes find none, directions near these.
 
     Raises NoChange when nothing was found, OutOfTime when there was no time to look.
     """
     i = instance
-
-    def left() -> float:
-        return deadline - patient()
-
-    moves = settled(Regions.of(i), way, random, left=lambda: np.inf)  # a first answer is worth more than its time
+    moves = settled(Regions.of(i), way, random, budget=ENDLESS)  # a first answer is worth more than its time
     if moves is not None:
         return way, moves
-    way = repaired(i, way, random, deadline=deadline)
+    way = repaired(i, way, random, budget=budget)
     whole = None
     for program, box in _programs(i, way):
         with suppress(OutOfTime):
-            change = program.solve(box, seconds=max(left(), LEAST_S))
-            whole = None if change is None else Means.none(i).rounded(way, change.moves, left=left)
+            change = program.solve(box, seconds=max(budget.left, LEAST_S))
+            whole = None if change is None else Means.none(i).rounded(way, change.moves, budget=budget)
         if whole is not None:
             return way, whole.astype(np.float64)
     raise NoChange(np.arange(len(way)), proved=False)
@@ -67,18 +63,18 @@ def _programs(instance: Instance, way: Way) -> Iterator[tuple[LeastChange, Box]]
     yield LeastChange(i.rows, rise, fall, Scale.middle(np.ones(1), np.concatenate([i.above, i.below]))), box
 
 
-def settled(regions: Regions, way: Way, random: np.random.Generator, *, left: Callable[[], float]) -> Floats | None:
+def settled(regions: Regions, way: Way, random: np.random.Generator, *, budget: Budget) -> Floats | None:
     """Whole moves in these directions that keep every equation and every bound; None when they were not found."""
     i = regions.instance
     moves, done = np.zeros(len(i.cells)), np.zeros(len(i.targets), np.bool_)
     for target in random.permutation(len(i.targets)).tolist():
         if done[target]:
             continue
-        if left() <= 0:
+        if budget.over:
             return None
         for times in LARGER:
             cells = regions.around(int(i.targets[target]), BOX * times, random)
-            step = regions.settled(cells, moves, way, seconds=min(SECONDS * times**2, left()))
+            step = regions.settled(cells, moves, way, seconds=min(SECONDS * times**2, budget.left))
             if step is not None:
                 break
         else:
@@ -121,7 +117,7 @@ class Search:
     """One problem, its best answer so far, and the best proven bound."""
 
     instance: Instance
-    deadline: float
+    budget: Budget
     random: np.random.Generator
     best: Found | None = None
     bound: float = 0.0
@@ -153,7 +149,7 @@ class Search:
     @property
     def left(self) -> float:
         """Seconds that are left."""
-        return self.deadline - patient()
+        return max(self.budget.left - self.reserved, 0.0)
 
     @property
     def long(self) -> bool:
@@ -162,10 +158,9 @@ class Search:
 
     def settle(self) -> None:
         """Make the best answer whole and keep it; as much time as that took is set aside for the last one."""
-        begin = patient()
+        begin = worked()
         self.keep(self.whole_by_lattice())
-        self.reserved = min(1.2 * (patient() - begin) + 0.2, max(self.left, 0.0) / 2)
-        self.deadline -= self.reserved
+        self.reserved = min(1.2 * (worked() - begin) + 0.2, self.left / 2)
 
     def keep(self, moves: Integers | None) -> None:
         """Keep whole moves that are better than those kept."""
@@ -173,10 +168,9 @@ class Search:
         if moves is not None and i.holds(moves) and (self.kept is None or i.price(moves) < i.price(self.kept)):
             self.kept = moves
 
-    def last_seconds(self) -> Callable[[], float]:
-        """A clock for the last steps: what is left of the time, or a little when it is up."""
-        until = patient() + max(self.left, LAST_S)
-        return lambda: until - patient()
+    def last_seconds(self) -> Budget:
+        """A budget for the last steps: what is left of the time, or a little when it is up."""
+        return Budget(max(self.left, LAST_S))
 
     def tell(self, cost: float = np.inf, bound: float = 0.0) -> None:
         """Report what is known now, or a little more that a program under way has found."""
@@ -208,7 +202,7 @@ class Search:
         if change is None and not repair:
             return
         if change is None:
-            way = repaired(self.instance, way, self.random, deadline=self.deadline)
+            way = repaired(self.instance, way, self.random, budget=self.budget)
             change = self._program.solve(self.instance.box(way), seconds=seconds)
             if change is None:  # feasible only within the solver's tolerance
                 raise NoChange(np.arange(len(way)), proved=False)
@@ -216,12 +210,12 @@ class Search:
 
     def _begin(self, way: Way) -> None:
         """Any whole change that follows these directions, then region after region at least cost."""
-        i, begin = self.instance, patient()
-        way, moves = any_change(i, way, self.random, deadline=self.deadline)
+        i, begin = self.instance, worked()
+        way, moves = any_change(i, way, self.random, budget=self.budget)
         self.best = Found(way, Change(moves, i.price(moves), np.zeros(i.rows.shape[0])))
-        deadline, self.deadline = self.deadline, min(self.deadline, patient() + 0.3 * (patient() - begin) + 1.0)
+        whole, self.budget = self.budget, self.budget.child(0.3 * (worked() - begin) + 1.0)
         self.regions(turn=False, rounds=1)
-        self.deadline = deadline
+        self.budget = whole
 
     def _take(self, way: Way, change: Change) -> None:
         if change.cost < self.cost * (1 - 1e-12):
@@ -238,11 +232,11 @@ class Search:
         """
         assert self.best is not None
         i, both = self.instance, self.instance.can_rise & self.instance.can_fall
-        tried, until = np.zeros(len(both), np.bool_), patient() + min(time_limit_s, self.left)
+        tried, budget = np.zeros(len(both), np.bool_), self.budget.child(min(time_limit_s, self.left))
         tries = count() if most is None else range(most)
         for _ in tries:
             way, change = self.best.way, self.best.change
-            if patient() > until or change.cost <= enough:
+            if budget.over or change.cost <= enough:
                 return
             saving = np.where(both & ~tried, self._saving(way, change), 0.0)
             target = int(np.argmax(saving)) if saving.size else 0
@@ -252,7 +246,7 @@ class Search:
             other = way.copy()
             other[target] = -other[target]
             try:
-                better = self._program.solve(i.box(other), better_than=change.cost, seconds=until - patient())
+                better = self._program.solve(i.box(other), better_than=change.cost, seconds=budget.left)
             except OutOfTime:
                 return
             if better is not None and better.cost < change.cost * (1 - TOLERANCE):
@@ -277,13 +271,13 @@ class Search:
         near = sparse.csr_array(abs(near).T @ abs(near))
         idle, size = 0, float(BLOCK)
         while self.left > 0.2 and idle < patience and both.size > 1:
-            begin, limit = patient(), min(max(BLOCK_SECONDS, self.left / 8), self.left)
+            begin, limit = worked(), min(max(BLOCK_SECONDS, self.left / 8), self.left)
             open = np.zeros(len(i.targets), np.bool_)
             open[both[self._neighbours(near, int(self.random.integers(both.size)), int(size))]] = True
             idle = 0 if self._improve(open, time_limit_s=limit) else idle + 1
             if open[both].all() and self.closed():
                 return
-            quick = patient() - begin < limit / 2
+            quick = worked() - begin < limit / 2
             size = min(size * 1.5, both.size) if quick else max(size / 1.5, SMALLEST)
 
     def regions(self, *, turn: bool = True, rounds: int = 100) -> None:
@@ -429,11 +423,11 @@ class Search:
         if self.best is None:
             return None
         means = Means.none(self.instance) if self.means is None else self.means
-        left = self.last_seconds()
-        return means.by_lattice(self.best.way, self.best.change.moves, left=left, program=self._program)
+        budget = self.last_seconds()
+        return means.by_lattice(self.best.way, self.best.change.moves, budget=budget, program=self._program)
 
     def whole_by_regions(self) -> Integers | None:
         """Whole moves in the best directions, box by box: not the least, but soon found."""
         assert self.best is not None
-        moves = settled(Regions.of(self.instance), self.best.way, self.random, left=self.last_seconds())
+        moves = settled(Regions.of(self.instance), self.best.way, self.random, budget=self.last_seconds())
         return None if moves is None else np.rint(moves).astype(np.int64)

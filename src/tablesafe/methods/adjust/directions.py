@@ -13,7 +13,6 @@ from tablesafe.core.equations import Floats
 from tablesafe.core.problem import Problem
 from tablesafe.methods.adjust.direction_search import Search
 from tablesafe.methods.adjust.instance import LARGE, Instance, Way
-from tablesafe.work.budget import patient
 
 SWEEPS = 32
 """Margins of margins of margins: each sweep settles one more level."""
@@ -134,10 +133,10 @@ def _improve(search: Search, directions: DirectionsName) -> None:
     if search.long:  # a program over all cells takes seconds even for one direction: region after region saves more
         search.regions()
     share = 1.0 if not optimal else 0.2 if targets <= FEW else 0.6
-    deadline, search.deadline = search.deadline, patient() + search.left * share
+    whole, search.budget = search.budget, search.budget.child(search.left * share + search.reserved)
     if directions != "blocks":
         search.flip(time_limit_s=search.left / 3)
     search.free_blocks(patience=2 + targets // 16 if optimal else 4 + targets // 8)
-    search.deadline = deadline
+    search.budget = whole
     if optimal and search.left > 0 and not search.closed():
         search.optimise()

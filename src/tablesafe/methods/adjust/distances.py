@@ -18,7 +18,7 @@ from tablesafe.methods.adjust.least_squares import Squares, least_squares
 from tablesafe.methods.adjust.whole import rounded
 from tablesafe.solve.least_change import Directions, LeastChange
 from tablesafe.solve.program import SolveStatus
-from tablesafe.work.budget import Budget, patient
+from tablesafe.work.budget import Budget
 
 NEAR = 1e-6
 LEAST_S = 1.0
@@ -48,11 +48,11 @@ def least_largest(
     assert best is not None
     least = float(np.max(i.cost * i.base, initial=0.0))
     most = float(np.max(i.cost * np.abs(best.change.moves), initial=0.0))
-    deadline, way = search.deadline - search.left / 3, best.way
+    budget, way = search.budget.child(search.left * 2 / 3), best.way
     with until_interrupted(search):
-        while most - least > NEAR * most and patient() < deadline:
+        while most - least > NEAR * most and not budget.over:
             middle = (least + most) / 2 if least > most / 64 else np.sqrt(max(least, most * 1e-9) * most)
-            possible, found = _possible(_at_most(i, middle), way, choose=choose, seconds=deadline - patient())
+            possible, found = _possible(_at_most(i, middle), way, choose=choose, seconds=budget.left)
             if found is not None:
                 most, way = middle, found
             elif possible is None:
@@ -73,7 +73,7 @@ def least_largest(
 
 def replace_search(search: Search, instance: Instance, way: Way) -> Search | None:
     """A search of its own within narrower bounds, begun at these directions."""
-    inner = Search(instance, search.deadline, search.random)
+    inner = Search(instance, search.budget, search.random)
     program = LeastChange(instance.rows, instance.cost, instance.cost, instance.scale())
     try:
         change = program.solve(instance.box(way), seconds=max(search.left, LEAST_S))
@@ -194,18 +194,18 @@ def _turned(search: Search, way: Way, found: Squares) -> tuple[Way, Squares]:
 
 def _whole(search: Search, start: Integers, way: Way, found: Squares | None) -> tuple[Integers, bool]:
     """The best of what rounding, steps from there, and steps from the start lead to; whether rounding led anywhere."""
-    i, left = search.instance, search.last_seconds()
+    i, budget = search.instance, search.last_seconds()
     descent = Descent.of(i, search.random)
     stepped = coarse = None
     if found is not None and descent is not None:
-        stepped = descent.improved(way, descent.rounded(way, start, found.moves), left=left)
+        stepped = descent.improved(way, descent.rounded(way, start, found.moves), budget=budget)
     if found is not None and (len(i.cells) <= LARGE or stepped is None):
         steep = replace(i, cost=i.cost * (2 * np.abs(found.moves) + 1))
-        coarse = rounded(steep, way, found.moves, left=left)
+        coarse = rounded(steep, way, found.moves, budget=budget)
     near = [moves for moves in (stepped, coarse) if moves is not None and i.holds(moves)]
     whole = [start, *near]
     if descent is not None:
-        better = [descent.improved(_way(i, moves), moves, left=left) for moves in whole]
+        better = [descent.improved(_way(i, moves), moves, budget=budget) for moves in whole]
         whole += [moves for moves in better if moves is not None]
     return min(whole, key=lambda moves: worth(i, moves)), bool(near)
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from tablesafe.work.budget import patient
+from tablesafe.work.budget import Budget
 
 
 class Ending(Protocol):
     """A search that ends by itself when its time is up."""
 
-    deadline: float
+    budget: Budget
     stopped: bool
     """Whether the user has interrupted it."""
 
@@ -27,4 +27,5 @@ def until_interrupted(search: Ending) -> Iterator[None]:
         if search.stopped:
             raise
         warnings.warn("Interrupted: the best change so far is kept. Interrupt again to stop.", stacklevel=4)
-        search.stopped, search.deadline = True, patient()
+        search.stopped = True
+        search.budget.stop()

@@ -22,7 +22,7 @@ from tablesafe.methods.adjust.statistics import Keep, missed
 from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.methods.adjust.tabu.search import TabuSearch
 from tablesafe.solve.least_change import Box
-from tablesafe.work.budget import patient
+from tablesafe.work.budget import Budget
 
 ROUNDS = 80
 PATIENCE = 8
@@ -66,7 +66,7 @@ class Keeping:
 
     means: Means
     statistics: list[Statistic]
-    deadline: float
+    budget: Budget
     random: np.random.Generator
     best: Point
     stopped: bool = False
@@ -74,7 +74,7 @@ class Keeping:
     limits: list[Statistic] = field(default_factory=list)
     """The statistics as the user limited them."""
     reserved: float = 0.0
-    """Seconds beyond the deadline to make the changes whole."""
+    """Seconds of the budget that are set aside to make the changes whole."""
     _tight: Instance = field(init=False, repr=False)
     _first: float = field(init=False)
     _opened: Mask = field(init=False, repr=False)
@@ -92,7 +92,7 @@ class Keeping:
     @property
     def left(self) -> float:
         """Seconds that are left."""
-        return self.deadline - patient()
+        return max(self.budget.left - self.reserved, 0.0)
 
     def merit(self, moves: Floats) -> float:
         """How badly the statistics are kept: limits first, then what is to be as good as possible."""
@@ -104,7 +104,7 @@ class Keeping:
             found += s.price * (deviation if s.within is None else OUTSIDE * max(deviation - s.within, 0.0))
         return found
 
-    def improve(self, *, budget: float | None = None) -> None:
+    def improve(self, *, most: float | None = None) -> None:
         """Keep the statistics as well as possible, at any cost or within a budget.
 
         Forms from below hold near one point only, so the search begins again elsewhere while something is amiss: where
@@ -112,21 +112,21 @@ class Keeping:
         """
         self._note(self.best.moves)
         self.statistics = [_aimed(s) for s in self.limits]
-        self._converge(budget)
+        self._converge(most)
         self.statistics = self.limits
         if any(s.within is not None for s in self.limits):
-            self._converge(budget)
+            self._converge(most)
         best, reached = self.best, self.merit(self.best.moves)
         try:
             for anchor in (None, np.zeros(len(self.best.moves))):
                 if reached <= ENOUGH or self.left <= 0 or not self._bent:
                     break
-                kept = self._solve(self._next_open(SETTLED), anchor=anchor, weigh_change=False, budget=budget)
+                kept = self._solve(self._next_open(SETTLED), anchor=anchor, weigh_change=False, most=most)
                 if kept.moves is None:
                     continue
                 self.best = self._point(kept)
                 self._note(self.best.moves)
-                self._converge(budget)
+                self._converge(most)
                 merit = self.merit(self.best.moves)
                 if merit < reached:
                     best, reached = self.best, merit
@@ -138,13 +138,13 @@ class Keeping:
         """Whether some statistic has forms that hold near one point only."""
         return any(isinstance(s, Between) or (isinstance(s, Curved) and s.two_sided) for s in self.statistics)
 
-    def _converge(self, budget: float | None) -> None:
+    def _converge(self, most: float | None) -> None:
         """From the best point to better ones, while there are any."""
         reached, idle = self.merit(self.best.moves), 0
         for _ in range(ROUNDS):
             if self.left <= 0 or idle >= PATIENCE or (reached <= SMALL and self._settled()) or self._done():
                 return
-            kept = self._solve(self._next_open(idle), anchor=self.best.moves, weigh_change=False, budget=budget)
+            kept = self._solve(self._next_open(idle), anchor=self.best.moves, weigh_change=False, most=most)
             if kept.moves is None:
                 return
             point = self._point(kept)
@@ -211,22 +211,22 @@ class Keeping:
     # -- programs --------------------------------------------------------------------------------------------------
 
     def _solve(
-        self, open: Mask, *, anchor: Floats | None, weigh_change: bool, budget: float | None = None, hard: bool = False
+        self, open: Mask, *, anchor: Floats | None, weigh_change: bool, most: float | None = None, hard: bool = False
     ) -> Kept:
-        program = self._program(open, anchor=anchor, weigh_change=weigh_change, budget=budget, hard=hard)
+        program = self._program(open, anchor=anchor, weigh_change=weigh_change, most=most, hard=hard)
         self._opened = open
         start = (self.best.moves, self.best.way[open] > 0)
         return program.solve(time_limit_s=min(max(self.left / 3, 0.5), LONGEST_S), start=start)
 
     def _program(
-        self, open: Mask, *, anchor: Floats | None, weigh_change: bool, budget: float | None, hard: bool
+        self, open: Mask, *, anchor: Floats | None, weigh_change: bool, most: float | None, hard: bool
     ) -> KeptChange:
         """The program whose forms are those at a point."""
         i = self._tight
         rows = [(n, row) for n, s in enumerate(self.statistics) for row in s.rows(anchor)]
         return KeptChange(
             i.rows, i.cost, self._box(open), i.switches(open), i.scale(), _forms(rows, len(i.cells)),
-            _excess(self.statistics, hard=hard), 1.0 if weigh_change else self._little(), budget,
+            _excess(self.statistics, hard=hard), 1.0 if weigh_change else self._little(), most,
         )  # fmt: skip
 
     def _little(self) -> float:
@@ -267,8 +267,7 @@ class Keeping:
         whole numbers does not always end when it is told to.
         None when nothing was found, not even the start, within capacities that were made smaller since.
         """
-        until = patient() + max(self.left + self.reserved, LEAST_S)
-        near = self.means.rounded(self.best.way, self.best.moves, left=lambda: until - patient(), close=True)
+        near = self.means.rounded(self.best.way, self.best.moves, budget=self.budget.at_least(LEAST_S), close=True)
         if near is not None and self._good(near):
             return near
         found = [moves for moves in (near, start) if moves is not None and self.instance.holds(moves)]
@@ -294,7 +293,7 @@ class Keeping:
     def _whole_program(self, start: Integers, *, hard: bool) -> Integers | None:
         self._note(self.best.moves)
         open = self._next_open(SETTLED)
-        program = self._program(open, anchor=self.best.moves, weigh_change=hard, budget=None, hard=hard)
+        program = self._program(open, anchor=self.best.moves, weigh_change=hard, most=None, hard=hard)
         way = self.best.way.copy()
         at = np.flatnonzero(start[self.instance.targets])
         way[at] = np.sign(start[self.instance.targets[at]])
@@ -306,21 +305,21 @@ class Keeping:
 
 
 def keep_statistics(
-    problem: Problem, keep: Keep, means: Means, statistics: Sequence[Statistic], start: Integers, *, deadline: float,
+    problem: Problem, keep: Keep, means: Means, statistics: Sequence[Statistic], start: Integers, *, budget: Budget,
     seed: int,
 ) -> tuple[Means, Integers]:  # fmt: skip
     """Whole moves that keep the statistics, from a feasible start that costs little; with the bounds they keep to."""
     instance = means.instance
     way = np.where(start[instance.targets] >= 0, 1, -1).astype(np.int8)
-    reserved = min(max(RESERVED * (deadline - patient()), 0.0), LAST_S)
+    reserved = min(RESERVED * budget.left, LAST_S)
     search = Keeping(
-        means, list(statistics), deadline - reserved, np.random.default_rng(seed),
+        means, list(statistics), budget, np.random.default_rng(seed),
         Point(start.astype(np.float64), way), reserved=reserved,
     )  # fmt: skip
     more = 1 + keep.slack_percent / 100
-    budget = instance.price(start) * more * (1 + 1e-9) if keep.order == "last" else None
+    most = instance.price(start) * more * (1 + 1e-9) if keep.order == "last" else None
     with until_interrupted(search):
-        search.improve(budget=budget)
+        search.improve(most=most)
     _refuse_missed(search, keep)
     capacity = next((s for s in statistics if isinstance(s, Capacity)), None)
     for wider in () if capacity is None else WIDER:
@@ -330,11 +329,11 @@ def keep_statistics(
         narrow = replace(search, means=_within(means, capacity, share), statistics=others)
         moves = _cheap_and_whole(narrow, keep, start, more)
         if moves is not None and not missed(narrow.limits, moves.astype(np.float64), 1e-6):
-            moves = _polished(problem, narrow.means, moves, keep, narrow.limits, deadline=deadline, seed=seed)
+            moves = _polished(problem, narrow.means, moves, keep, narrow.limits, budget=budget, seed=seed)
             return narrow.means, moves
     moves = _cheap_and_whole(search, keep, start, more)
     assert moves is not None  # the start is within these bounds
-    moves = _polished(problem, means, moves, keep, statistics, deadline=deadline, seed=seed)
+    moves = _polished(problem, means, moves, keep, statistics, budget=budget, seed=seed)
     search.best = Point(moves.astype(np.float64), search.best.way)
     _refuse_missed(search, keep)
     return means, moves
@@ -436,26 +435,24 @@ def _excess(statistics: Sequence[Statistic], *, hard: bool) -> Excess:
 
 def refined(
     problem: Problem, means: Means, moves: Integers, *, keep: Keep | None, tabu: Tabu | None, seed: int,
-    seconds: float,
+    budget: Budget,
 ) -> Integers:  # fmt: skip
     """Keep the statistics by linear programs, then search by the measure of a tabu search within their limits."""
-    begin, instance = patient(), means.instance
+    instance, budget = means.instance, budget.at_least(1.0)
     statistics = keep.wanted(problem, instance) if keep is not None and keep.beyond_mean else []
     if keep is not None and statistics:
-        share = 0.5 if tabu is not None else 1.0
-        deadline = begin + max(seconds, 1.0) * share
-        means, moves = keep_statistics(problem, keep, means, statistics, moves, deadline=deadline, seed=seed)
+        part = budget if tabu is None else budget.child(budget.left / 2)
+        means, moves = keep_statistics(problem, keep, means, statistics, moves, budget=part, seed=seed)
         statistics = [s for s in statistics if not isinstance(s, Capacity)]
     if tabu is None:
         return moves
     _refuse_other_groups(keep, tabu)
-    deadline, random = begin + max(seconds, 1.0), np.random.default_rng(seed)
-    found = TabuSearch(problem, means, tabu, moves, deadline, random, keep=keep).run()
+    found = TabuSearch(problem, means, tabu, moves, budget, np.random.default_rng(seed), keep=keep).run()
     return moves if missed(statistics, found.astype(np.float64), 1e-6) else found
 
 
 def _polished(
-    problem: Problem, means: Means, moves: Integers, keep: Keep, statistics: Sequence[Statistic], *, deadline: float,
+    problem: Problem, means: Means, moves: Integers, keep: Keep, statistics: Sequence[Statistic], *, budget: Budget,
     seed: int,
 ) -> Integers:  # fmt: skip
     """The same with small whole steps that bring back what rounding did to what is to be best, or within a limit."""
@@ -474,8 +471,8 @@ def _polished(
         iterations=0,
     )
     try:
-        until = max(deadline, patient() + LEAST_S)
-        search = TabuSearch(problem, means, tabu, moves, until, np.random.default_rng(seed), keep=keep)
+        time = budget.at_least(LEAST_S)
+        search = TabuSearch(problem, means, tabu, moves, time, np.random.default_rng(seed), keep=keep)
     except SolverFailure:  # no simple steps
         return moves
     found = search.run()

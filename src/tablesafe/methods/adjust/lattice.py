@@ -8,7 +8,6 @@ outside is given a little more room in the program, and rounded again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -21,6 +20,7 @@ from tablesafe.methods.adjust.descent import bounds
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.tabu.cycles import Cycles, basis_of
 from tablesafe.solve.least_change import Box, LeastChange
+from tablesafe.work.budget import Budget
 from tablesafe.work.compiled import compiled
 
 TIMES = 8
@@ -51,7 +51,7 @@ class Lattice:
         return cls(instance, basis, Cycles.beside(basis, np.random.default_rng(0), TIMES))
 
     def whole(
-        self, way: Way, moves: Floats, program: LeastChange, *, left: Callable[[], float], close: bool = False
+        self, way: Way, moves: Floats, program: LeastChange, *, budget: Budget, close: bool = False
     ) -> Integers | None:
         """Whole moves near the least change in these directions; None when some stay outside their bounds.
 
@@ -62,15 +62,15 @@ class Lattice:
         middle = moves if close else np.zeros(len(moves))
         for _ in range(TIGHTER):
             found = self._rounded(moves, middle, lower, upper)
-            found = self._stepped(found, middle, lower, upper, left=left)
+            found = self._stepped(found, middle, lower, upper, budget=budget)
             if self.instance.holds(found):
                 return found
             tight_lower += np.maximum(lower - found, 0.0)
             tight_upper -= np.maximum(found - upper, 0.0)
-            if left() <= 0 or (tight_lower > tight_upper).any():
+            if budget.over or (tight_lower > tight_upper).any():
                 break
             try:
-                change = program.solve(_box(tight_lower - middle, tight_upper - middle), seconds=left())
+                change = program.solve(_box(tight_lower - middle, tight_upper - middle), seconds=budget.left)
             except OutOfTime:
                 break
             if change is None:
@@ -89,14 +89,12 @@ class Lattice:
         _round(b.indptr, b.indices, entry, order, share, near, middle, lower, upper, cost, self._stiff)
         return np.asarray(b.astype(np.int64) @ np.rint(share).astype(np.int64))
 
-    def _stepped(
-        self, moves: Integers, middle: Floats, lower: Floats, upper: Floats, *, left: Callable[[], float]
-    ) -> Integers:
+    def _stepped(self, moves: Integers, middle: Floats, lower: Floats, upper: Floats, *, budget: Budget) -> Integers:
         now, s = moves.astype(np.float64), self.steps
         entry = s.coefficient.astype(np.float64)
         for _ in range(SWEEPS):
             saved = _descend(s.start, s.cell, entry, now, middle, lower, upper, self.instance.cost, self._stiff)
-            if saved <= WORTHWHILE * self.instance.price(now - middle) or left() <= 0:
+            if saved <= WORTHWHILE * self.instance.price(now - middle) or budget.over:
                 break
         return np.rint(now).astype(np.int64)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -17,6 +16,7 @@ from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.kernel import FAR
 from tablesafe.methods.adjust.whole import rounded
 from tablesafe.solve.least_change import LeastChange
+from tablesafe.work.budget import Budget
 from tablesafe.work.compiled import compiled
 
 LARGE = 1_000
@@ -54,25 +54,25 @@ class Means:
         """The whole changes of the table, means or not; None where they have no simple basis."""
         return Lattice.of(self.plain)
 
-    def rounded(self, way: Way, moves: Floats, *, left: Callable[[], float], close: bool = False) -> Integers | None:
+    def rounded(self, way: Way, moves: Floats, *, budget: Budget, close: bool = False) -> Integers | None:
         """Whole moves in these directions that add up and keep the means; None when none were found.
 
         First those of a few cells that are fractional; of a table of some size then by a basis of all changes, for
         programs over many whole numbers seldom end in time. With `close` they stay near these moves, at any cost.
         """
         large = len(self.instance.cells) > LARGE
-        soon = (lambda: min(left(), FEW_S)) if large else left
-        found = self._evened(rounded(self.plain, way, moves, left=soon, stages=1 if large else None))
+        most, stages = (FEW_S, 1) if large else (np.inf, None)
+        found = self._evened(rounded(self.plain, way, moves, budget=budget, most=most, stages=stages))
         if found is None and large:
-            found = self.by_lattice(way, moves, left=left, close=close)
-        return rounded(self.instance, way, moves, left=left) if found is None else found
+            found = self.by_lattice(way, moves, budget=budget, close=close)
+        return rounded(self.instance, way, moves, budget=budget) if found is None else found
 
     def by_lattice(
         self,
         way: Way,
         moves: Floats,
         *,
-        left: Callable[[], float],
+        budget: Budget,
         program: LeastChange | None = None,
         close: bool = False,
     ) -> Integers | None:
@@ -81,7 +81,7 @@ class Means:
             return None
         i = self.instance
         program = LeastChange(i.rows, i.cost, i.cost, i.scale()) if program is None else program
-        found = self._evened(self.lattice.whole(way, moves, program, left=left, close=close))
+        found = self._evened(self.lattice.whole(way, moves, program, budget=budget, close=close))
         return found if found is not None and i.holds(found) else None
 
     def _evened(self, moves: Integers | None) -> Integers | None:

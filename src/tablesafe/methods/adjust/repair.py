@@ -12,7 +12,7 @@ from tablesafe.core.equations import Floats, Mask
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.solve.least_change import Box, Directions, LeastChange
 from tablesafe.solve.program import Scale, SolveStatus
-from tablesafe.work.budget import patient
+from tablesafe.work.budget import Budget
 
 ROUNDS = 25
 """Rounds of a repair before a mixed-integer program decides."""
@@ -31,7 +31,7 @@ class NoChange(Exception):
 
 
 def repaired(
-    instance: Instance, way: Way, random: np.random.Generator, *, deadline: float, short: Short | None = None,
+    instance: Instance, way: Way, random: np.random.Generator, *, budget: Budget, short: Short | None = None,
     chosen: NDArray[np.intp] | None = None,
 ) -> Way:  # fmt: skip
     """Feasible directions near these: only what stays behind costs anything, and is turned round if it does.
@@ -47,7 +47,7 @@ def repaired(
         both[chosen] = False
     behind = np.ones(len(way), np.bool_)
     for _ in range(ROUNDS):
-        behind, nearer = short.of(way, np.inf if once else deadline - patient(), chosen)
+        behind, nearer = short.of(way, np.inf if once else budget.left, chosen)
         if not behind.any():
             return way
         flip = behind & both & nearer & (turned < 2)
@@ -60,7 +60,7 @@ def repaired(
         way = np.where(flip, -way, way).astype(np.int8)
     if not once:
         raise NoChange(np.flatnonzero(behind), proved=False)
-    return _by_choice(instance, np.flatnonzero(behind), max(deadline - patient(), LEAST_SECONDS))
+    return _by_choice(instance, np.flatnonzero(behind), max(budget.left, LEAST_SECONDS))
 
 
 class Short:

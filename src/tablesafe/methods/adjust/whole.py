@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.solve.least_change import whole_moves
+from tablesafe.work.budget import Budget
 
 FRACTIONAL = 1e-5
 WINDOWS = (1.0, 2.0, 8.0, 64.0)
@@ -20,14 +21,14 @@ PART = 2.0
 
 
 def rounded(
-    instance: Instance, way: Way, moves: Floats, *, left: Callable[[], float], sums: Floats | None = None,
+    instance: Instance, way: Way, moves: Floats, *, budget: Budget, most: float = np.inf, sums: Floats | None = None,
     stages: int | None = None,
 ) -> Integers | None:  # fmt: skip
     """Whole moves in the same directions, within all bounds, that add up exactly; None when none were found.
 
     In two dimensions the solver's answer is whole already. Beyond, a few cells are not: first only those are set to
     the whole number below or above, then their neighbours may give way, then all; `stages` says how many of these are
-    tried. `sums` is what the moves add up to in each equation, where that is not 0.
+    tried, `most` how long one may take. `sums` is what the moves add up to in each equation, where that is not 0.
     """
     box = instance.box(way)
     lower, upper = box.rise_least - box.fall_most, box.rise_most - box.fall_least
@@ -39,9 +40,9 @@ def rounded(
     if not residual.any():
         return near
     for cells, window in islice(_stages(instance, np.abs(moves - near) > FRACTIONAL, residual), stages):
-        if left() <= 0:
+        if budget.over:
             break
-        found = _nearby(instance, near, cells, lower, upper, window, residual, left() / PART)
+        found = _nearby(instance, near, cells, lower, upper, window, residual, min(budget.left, most) / PART)
         if found is not None:
             return found
     return None

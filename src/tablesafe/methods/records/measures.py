@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
 from tablesafe.core.equations import Integers
@@ -9,9 +11,23 @@ from tablesafe.core.posterior import posterior
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
+from tablesafe.loss.frames import quality_tables
 from tablesafe.loss.records import distances, worth_of_counts
-from tablesafe.methods.records.behind import Edited
+from tablesafe.methods.records.behind import Edited, Microdata, Outcome
 from tablesafe.methods.records.tabulated import is_count, tabulated
+
+
+def outcome_of(
+    problem: Problem,
+    method: str,
+    edit: Callable[[Microdata], Edited],
+    publish: Callable[[Problem, Microdata, Integers], Release],
+) -> Outcome:
+    """Change the records, tabulate them, publish that table, and measure what changed."""
+    microdata = Microdata.of(problem, method)
+    edited = edit(microdata)
+    release = publish(problem, microdata, tabulated(problem.table, edited.records, method))
+    return Outcome(release, edited, {**told(problem, release, edited), **quality_tables(problem, release)})
 
 
 def told(problem: Problem, release: Release, edited: Edited) -> dict[str, pl.DataFrame]:

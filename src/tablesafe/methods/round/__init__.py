@@ -41,6 +41,7 @@ class Round:
 
     `bases` rounds some levels more coarsely: `{"region": (100, 10)}` the total of all regions to 100 and what lies
     below it to 10, `{"region": {"NO03": 20}}` one code to 20. A cell takes the largest base that its codes ask for.
+    With `amounts` values with decimals are rounded to multiples of the base too, in numbers of their smallest unit.
     With `unbiased` controlled rounding is drawn by chance, so that the expected value of every cell is its count.
     """
 
@@ -67,6 +68,10 @@ class Round:
     )
     additive: bool = field(
         default=False, metadata={"help": "random and conventional: totals are the sums of the rounded inner cells"}
+    )
+    amounts: bool = field(
+        default=False,
+        metadata={"help": "controlled: values with decimals are rounded to multiples of the base too, not refused"},
     )
     time_limit_s: float = field(default=60.0, metadata={"help": "stop improving after this many seconds"})
     seed: int = field(
@@ -105,6 +110,12 @@ class Round:
                 hint="random rounding is unbiased as it is, conventional rounding never.",
                 about=("option", "Round", "unbiased"),
             )
+        if self.amounts and (self.method != "controlled" or self.unbiased):
+            raise InvalidOption(
+                "Round.amounts is for controlled rounding that is not drawn by chance.",
+                hint="the other ways round counts.",
+                about=("option", "Round", "amounts"),
+            )
         if not self.time_limit_s > 0:
             raise InvalidOption(
                 f"Round.time_limit_s must be more than 0, got {self.time_limit_s!r}.",
@@ -118,6 +129,9 @@ class Round:
 
     def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Round, and state the window around each published value."""
+        unit = 10**problem.table.decimals if self.amounts else 1
+        if unit > 1:
+            return _in_units(self, problem, unit, as_told(self, run))
         counts = Counts.of(problem, bases_of(problem.table, int(self.base), self.bases))
         if self.method == "controlled":
             return self._controlled(problem, counts, as_told(self, run))
@@ -135,6 +149,22 @@ class Round:
         below = np.minimum(reach, rounded.values - 1) if counts.occupied else reach  # no true zeros are shown
         chances = _chances(counts) if rounded.by_chance else None
         return _release(problem, counts, rounded.values, below, reach, rounded.solution, chances)
+
+
+def _in_units(method: Round, problem: Problem, unit: int, run: Run) -> Release:
+    """Round values with decimals as whole numbers of their smallest unit."""
+    levels = problem.sensitivity
+    levels = replace(levels, lower=levels.lower * unit, upper=levels.upper * unit, sliding=levels.sliding * unit)
+    whole = Problem(
+        replace(problem.table, decimals=0), sensitivity=levels,
+        lower=problem.lower * unit, upper=problem.upper * unit, cost=problem.cost,
+        frozen=problem.frozen, suppressed=problem.suppressed, withheld=problem.withheld,
+    )  # fmt: skip
+    counts = Counts.of(whole, unit * bases_of(problem.table, int(method.base), method.bases))
+    found = method._controlled(whole, counts, run)
+    return replace(
+        found, table=problem.table, values=found.values / unit, lower=found.lower / unit, upper=found.upper / unit
+    )
 
 
 def _chances(counts: Counts) -> Mechanism:

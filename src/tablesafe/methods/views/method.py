@@ -31,6 +31,7 @@ from tablesafe.methods.views.program import cheapest, refined_big_m, suppression
 from tablesafe.methods.views.state import OPEN, Data, State, cost, data_of, seed_of, state_of
 from tablesafe.methods.views.tabu import tabu_search
 from tablesafe.solve.program import Solution, SolveStatus
+from tablesafe.work.budget import Budget
 from tablesafe.work.run import Run
 
 ALGORITHMS = ("auto", "optimal", "greedy", "tabu", "random")
@@ -116,10 +117,11 @@ class SuppressViews:
     def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Find a pattern, and prove that it is safe before it is returned."""
         begin, run = monotonic(), as_told(self, run)
+        budget = run.within(self.time_limit_s)
         prices = view_costs(problem, self.cost, self.weights)
         fit = fitted(problem, prices, balance=float(len(prices)) if self.cost == "balanced" else 0.0)
         if fit is None:
-            return self._general(problem, prices, begin, run)
+            return self._general(problem, prices, budget, run)
         data = data_of(fit.views)
         state, bound = self._search(problem, fit, data, run)
         objective = fit.views.cost_of(state.held_a, state.held_b)
@@ -148,17 +150,17 @@ class SuppressViews:
         prove = self.algorithm == "optimal" or (self.algorithm == "auto" and _terms(views) <= PROVABLE)
         held = int(state.held_a.sum() + state.held_b.sum())
         steps = self.steps or START + (0 if prove else STEPS_PER_ENTRY * held)
-        begin, limit = monotonic(), run.seconds(self.time_limit_s)
+        whole = run.within(self.time_limit_s)
+        limit = whole.left
         try:
             _tell(run, cost(data, state))
             tabu_search(
                 data, state, seed=seed_of(self.seed), steps=steps, report=partial(_tell, run),
-                seconds=limit / (4 if prove else 1),
+                budget=whole.child(limit / 4) if prove else whole,
             )  # fmt: skip
             if not prove:
                 return state, 0.0
-            left = limit - (monotonic() - begin)
-            return self._proved(views, data, state, max(left, limit / 4), run)
+            return self._proved(views, data, state, max(whole.left, limit / 4), run)
         except KeyboardInterrupt:
             warnings.warn(INTERRUPTED, stacklevel=3)
             return state, 0.0
@@ -188,15 +190,15 @@ class SuppressViews:
         bound = answer.bound if np.isfinite(answer.bound) else 0.0
         return _better(views, data, state, pattern.read(answer.point) if answer.found else None), bound
 
-    def _general(self, problem: Problem, cost: Floats, begin: float, run: Run) -> Release:
+    def _general(self, problem: Problem, cost: Floats, budget: Budget, run: Run) -> Release:
         """Problems of another kind: the general suppression method."""
         if self.algorithm == "random":
             return checked(problem, random_release(problem, self.seed, self.name))
         algorithm: Literal["auto", "optimal", "sequential"] = "auto"
         if self.algorithm in {"greedy", "optimal"}:
             algorithm = "sequential" if self.algorithm == "greedy" else "optimal"
-        left = max(self.time_limit_s - (monotonic() - begin), 0.1)
-        method = Suppress(algorithm=algorithm, cost=cost, zeros=True, time_limit_s=left, seed=self.seed)
+        seconds = max(budget.left, 0.1)
+        method = Suppress(algorithm=algorithm, cost=cost, zeros=True, time_limit_s=seconds, seed=self.seed)
         found = without_given_away(problem, method.protect(problem, run))
         return checked(problem, replace(found, method=self.name))
 

@@ -10,7 +10,6 @@ best pattern, shaken.
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.methods.views.greedy import FOREVER, close_all, drop_redundant
 from tablesafe.methods.views.state import Data, State, copy_state, cost, draw, entry, flip
+from tablesafe.work.budget import Budget
 from tablesafe.work.compiled import compiled
 
 SMALL = 400
@@ -35,10 +35,10 @@ BATCH = 64
 
 
 def tabu_search(
-    data: Data, state: State, *, seed: NDArray[np.uint64], steps: int, seconds: float, restarts: bool = True,
+    data: Data, state: State, *, seed: NDArray[np.uint64], steps: int, budget: Budget, restarts: bool = True,
     report: Callable[[float], None] | None = None,
 ) -> int:  # fmt: skip
-    """Improve a pattern in place, for so many steps or seconds; says how many steps were taken.
+    """Improve a pattern in place, for so many steps or as long as there is time; says how many steps were taken.
 
     `report` is told what the best pattern costs whenever it gets better.
     """
@@ -46,9 +46,9 @@ def tabu_search(
     current, spare = _copy(state), _copy(state)
     clock = np.zeros(2, np.int64)
     batch = min(BATCH, max(1, 200_000 // (len(data.low_row) + len(data.up_row) + 1)))
-    _steps(data, state, current, spare, tabu_a, tabu_b, clock, seed, 0, restarts)  # compiled before the clock starts
-    deadline, told = monotonic() + seconds, cost(data, state)
-    while clock[0] < steps and monotonic() < deadline and cost(data, state) > 0:
+    _steps(data, state, current, spare, tabu_a, tabu_b, clock, seed, 0, restarts)  # compiled before it is looked at
+    told = cost(data, state)
+    while clock[0] < steps and not budget.over and cost(data, state) > 0:
         _steps(data, state, current, spare, tabu_a, tabu_b, clock, seed, min(batch, steps - int(clock[0])), restarts)
         if report is not None and cost(data, state) < told:
             told = cost(data, state)

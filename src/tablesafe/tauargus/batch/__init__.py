@@ -1,10 +1,8 @@
-"""Batch files of τ-ARGUS (`.arb`): run as they are, by our methods of the same role; and our jobs written as such."""
+"""Batch files of τ-ARGUS (`.arb`) read: their commands, and the tables that they describe."""
 
 from __future__ import annotations
 
 from tablesafe.tauargus.batch.commands import Batch, Note
-from tablesafe.tauargus.batch.files import BatchResult
 from tablesafe.tauargus.batch.parse import parse_arb, read_arb
-from tablesafe.tauargus.batch.session import run_batch
 
-__all__ = ["Batch", "BatchResult", "Note", "parse_arb", "read_arb", "run_batch"]
+__all__ = ["Batch", "Note", "parse_arb", "read_arb"]

@@ -45,7 +45,7 @@ class Journal:
                 yield
             except (InvalidInput, SolverFailure) as error:
                 self.say(f"Stopped by an error on line {line} ({type(error).__name__}).")
-                if error.message.startswith(self.batch.path.name):
+                if error.where.startswith(self.batch.path.name):
                     raise
                 command = self.batch.texts.get(line, "").partition(">")[0] + ">"
                 raise error.at(f"{self.batch.where(line)}, {command}") from error

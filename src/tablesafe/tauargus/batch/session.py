@@ -1,56 +1,36 @@
-"""Run the commands of a batch file one after the other."""
+"""What a batch file reads: its data, its tables, their rules, recodes and a-priori files, command by command.
+
+What it protects and writes is done by jobs of ours (`tauargus.jobs`); a job of ours may also take its table from here.
+"""
 
 from __future__ import annotations
 
-import time
+import warnings
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import tablesafe
-from tablesafe.audit.audit import audit
-from tablesafe.audit.findings import Findings
 from tablesafe.core.errors import InvalidFile, InvalidJob
 from tablesafe.core.problem import Problem
-from tablesafe.core.release import Release
-from tablesafe.files.write import write_text
-from tablesafe.methods import Withhold
-from tablesafe.report.progress import Event, Listener, ignore, progress_bar
 from tablesafe.tauargus.apriori import apply_hst
 from tablesafe.tauargus.batch.commands import (
     Apriori,
     Batch,
-    CellKeys,
     Clear,
     Command,
     Cover,
-    Logbook,
     OpenData,
     OpenMetadata,
     ReadMicrodata,
     ReadTable,
     Recode,
     SafetyRule,
-    Silent,
     SpecifyTable,
     Suppress,
-    VersionInfo,
-    WriteTable,
-)
-from tablesafe.tauargus.batch.files import (
-    BatchResult,
-    TableRun,
-    Writing,
-    named_by,
-    outputs_of,
-    refuse_overwriting,
-    refuse_unwritable,
-    target,
-    write_all,
 )
 from tablesafe.tauargus.batch.journal import Journal
 from tablesafe.tauargus.batch.linked import linked
-from tablesafe.tauargus.batch.methods import Chosen, choose_method, protect_by
 from tablesafe.tauargus.batch.parse import read_arb
 from tablesafe.tauargus.batch.rules import Rules
 from tablesafe.tauargus.batch.tables import (
@@ -65,201 +45,107 @@ from tablesafe.tauargus.batch.tables import (
 from tablesafe.tauargus.metadata import Metadata, Role, find_beside, read_metadata
 from tablesafe.tauargus.microdata import Microdata, metadata_for
 
+Telling = Callable[[str, str], None]
+"""Hears what is done: the stage, and a message."""
 
-def run_batch(
-    batch: Batch | str | Path,
-    *,
-    force: bool | None = None,
-    progress: bool = False,
-    on_event: Listener | None = None,
-) -> BatchResult:
-    """Run a batch file of τ-ARGUS.
 
-    Paths are relative to the file; inputs named by a path of another machine are looked for beside it. A table that
-    fails its audit is not written, unless `force` insists. All files appear together at the end, or none; the log is
-    written in any case.
-    """
-    if not isinstance(batch, Batch):
-        batch = read_arb(batch)
-    silent = any(isinstance(command, Silent) for command in batch.commands)
-    with progress_bar(enabled=progress and not silent) as bar:
-
-        def listen(event: Event) -> None:
-            bar(event)
-            (on_event or ignore)(event)
-
-        return _Run(batch, bool(force), listen).run()
+def _silent(_stage: str, _message: str) -> None:
+    """Tell nobody."""
 
 
 @dataclass(slots=True)
-class _Session:
+class Opened:
+    """A table that has been read."""
+
+    table: Specified
+    made: Made
+    place: int
+    """Its number in the whole file, where CLEAR does not begin anew."""
+
+
+@dataclass(slots=True)
+class Session:
     """What is open since the beginning or the last CLEAR."""
 
+    batch: Batch
+    journal: Journal
+    tell: Telling = _silent
+    before: int = 0
+    """How many tables the sessions before have."""
+    together: bool | None = None
+    """Whether its tables are protected together; None leaves it to the SUPPRESS that follows."""
     data: Path | None = None
     tabular: bool = False
     metadata: Metadata | None = None
     tables: list[Specified] = field(default_factory=list)
-    runs: list[TableRun] = field(default_factory=list)
+    opened: list[Opened] = field(default_factory=list)
     records: Microdata | None = None
     cover: bool = False
 
+    def cleared(self) -> Session:
+        """The session after this one."""
+        return Session(self.batch, self.journal, self.tell, self.before + len(self.tables), self.together)
 
-@dataclass(slots=True)
-class _Run:
-    """The state of a run."""
-
-    batch: Batch
-    force: bool
-    listen: Listener
-    session: _Session = field(default_factory=_Session)
-    finished: list[TableRun] = field(default_factory=list)
-    """Tables of earlier sessions."""
-    writings: list[Writing] = field(default_factory=list)
-    versions: list[Path] = field(default_factory=list)
-    journal: Journal = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.journal = Journal(self.batch)
-
-    def run(self) -> BatchResult:
-        """All commands, then all files."""
-        self.journal.say(f"tablesafe {tablesafe.__version__}: batch file {self.batch.path.name}")
-        try:
-            self._refuse_overwriting()
-            for command in self.batch.commands:
-                self.journal.say(self.batch.texts[command.line])
-                for note in self.batch.notes:
-                    if note.line == command.line:
-                        self.journal.warn(note.line, note.text)
-                with self.journal.at(command.line):
-                    self._step(command)
-            self.finished += self.session.runs
-            return self._written()
-        finally:
-            self.journal.save()
-
-    def _written(self) -> BatchResult:
-        self.listen(Event("write", "Writing files"))
-        results, files = write_all(self.batch, self.finished, self.writings, self.journal, force=self.force)
-        for path in self.versions:
-            write_text(path, f"tablesafe version: {tablesafe.__version__}\n")
-        self.journal.say("The batch file has been run.")
-        problems = tuple(run.made.problem for run in self.finished)
-        log = [*dict.fromkeys(self.journal.files)]
-        return BatchResult(
-            self.batch.path,
-            results,
-            problems,
-            tuple(self.journal.warnings),
-            tuple(self.journal.lines),
-            (*files, *self.versions, *log),
-        )
-
-    def _refuse_overwriting(self) -> None:
-        inputs, outputs = [], outputs_of(self.batch)
-        for command in self.batch.commands:
-            if isinstance(command, Recode) and command.file is not None:
-                with suppress(InvalidFile):
-                    inputs.append(find_beside(command.file, self.batch.path))
-            elif isinstance(command, OpenData | OpenMetadata | Apriori):
-                with self.journal.at(command.line):
-                    inputs.append(find_beside(command.file, self.batch.path))
-        refuse_overwriting(outputs, inputs, self.batch)
-        folders = {path.parent for _, path in outputs}
-        if any(isinstance(command, Suppress | WriteTable) for command in self.batch.commands):
-            folders.add(self.batch.path.parent)
-        refuse_unwritable(sorted(folders))
-
-    def _step(self, command: Command) -> None:
+    def step(self, command: Command) -> None:
+        """Do what a command asks, as far as it reads."""
         match command:
             case OpenData():
-                self.session.data = find_beside(command.file, self.batch.path)
-                self.session.tabular, self.session.metadata = command.tabular, None
+                self.data = find_beside(command.file, self.batch.path)
+                self.tabular, self.metadata = command.tabular, None
             case OpenMetadata():
                 path = find_beside(command.file, self.batch.path)
-                self.session.metadata = read_metadata(path, kind="table" if self.session.tabular else "micro")
-                refuse_overwriting(outputs_of(self.batch), named_by(self.session.metadata), self.batch)
+                self.metadata = read_metadata(path, kind="table" if self.tabular else "micro")
             case SpecifyTable():
                 self._specify(command)
             case SafetyRule():
-                self.session.tables[-1] = replace(self.session.tables[-1], rules=Rules.of(command))
+                self.tables[-1] = replace(self.tables[-1], rules=Rules.of(command))
             case ReadMicrodata():
                 self._tabulate(command)
             case ReadTable():
                 self._read(command)
             case Apriori():
                 self._inform(command)
-            case Suppress():
-                self._suppress(command)
-            case WriteTable():
-                self._write(command)
             case Cover():
-                self.session.cover = True
-            case Logbook():
-                self.journal.files.append(self._target(command.line, command.file))
-            case VersionInfo():
-                self.versions.append(self._target(command.line, command.file))
-            case Clear():
-                self.finished += self.session.runs
-                self.session = _Session()
-            case _:  # recodes are applied when the records are read; the others change nothing here
+                self.cover = True
+            case _:  # recodes are applied when the records are read; the others read nothing
                 pass
 
-    def _target(self, line: int, name: str) -> Path:
-        path, remark = target(self.batch, name)
-        if remark:
-            self.journal.warn(line, remark)
-        return path
-
-    # -- tables --------------------------------------------------------------------------------------------------------
-
     def _specify(self, command: SpecifyTable) -> None:
-        session = self.session
-        assert session.data is not None
-        if session.metadata is None:
-            session.metadata = metadata_for(session.data, None, "table" if session.tabular else "micro")
-            self.journal.warn(command.line, f"no metadata are named: {session.metadata.path.name} is used.")
-            refuse_overwriting(outputs_of(self.batch), named_by(session.metadata), self.batch)
-        table = Specified(len(session.tables) + 1, command, Rules(), session.data, session.metadata)
+        assert self.data is not None
+        if self.metadata is None:
+            self.metadata = metadata_for(self.data, None, "table" if self.tabular else "micro")
+            self.journal.warn(command.line, f"no metadata are named: {self.metadata.path.name} is used.")
+        table = Specified(len(self.tables) + 1, command, Rules(), self.data, self.metadata)
         table.variables()
         for name in (command.response, command.shadow, command.cost_variable):
             if name is not None:
-                self._number(session.metadata, name)
+                _require_number(self.metadata, name)
         if command.cost == "distance" and any(variable.distance for variable in table.variables()):
             self.journal.warn(
                 command.line, "the numbers after <DISTANCE> are not used: here a step along the codes counts 1."
             )
-        session.tables.append(table)
-
-    def _number(self, metadata: Metadata, name: str) -> None:
-        """Refuse a variable that cannot be added up, before any data are read."""
-        variable = metadata.variable(name)
-        if metadata.kind == "micro" and not variable.is_response:
-            raise InvalidJob(
-                f"{variable.name!r} cannot be added up: {metadata.path.name}, line {variable.line} marks it as "
-                f"{'nothing' if variable.role is Role.OTHER else variable.role.value}.",
-                hint="add <NUMERIC> to it.",
-            )
+        self.tables.append(table)
 
     def _tabulate(self, command: ReadMicrodata) -> None:
-        session = self.session
-        self.listen(Event("tabulate", "Reading the records"))
-        session.records = read_records(session.tables)
-        self.journal.say(f"{session.records.frame.height:,} records of {session.records.name} have been read.")
-        together = self._linked_later(command.line) and any(table.rules.holdings for table in session.tables)
-        for table in session.tables:
-            self.listen(Event("tabulate", f"Adding up table {table.number}"))
-            recodings = Recodes(self.batch, self.journal, table, session.records).of(
-                self._session_commands(command.line)
-            )
+        self.tell("tabulate", "Reading the records")
+        self.records = read_records(self.tables)
+        self.journal.say(f"{self.records.frame.height:,} records of {self.records.name} have been read.")
+        later = self._later(command.line)
+        together = self.together
+        if together is None:
+            together = any(isinstance(each, Suppress) and each.table == 0 for each in later)
+        holdings = together and any(table.rules.holdings for table in self.tables)
+        for table in self.tables:
+            self.tell("tabulate", f"Adding up table {table.number}")
+            recodings = Recodes(self.batch, self.journal, table, self.records).of(later)
             with self.journal.at(table.rules.line or table.spec.line):
-                made = tabulated(table, session.records, recodings, holdings=together)
+                made = tabulated(table, self.records, recodings, holdings=holdings)
             self._add(table, made, command.line)
 
     def _read(self, command: ReadTable) -> None:
-        any_sums = self.session.cover or any(isinstance(later, Cover) for later in self._session_commands(command.line))
-        for table in self.session.tables:
-            self.listen(Event("read", f"Reading {table.data.name}"))
+        any_sums = self.cover or any(isinstance(later, Cover) for later in self._later(command.line))
+        for table in self.tables:
+            self.tell("read", f"Reading {table.data.name}")
             with self.journal.at(table.rules.line or table.spec.line):
                 refuse_impossible(table)
             made = read_cells(table, command, any_sums=any_sums)
@@ -268,13 +154,13 @@ class _Run:
     def _add(self, table: Specified, made: Made, line: int) -> None:
         for remark in made.remarks:
             self.journal.warn(line, f"table {table.number}: {remark}")
-        self.session.runs.append(TableRun(table, made))
+        self.opened.append(Opened(table, made, self.before + table.number))
         problem = made.problem
         self.journal.say(
             f"Table {table.number}: {table.title}: {problem.table.seen:,} cells, {len(problem.sensitive):,} sensitive."
         )
 
-    def _session_commands(self, line: int) -> list[Command]:
+    def _later(self, line: int) -> list[Command]:
         """The commands after a line, up to the next CLEAR."""
         later: list[Command] = []
         for command in self.batch.commands:
@@ -284,96 +170,85 @@ class _Run:
                 later.append(command)
         return later
 
-    def _linked_later(self, line: int) -> bool:
-        return any(isinstance(later, Suppress) and later.table == 0 for later in self._session_commands(line))
-
     def _inform(self, command: Apriori) -> None:
-        run = self.session.runs[command.table - 1]
-        path = find_beside(command.file, self.batch.path)
+        opened = self.opened[command.table - 1]
         problem = apply_hst(
-            run.made.problem,
-            path,
+            opened.made.problem,
+            find_beside(command.file, self.batch.path),
             separator=command.separator,
-            manual_range=run.table.rules.manual_range,
+            manual_range=opened.table.rules.manual_range,
             ignore_errors=command.ignore_errors,
         )
-        run.made = replace(run.made, problem=problem)
+        opened.made = replace(opened.made, problem=problem)
         self.journal.say(f"Table {command.table}: {len(problem.sensitive):,} sensitive cells.")
 
-    # -- protection ----------------------------------------------------------------------------------------------------
 
-    def _suppress(self, command: Suppress) -> None:
-        runs = self.session.runs if command.table == 0 else [self.session.runs[command.table - 1]]
-        if isinstance(command.how, CellKeys):  # each table by itself: equal cells get equal noise
-            for run in runs:
-                self._alone(command, run, choose_method(command, run.table, len(run.made.problem.table)))
-            return
-        cells = sum(len(run.made.problem.table) for run in runs)
-        chosen = choose_method(command, runs[0].table, cells)
-        for remark in chosen.remarks:
-            self.journal.warn(command.line, remark)
-        if chosen.note:
-            self.journal.say(chosen.note)
-        if command.table == 0 and len(runs) > 1:
-            self._together(command, runs, chosen)
-            return
-        self._alone(command, runs[0], chosen)
+def _require_number(metadata: Metadata, name: str) -> None:
+    """Refuse a variable that cannot be added up, before any data are read."""
+    variable = metadata.variable(name)
+    if metadata.kind == "micro" and not variable.is_response:
+        raise InvalidJob(
+            f"{variable.name!r} cannot be added up: {metadata.path.name}, line {variable.line} marks it as "
+            f"{'nothing' if variable.role is Role.OTHER else variable.role.value}.",
+            hint="add <NUMERIC> to it.",
+        )
 
-    def _alone(self, command: Suppress, run: TableRun, chosen: Chosen) -> None:
-        problem, release, findings, seconds = self._protect(command, run.made.problem, chosen)
-        run.protected(problem, release, findings, chosen, seconds)
-        self._count(run)
 
-    def _together(self, command: Suppress, runs: list[TableRun], chosen: Chosen) -> None:
-        specs = {(run.table.spec.cost, run.table.spec.power) for run in runs}
-        if len(specs) > 1:
-            self.journal.warn(command.line, "the tables have different costs; λ and the distance are those of table 1.")
-        whole = linked([run.table for run in runs], [run.made for run in runs])
-        _, release, findings, seconds = self._protect(command, whole.problem, chosen)
-        for number, run in enumerate(runs):
-            part = whole.part(release, number, run.made.problem.table)
-            run.protected(run.made.problem, part, findings, chosen, seconds)
-            self._count(run)
+# -- as the source of a job --------------------------------------------------------------------------------------------
 
-    def _protect(
-        self, command: Suppress, problem: Problem, chosen: Chosen
-    ) -> tuple[Problem, Release, Findings, dict[str, float]]:
-        """Protect and audit, in the eyes of the attacker that the method names."""
-        start = time.perf_counter()
-        self.listen(Event("protect", f"Protecting {len(problem.sensitive):,} sensitive cells"))
-        problem, release, told = protect_by(chosen, problem)
-        for remark in told:
-            self.journal.warn(command.line, remark)
-        middle = time.perf_counter()
-        findings = self._audit(problem, release, chosen)
-        return problem, release, findings, {"protect": middle - start, "audit": time.perf_counter() - middle}
 
-    def _audit(self, problem: Problem, release: Release, chosen: Chosen | None) -> Findings:
-        self.listen(Event("audit", "Attacking the release"))
-        insiders, unions = (True, True) if chosen is None else (chosen.insiders, chosen.unions)
-        return audit(problem, release, insiders=insiders, unions=unions)
+def read_arb_problem(path: str | Path, tables: Sequence[int] = (), *, tell: Telling = _silent) -> Problem:
+    """The problem of a table that a batch file reads, or of several together, with rules, recodes and a-priori files.
 
-    def _count(self, run: TableRun) -> None:
-        assert run.release is not None
-        assert run.findings is not None
-        hidden = int(run.release.suppressed.sum())
-        verdict = run.findings.verdict
-        self.journal.say(f"Table {run.table.number}: {hidden:,} cells are withheld; the audit says {verdict.word}.")
-        for line in verdict.lines:
-            self.journal.say(line)
+    Tables count from 1 through the whole file; without any, all are meant. What the file protects and writes is left
+    to whoever asks; what is done otherwise than τ-ARGUS would is said as warnings.
+    """
+    batch = read_arb(path)
+    journal = Journal(batch)
+    session = Session(batch, journal, tell, together=len(tables) != 1)
+    opened: list[Opened] = []
+    for command in batch.commands:
+        if isinstance(command, Clear):
+            opened, session = [*opened, *session.opened], session.cleared()
+            continue
+        with journal.at(command.line):
+            session.step(command)
+    opened += session.opened
+    for remark in journal.warnings:
+        warnings.warn(remark, stacklevel=2)
+    chosen = [each for each in opened if not tables or each.place in tables]
+    absent = sorted({*tables} - {each.place for each in opened})
+    if absent or not chosen:
+        have = "no table" if not opened else "1 table" if len(opened) == 1 else f"{len(opened)} tables"
+        raise InvalidJob(
+            f"{batch.path.name} reads {have}" + (f": there is no table {absent[0]}." if absent else "."),
+            hint="they count from 1, in the order of <SPECIFYTABLE>." if opened else "it needs <SPECIFYTABLE>.",
+            about=("source", "table"),
+        )
+    if len(chosen) == 1:
+        return chosen[0].made.problem
+    return linked([each.table for each in chosen], [each.made for each in chosen]).problem
 
-    def _write(self, command: WriteTable) -> None:
-        run = self.session.runs[command.table - 1]
-        path = self._target(command.line, command.file)
-        if run.release is None:
-            start = time.perf_counter()
-            release = Withhold().protect(run.made.problem)
-            findings = self._audit(run.made.problem, release, None)
-            chosen = Chosen(Withhold())
-            run.protected(run.made.problem, release, findings, chosen, {"audit": time.perf_counter() - start})
-            self.journal.warn(
-                command.line, f"table {command.table} was not protected: only sensitive cells are withheld."
-            )
-        assert run.release is not None
-        assert run.findings is not None
-        self.writings.append(Writing(command, run.table, run.problem, run.release, run.findings, path))
+
+def files_read(path: str | Path) -> list[Path]:
+    """The files that a batch file names to be read, as far as they are there, with those that its metadata name."""
+    batch = read_arb(path)
+    found: list[Path] = []
+    for command in batch.commands:
+        name = command.file if isinstance(command, OpenData | OpenMetadata | Apriori | Recode) else None
+        if name is None:
+            continue
+        with suppress(InvalidFile):
+            found.append(find_beside(name, batch.path))
+            if isinstance(command, OpenMetadata):
+                found += named_by(read_metadata(found[-1], kind=None))
+    return list(dict.fromkeys(found))
+
+
+def named_by(metadata: Metadata) -> list[Path]:
+    """The files that metadata name, as far as they are there, and the metadata themselves."""
+    found = [metadata.path]
+    for name, line in metadata.named:
+        with suppress(InvalidFile):
+            found.append(metadata.file(name, line))
+    return found

@@ -250,8 +250,9 @@ class Recodes:
         except InvalidFile as error:
             if written:
                 raise
-            what = error.message.partition("\n\n")[0]
-            self.journal.warn(command.line, f"{what} {command.variable} is not recoded; no file of it is written.")
+            self.journal.warn(
+                command.line, f"{error.message} {command.variable} is not recoded; no file of it is written."
+            )
             return None
 
 

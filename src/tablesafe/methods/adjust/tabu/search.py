@@ -23,7 +23,7 @@ from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.kernel import FAR, Data, State
 from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.solve.least_change import LeastChange
-from tablesafe.work.budget import patient
+from tablesafe.work.budget import Budget
 
 WORK = 20_000
 """Cells that one sweep steps through; cycles beyond wait for the next."""
@@ -53,7 +53,7 @@ class TabuSearch:
     tabu: Tabu
     first: Integers = field(repr=False)
     """A feasible change to begin with."""
-    deadline: float
+    budget: Budget
     random: np.random.Generator
     keep: Keep | None = None
     """Statistics whose limits hold on the way; what is to be best stays as good as it is at the beginning."""
@@ -87,7 +87,7 @@ class TabuSearch:
     @property
     def left(self) -> float:
         """Seconds that are left."""
-        return self.deadline - patient()
+        return self.budget.left
 
     def value(self, state: State) -> float:
         """The whole measure of a change."""
@@ -240,7 +240,7 @@ class TabuSearch:
     def _near(self, way: Way, chosen: NDArray[np.intp] | None = None) -> tuple[float, Integers] | None:
         """The same where others must turn too; the chosen ones stay turned."""
         try:
-            near = repaired(self.instance, way, self.random, deadline=self.deadline, short=self._short, chosen=chosen)
+            near = repaired(self.instance, way, self.random, budget=self.budget, short=self._short, chosen=chosen)
         except (NoChange, OutOfTime):
             return None
         return self._along(near)
@@ -255,7 +255,7 @@ class TabuSearch:
             return None
         if change is None:
             return None
-        whole = self.means.rounded(way, change.moves, left=lambda: max(self.left, 0.1))
+        whole = self.means.rounded(way, change.moves, budget=self.budget.at_least(0.1))
         if whole is None or not self.instance.holds(whole):
             return None
         return self._improved(whole, SWEEPS // 4)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption, Setting
+from tablesafe.core.options import require_choice, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.loss.frames import quality_tables
 from tablesafe.methods.records.areas import Areas, Targets, alike, risky_level
 from tablesafe.methods.records.behind import Data, Edited, Microdata, Outcome, in_order, novel, origin_of, rank_within
 from tablesafe.methods.records.checks import Steps, require_columns, require_rates, require_seed, require_share
@@ -29,14 +29,13 @@ from tablesafe.methods.records.impute.models import (
     variables,
     without_amount,
 )
-from tablesafe.methods.records.measures import told
+from tablesafe.methods.records.measures import outcome_of
 from tablesafe.methods.records.tabulated import (
     Announced,
     at_total,
     estimated,
     listed_floor,
     published,
-    tabulated,
     window,
 )
 from tablesafe.work.run import Run
@@ -138,17 +137,11 @@ class BlankAndImpute:
             raise InvalidOption(
                 "BlankAndImpute.columns must name at least one column.", about=("option", "BlankAndImpute", "columns")
             )
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise InvalidOption(
-                f"BlankAndImpute.k must be a whole number of 1 or more, got {self.k!r}.",
-                about=("option", "BlankAndImpute", "k"),
-            )
-        for option, value, allowed in (
-            ("method", self.method, ("hot deck", "model")), ("donor", self.donor, CHOICES),
-            ("new_cells", self.new_cells, NEW_CELLS), ("announce", self.announce, ("nothing", "rate")),
-        ):  # fmt: skip
-            if value not in allowed:
-                raise InvalidOption(f"BlankAndImpute.{option} must be one of {', '.join(allowed)}, got {value!r}.")
+        require_whole(self, "k", at_least=1)
+        require_choice(self, "method", ("hot deck", "model"))
+        require_choice(self, "donor", CHOICES)
+        require_choice(self, "new_cells", NEW_CELLS)
+        require_choice(self, "announce", ("nothing", "rate"))
         self._refuse_idle()
 
     def _refuse_idle(self) -> None:
@@ -180,12 +173,7 @@ class BlankAndImpute:
 
     def outcome(self, problem: Problem, run: Run | None = None) -> Outcome:
         """The release with the filled-in records and the measures of what changed."""
-        microdata = Microdata.of(problem, "BlankAndImpute")
-        edited = self._edited(microdata)
-        integers = tabulated(problem.table, edited.records, "BlankAndImpute")
-        release = self._release(problem, microdata, integers)
-        tables = {**told(problem, release, edited), **quality_tables(problem, release)}
-        return Outcome(release, edited, tables)
+        return outcome_of(problem, "BlankAndImpute", self._edited, self._release)
 
     # -- the imputation ----------------------------------------------------------------------------------------------
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from tablesafe.core.equations import Integers, Mask
 from tablesafe.core.errors import InvalidOption
+from tablesafe.core.options import require_choice, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.loss.frames import quality_tables
 from tablesafe.methods.records.areas import Areas, Targets, alike, risky_level
 from tablesafe.methods.records.behind import Data, Edited, Microdata, Outcome, novel, origin_of
 from tablesafe.methods.records.checks import (
@@ -25,7 +25,7 @@ from tablesafe.methods.records.checks import (
     require_rates,
     require_seed,
 )
-from tablesafe.methods.records.measures import told
+from tablesafe.methods.records.measures import outcome_of
 from tablesafe.methods.records.swap.measures import facts_of, strata_of, tell_short
 from tablesafe.methods.records.swap.pairing import Pairs, never_left
 from tablesafe.methods.records.swap.partners import Search, Units, changes_of, even_out
@@ -35,7 +35,6 @@ from tablesafe.methods.records.tabulated import (
     estimated,
     listed_floor,
     published,
-    tabulated,
     window,
 )
 from tablesafe.work.run import Run
@@ -124,19 +123,9 @@ class Swap:
             raise InvalidOption(
                 "Swap.geography must name at least one column of areas.", about=("option", "Swap", "geography")
             )
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise InvalidOption(
-                f"Swap.k must be a whole number of 1 or more, got {self.k!r}.", about=("option", "Swap", "k")
-            )
-        if self.new_cells not in NEW_CELLS:
-            raise InvalidOption(
-                f"Swap.new_cells must be one of {', '.join(NEW_CELLS)}, got {self.new_cells!r}.",
-                about=("option", "Swap", "new_cells"),
-            )
-        if self.announce not in {"nothing", "rate"}:
-            raise InvalidOption(
-                f"Swap.announce must be nothing or rate, got {self.announce!r}.", about=("option", "Swap", "announce")
-            )
+        require_whole(self, "k", at_least=1)
+        require_choice(self, "new_cells", NEW_CELLS)
+        require_choice(self, "announce", ("nothing", "rate"))
         if self.announce == "rate" and self.all_at_risk:
             raise InvalidOption(
                 "Swap.announce = 'rate' promises the rate, but all_at_risk may go beyond it.",
@@ -154,12 +143,7 @@ class Swap:
 
     def outcome(self, problem: Problem, run: Run | None = None) -> Outcome:
         """The release with the swapped records and the measures of what changed."""
-        microdata = Microdata.of(problem, "Swap")
-        edited = self._edited(microdata)
-        integers = tabulated(problem.table, edited.records, "Swap")
-        release = self._release(problem, microdata, integers)
-        tables = {**told(problem, release, edited), **quality_tables(problem, release)}
-        return Outcome(release, edited, tables)
+        return outcome_of(problem, "Swap", self._edited, self._release)
 
     # -- the swap ----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -18,17 +17,16 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.files.read import read_text
 from tablesafe.job.checks import INTERNAL
-from tablesafe.job.model import AttackOptions, AuditOptions, Dimension, Job, Output, Response, Source
+from tablesafe.job.model import Job, Output
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.result import Result
-from tablesafe.pipeline.running import write_internal
+from tablesafe.pipeline.running import Worked, write_internal
 from tablesafe.report.summary import Origin
-from tablesafe.report.writing import Subject
 from tablesafe.tauargus.batch.commands import Batch, Logbook, VersionInfo, WriteTable
 from tablesafe.tauargus.batch.journal import Journal
-from tablesafe.tauargus.batch.methods import Chosen
-from tablesafe.tauargus.batch.tables import Made, Specified
-from tablesafe.tauargus.metadata import Metadata, Role
+from tablesafe.tauargus.batch.session import named_by
+from tablesafe.tauargus.batch.tables import Specified
+from tablesafe.tauargus.metadata import Role
 from tablesafe.tauargus.sheet import Kind
 from tablesafe.tauargus.write_table import TableFiles, table_files
 
@@ -50,27 +48,44 @@ def target(batch: Batch, name: str) -> tuple[Path, str]:
 # -- what WRITETABLE asks for ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
+class TableRun:
+    """One table of a run: what it is, the job that protected it, and what came out."""
+
+    table: Specified
+    place: int
+    """Its number in the whole file."""
+    job: Job
+    problem: Problem = field(repr=False)
+    """As the method saw it: with the attacker's bounds that it was given."""
+    release: Release = field(repr=False)
+    """Of this table, where the job is of several together."""
+    worked: Worked = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Writing:
     """A table as it was when the batch file asked to write it."""
 
     command: WriteTable
-    table: Specified
-    problem: Problem = field(repr=False)
-    release: Release = field(repr=False)
-    findings: Findings = field(repr=False)
+    run: TableRun
     path: Path
+
+    @property
+    def safe(self) -> bool:
+        """Whether the table passed its audit."""
+        return self.run.worked.safe
 
     def texts(self) -> TableFiles:
         """The files as text."""
         return table_files(
-            self.release,
-            self.problem,
+            self.run.release,
+            self.run.problem,
             self.path.name,
             self.command.kind,
             self.command.options,
-            decimals=_decimals(self.table),
-            widths=_widths(self.table),
+            decimals=_decimals(self.run.table),
+            widths=_widths(self.run.table),
         )
 
 
@@ -110,15 +125,6 @@ def outputs_of(batch: Batch) -> list[tuple[int, Path]]:
     return found
 
 
-def named_by(metadata: Metadata) -> list[Path]:
-    """The files that metadata name, as far as they are there, and the metadata themselves."""
-    found = [metadata.path]
-    for name, line in metadata.named:
-        with suppress(InvalidFile):
-            found.append(metadata.file(name, line))
-    return found
-
-
 def refuse_overwriting(writings: Sequence[tuple[int, Path]], inputs: Sequence[Path], batch: Batch) -> None:
     """Fail before the long work where a file would be written over one that is read, or written twice."""
     read = {path.resolve(): path.name for path in [*inputs, batch.path]}
@@ -127,16 +133,18 @@ def refuse_overwriting(writings: Sequence[tuple[int, Path]], inputs: Sequence[Pa
         real = path.resolve()
         if real in read:
             raise InvalidJob(
-                f"{batch.where(line)}: {path.name!r} is read by this job; writing it would destroy the original.",
+                f"{path.name!r} is read by this job; writing it would destroy the original.",
                 hint="give the new file another name.",
+                where=batch.where(line),
             )
         if real in seen:
             raise InvalidJob(
-                f"{batch.where(line)}: {path.name!r} is written on line {seen[real]} already.",
+                f"{path.name!r} is written on line {seen[real]} already.",
                 hint="give one of the two another name.",
+                where=batch.where(line),
             )
         if real.is_dir():
-            raise InvalidJob(f"{batch.where(line)}: {path.name!r} is a folder.", hint="name a file in it.")
+            raise InvalidJob(f"{path.name!r} is a folder.", hint="name a file in it.", where=batch.where(line))
         seen[real] = line
 
 
@@ -237,120 +245,69 @@ REPORT = "report.html"
 """The internal report: where it is, the other internal files of a table are."""
 
 
-@dataclass(slots=True)
-class TableRun:
-    """One table of a run: what it is, and how it was protected last."""
-
-    table: Specified
-    made: Made
-    problem: Problem = field(init=False)
-    """As the method saw it: with the attacker's bounds that it was given."""
-    release: Release | None = None
-    findings: Findings | None = None
-    chosen: Chosen | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.problem = self.made.problem
-
-    def protected(
-        self,
-        problem: Problem,
-        release: Release,
-        findings: Findings,
-        chosen: Chosen,
-        seconds: dict[str, float],
-    ) -> None:
-        """Note how the table was protected; what was done before is forgotten."""
-        self.problem, self.release, self.findings = problem, release, findings
-        self.chosen, self.seconds = chosen, seconds
-
-
 def write_all(
     batch: Batch, runs: Sequence[TableRun], writings: Sequence[Writing], journal: Journal, *, force: bool
 ) -> tuple[tuple[Result, ...], tuple[Path, ...]]:
     """Write every file together, and say of each table what came out."""
     text = read_text(batch.path) if batch.path.exists() else ""
-    protected = [(number, run) for number, run in enumerate(runs, start=1) if run.release is not None]
-    folders = _folders(batch, protected)
     results = []
     with together() as outputs:
-        for number, run in protected:
-            assert run.release is not None
-            assert run.findings is not None
-            own = [writing for writing in writings if writing.table is run.table]
-            job = _job(batch, run, own, folders[number])
+        for run, folder in zip(runs, _folders(batch, runs), strict=True):
+            own = [writing for writing in writings if writing.run.table is run.table]
+            release = tuple(str(writing.path.absolute()) for writing in own)
+            job = replace(run.job, output=Output(release=release, internal=str(folder), force=force))
             before = len(outputs.written)
             for writing in own:
                 with journal.at(writing.command.line):
                     _write(writing, outputs, journal, force=force)
-            if folders[number] / REPORT not in outputs.written:
-                seen = run.findings  # of all linked tables, where there are any
-                origin = replace(origin_of(batch, run.table, text), seconds=run.seconds)
-                subject = Subject(problem=seen.problem, release=seen.release, findings=seen, origin=origin)
-                write_internal(job, outputs, subject, {})
-            _keep_proofs(own, run.findings, outputs, folders[number])
-            published = force or (run.findings.safe and all(writing.findings.safe for writing in own))
+            if folder / REPORT not in outputs.written:
+                origin = replace(origin_of(batch, run.table, text), seconds=run.worked.seconds)
+                write_internal(job, outputs, run.worked.subject(job, origin), run.worked.tables)
+            _keep_proofs(own, run.worked.findings, outputs, folder)
+            published = force or (run.worked.safe and all(writing.safe for writing in own))
             files = tuple(outputs.written)[before:]
-            results.append(Result(job, run.problem, run.release, run.findings, published, files, run.seconds))
+            results.append(run.worked.result(job, published, files, problem=run.problem, release=run.release))
         return tuple(results), tuple(outputs.written)
 
 
-def _folders(batch: Batch, runs: Sequence[tuple[int, TableRun]]) -> dict[int, Path]:
-    """A folder for what stays in the office of each table; linked tables share one."""
+def _folders(batch: Batch, runs: Sequence[TableRun]) -> list[Path]:
+    """A folder for what stays in the office of each table; those that were protected together share one."""
     base = (batch.path.parent / INTERNAL / batch.path.stem).absolute()
-    if len({id(run.findings) for _, run in runs}) == 1:
-        return {number: base for number, _ in runs}
-    together: dict[int, list[int]] = {}
-    for number, run in runs:
-        together.setdefault(id(run.findings), []).append(number)
-    named = {
-        key: ("table " if len(group) == 1 else "tables ") + " ".join(map(str, group)) for key, group in together.items()
-    }
-    return {number: base / named[id(run.findings)] for number, run in runs}
+    several: dict[int, list[int]] = {}
+    for run in runs:
+        several.setdefault(id(run.worked), []).append(run.place)
+    if len(several) == 1:
+        return [base for _ in runs]
+    named = {key: ("table " if len(group) == 1 else "tables ") + " ".join(map(str, group))
+             for key, group in several.items()}  # fmt: skip
+    return [base / named[id(run.worked)] for run in runs]
 
 
 def _keep_proofs(writings: Sequence[Writing], last: Findings, outputs: Outputs, folder: Path) -> None:
     """The certificates of files that were written before the table was protected in another way."""
     for writing in writings:
-        proof = writing.findings.certificate
-        if writing.findings is not last and proof is not None:
-            proof.save(outputs.place(folder / f"certificate of {writing.path.name}.json.gz", private=True))
+        findings = writing.run.worked.findings
+        if findings is not last and findings.certificate is not None:
+            place = outputs.place(folder / f"certificate of {writing.path.name}.json.gz", private=True)
+            findings.certificate.save(place)
 
 
 def _write(writing: Writing, outputs: Outputs, journal: Journal, *, force: bool) -> None:
     """Write a table, unless it did not pass its audit and nobody insists."""
-    line, name = writing.command.line, writing.path.name
-    if not writing.findings.safe and not force:
+    line, name, table = writing.command.line, writing.path.name, writing.run.table
+    if not writing.safe and not force:
         journal.warn(line, f"{name} is not written: the table did not pass its audit.")
         return
     texts = writing.texts()
     for note in texts.notes:
         journal.warn(line, f"{name}: {note}")
     beside = [(line, writing.path.parent / file.name) for file in texts.files]
-    refuse_overwriting(beside, [writing.table.data, *named_by(writing.table.metadata)], journal.batch)
+    refuse_overwriting(beside, [table.data, *named_by(table.metadata)], journal.batch)
     for file in texts.files:
         place = outputs.place(writing.path.parent / file.name, private=file.confidential)
         place.write_text(file.text, encoding="utf-8", newline="\n")
     if texts.confidential and not any("not for publication" in note for note in texts.notes):
         journal.warn(line, f"{name} holds true values that the release does not: it must stay in the office.")
-    if not writing.findings.safe:
+    if not writing.safe:
         journal.warn(line, f"{name} is written because you insisted: the table did not pass its audit.")
-    journal.say(f"Table {writing.table.number} has been written: {name}")
-
-
-def _job(batch: Batch, run: TableRun, writings: Sequence[Writing], internal: Path) -> Job:
-    """The table as a job, for its result: what it is made from, against whom it is protected, where its files are."""
-    assert run.chosen is not None
-    table = run.table
-    return Job(
-        title=table.title,
-        source=Source(file=str(table.data), metadata=str(table.metadata.path)),
-        dimensions={variable.name: Dimension() for variable in table.variables()},
-        response=Response(value=() if table.spec.response is None else (table.spec.response,)),
-        method=run.chosen.method,
-        audit=AuditOptions(insiders=run.chosen.insiders, unions=run.chosen.unions),
-        attack=AttackOptions(attacks=()),
-        output=Output(release=tuple(str(writing.path.absolute()) for writing in writings), internal=str(internal)),
-        path=batch.path,
-    )
+    journal.say(f"Table {table.number} has been written: {name}")

@@ -1,0 +1,120 @@
+"""Protect a table as a job asks, or with what it lets give way where that cannot be done."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import polars as pl
+
+from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
+from tablesafe.job.model import ProblemOptions
+from tablesafe.methods import Method
+from tablesafe.methods.abilities import outcome
+from tablesafe.work.run import Run
+
+ALGORITHM = "the algorithm 'network' needs a table of two dimensions with at most one hierarchy: another one is used."
+ZEROS = "cells of value zero that have contributors may be withheld too: there was no other way."
+RESPONDENTS = "no pattern guards against every respondent and every sum: the table is protected from outsiders alone."
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A way to protect, and what has to be said about it."""
+
+    problem: Problem
+    method: Method
+    run: Run
+    told: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Attempts:
+    """What to try, one after the other, until something protects the table.
+
+    As it is asked for; with zeros; without what the attacker is said to know beforehand; at last without a guard
+    against respondents and sums. The audit is as strict in any case: it then says what is open.
+    """
+
+    options: ProblemOptions
+    problem: Problem
+    unbounded: Callable[[], Problem]
+    """Makes the problem of an attacker who knows no bounds beforehand."""
+    method: Method
+    run: Run
+    _left: Iterator[_Attempt] | None = None
+    _made: list[_Attempt] = field(default_factory=list)
+
+    def outcome(self) -> tuple[Release, dict[str, pl.DataFrame], int]:
+        """The release of the first attempt that protects, the tables of the method, and the number of the attempt."""
+        failure: InvalidProblem | None = None
+        number = 0
+        while (attempt := self._attempt(number)) is not None:
+            try:
+                release, tables = outcome(attempt.problem, attempt.method, attempt.run)
+            except InvalidProblem as error:
+                failure, number = error, number + 1
+            except InvalidOption as error:
+                named = getattr(self.method, "algorithm", "auto")
+                if "algorithm" not in self.options.give_way or error.about[-1:] != ("algorithm",) or named == "auto":
+                    raise
+                self.method = replace(self.method, algorithm="auto")  # type: ignore[type-var]
+                self._left, self._made = None, []
+                warnings.warn(ALGORITHM, stacklevel=2)
+            else:
+                return _noted(release, attempt.told), tables, number
+        assert failure is not None
+        raise failure
+
+    def told(self, number: int) -> Problem:
+        """The problem of an attempt; what gave way in it is said."""
+        attempt = self._attempt(number)
+        assert attempt is not None
+        for text in attempt.told:
+            warnings.warn(text, stacklevel=3)
+        return attempt.problem
+
+    def _attempt(self, number: int) -> _Attempt | None:
+        """One of the attempts; None after the last. Each is made when it is asked for."""
+        if self._left is None:
+            self._left = self._every()
+        self._made += islice(self._left, number + 1 - len(self._made))
+        return self._made[number] if number < len(self._made) else None
+
+    def _every(self) -> Iterator[_Attempt]:
+        allowed, attackers = self.options.give_way, self.run.attackers
+        zeros = "zeros" in allowed and getattr(self.method, "zeros", None) is False
+        widest: Any = replace(self.method, zeros=True) if zeros else self.method  # type: ignore[type-var]
+        problem, lost = self.problem, tuple[str, ...]()
+        yield _Attempt(problem, self.method, self.run)
+        if zeros:
+            yield _Attempt(problem, widest, self.run, (ZEROS,))
+        if "bounds" in allowed and self.options.bounded:
+            problem, lost = self.unbounded(), (_lost(self.options),)
+            yield _Attempt(problem, self.method, self.run, lost)
+            if zeros:
+                yield _Attempt(problem, widest, self.run, (*lost, ZEROS))
+        if "respondents" in allowed and (attackers.insiders or attackers.unions):
+            outsiders = replace(self.run, attackers=replace(attackers, insiders=False, unions=False))
+            told = (*lost, *((ZEROS,) if zeros else ()), RESPONDENTS)
+            yield _Attempt(problem, widest, outsiders, told)
+
+
+def _lost(options: ProblemOptions) -> str:
+    known = "the bounds that [problem] gives"
+    if options.within_percent is not None:
+        known = f"every value to within {options.within_percent:g} percent"
+    return f"nothing can be hidden from an attacker who knows {known}: it is taken to know no bounds."
+
+
+def _noted(release: Release, told: tuple[str, ...]) -> Release:
+    """The release with what gave way among the notes of its solution."""
+    found = release.solution
+    return (
+        release if found is None or not told else replace(release, solution=replace(found, notes=(*found.notes, *told)))
+    )

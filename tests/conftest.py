@@ -107,8 +107,6 @@ def _only_the_processor_has_a_clock() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(budget, "wall", budget.worked)
-        patch.setattr(budget.patient, "_clock", budget.worked)
-        patch.setattr(budget.patient, "_at", (budget.worked(), budget.worked()))
         yield
 
 

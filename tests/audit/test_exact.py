@@ -124,6 +124,12 @@ def test_a_move_beyond_its_limits_is_shortened_towards_the_truth() -> None:
     assert move is None or not move.cells.size
 
 
+def test_large_coefficients_are_multiplied_without_overflow() -> None:
+    """In 64 bits the product would be 0, and a move that breaks the equation would seem to keep it."""
+    matrix = sparse.csr_array(np.array([[2**40, -1]], dtype=np.int64))
+    assert row_sums(matrix, np.array([2**30, 0])).tolist() == [2**70]
+
+
 def test_numbers_beyond_64_bits_are_added_without_overflow() -> None:
     matrix = sparse.csr_array(np.ones((2, 400), dtype=np.int8))
     values = np.full(400, 2**61, dtype=np.int64)

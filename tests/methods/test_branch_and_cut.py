@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import tablesafe as ts
 from oracle.patterns import best_pattern
@@ -19,8 +20,9 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
+from tablesafe.methods.suppress.branch_and_cut import exact
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
-from tablesafe.methods.suppress.branch_and_cut.exact import least_costly
+from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut, least_costly
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets, View
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.pattern import CannotProtect
@@ -207,6 +209,26 @@ def test_small_instances_are_solved_without_a_table_and_with_deviations(seed: in
     again = least_costly(instance, Budget(), first=answer.pattern)
     assert again is not None
     assert again.cost == pytest.approx(best)
+
+
+def test_parts_that_share_nothing_are_proved_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a choice has held, every part gets more nodes with each try; in one tree their branchings would multiply."""
+    random = np.random.default_rng(1)
+    table = product([flat(5), flat(5), flat(4)], random)
+    mask = np.zeros(len(table), dtype=np.bool_)
+    mask[random.choice(np.flatnonzero((table.value > 0) & ~table.is_total), 8, replace=False)] = True
+    problem = Problem(table, sensitivity=Sensitivity.of(mask, np.ceil(table.value * 0.3)))
+    one = Instance.of(problem, problem.cost)
+    rows = sparse.csr_array(sparse.block_diag([one.rows, one.rows]))
+    both = {name: np.tile(getattr(one, name), 2) for name in ("cost", "forced", "live", "up", "down", "sign", "level")}
+    cell = np.concatenate([one.cell, one.cell + len(one)])
+    twice = replace(one, rows=rows, columns=sparse.csc_array(rows), cell=cell, **both)
+    monkeypatch.setattr(exact, "WIDE", 0)
+    monkeypatch.setattr(exact, "NODES", 1)
+    monkeypatch.setattr(BranchAndCut, "_branched", lambda _: pytest.fail("it was left to the tree"))
+    answer = least_costly(twice, Budget())
+    assert answer is not None
+    assert answer.optimal
 
 
 def test_a_program_for_which_digits_do_not_suffice_is_asked_again_nearer(monkeypatch: pytest.MonkeyPatch) -> None:

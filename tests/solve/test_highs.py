@@ -267,3 +267,25 @@ def test_a_program_without_a_budget_is_broken_off_when_its_seconds_after_a_stop_
         whole.stop()
         with pytest.raises(KeyboardInterrupt):
             Model.small().minimise(*program)
+
+
+def test_what_the_primal_simplex_gives_up_on_is_solved_by_the_dual_one() -> None:
+    """An attacker's program of 35 cells to which HiGHS says only that it does not know, from any start."""
+    room = np.array(
+        [4, 2, 265, 2, 263, 148, 214, 16, 265, 265, 122, 41, 121, 41, 29, 134, 138, 2, 44, 1, 10, 9, 19, 8, 27, 4, 221,
+         141, 80, 219, 265, 46, 96, 124, 100]
+    ) * (64 / 265)  # fmt: skip
+    row = np.array(
+        [0, 14, 26, 2, 16, 26, 3, 14, 27, 4, 15, 27, 5, 16, 27, 6, 14, 28, 7, 15, 28, 9, 13, 29, 10, 14, 29, 12, 16, 29,
+         3, 17, 30, 4, 18, 30, 5, 19, 30, 7, 18, 31, 8, 19, 31, 10, 17, 32, 12, 19, 32, 1, 21, 33, 3, 20, 34, 6, 20, 35,
+         7, 21, 35, 8, 22, 35, 10, 20, 36, 11, 21, 36, 12, 22, 36, 0, 23, 37, 3, 23, 38, 4, 24, 38, 5, 25, 38, 6, 23,
+         39, 7, 24, 39, 8, 25, 39, 10, 23, 40, 11, 24, 40, 12, 25, 40]
+    )  # fmt: skip
+    value, cost = np.ones(105), np.zeros(35)
+    value[23], cost[30] = -1.0, -1.0
+    columns = Columns(np.arange(36) * 3, row, value, 41)
+    program = Program.equations(columns, np.zeros(41), -room, room, cost=cost)
+    model = Model(program, scale=Scale(), simplex_strategy=PRIMAL, **SIMPLEX)
+    assert model.run() is SolveStatus.OPTIMAL
+    assert model.objective == pytest.approx(Model(program, scale=Scale()).solve().objective)
+    assert model.run() is SolveStatus.OPTIMAL, "and again, by the method it is made for"

@@ -162,9 +162,12 @@ def _rounded(matrix: sparse.csr_array, move: Floats, denominator: int, limits: E
 
 
 def checked(matrix: sparse.csr_array, numerators: Wholes, denominator: int, limits: ExactLimits) -> ExactMove | None:
-    """The move, if it satisfies every equation and every limit in whole numbers."""
-    if row_sums(matrix, numerators).any():
-        return None
+    """The move, if it satisfies every equation, or the part of it that stays within every limit, in whole numbers."""
+    return None if row_sums(matrix, numerators).any() else within(numerators, denominator, limits)
+
+
+def within(numerators: Wholes, denominator: int, limits: ExactLimits) -> ExactMove | None:
+    """A move that satisfies the equations, as far as the limits allow; None where that is not at all."""
     if not limits.allow(numerators, denominator):
         return _shortened(numerators, denominator, limits)
     return _move(numerators, denominator)
@@ -316,13 +319,19 @@ def row_sums(matrix: sparse.csr_array, values: Wholes) -> Wholes:
     if not matrix.nnz:
         return np.zeros(matrix.shape[0], dtype=np.int64)
     widest = int(np.diff(matrix.indptr).max())
-    if values.dtype != object and int(np.abs(values).max(initial=0)) < ROOM // max(widest, 1):
+    if values.dtype != object and fits(values, matrix.data, widest):
         return np.asarray(matrix.astype(np.int64) @ values)
     terms = matrix.data.astype(object) * values.astype(object)[matrix.indices]
     there = np.flatnonzero(np.diff(matrix.indptr))
     out = np.zeros(matrix.shape[0], dtype=object)
     out[there] = np.add.reduceat(terms, matrix.indptr[there])
     return out
+
+
+def fits(values: Wholes, factors: NDArray[Any], many: int) -> bool:
+    """Whether a sum of so many products of values (of 64 bits) and factors has no more than 64 bits."""
+    largest = int(np.abs(values).max(initial=0)) * int(np.abs(factors).max(initial=0))
+    return largest * max(many, 1) < ROOM
 
 
 def narrowed(values: Wholes) -> Wholes:

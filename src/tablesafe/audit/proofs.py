@@ -22,18 +22,21 @@ from tablesafe.audit.exact import (
     ExactLimits,
     ExactMove,
     Wholes,
-    checked,
     exact_in_units,
     exact_inside,
     exact_moves,
     exact_vertex,
+    fits,
+    row_sums,
     times,
     whole_multiples,
+    within,
 )
 from tablesafe.audit.furthest import FurthestWholeMove
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.solve.exact.nullspace import NullSpace, null_space
 from tablesafe.solve.highs import Model
+from tablesafe.solve.neighbourhood import spans
 from tablesafe.solve.program import Program
 from tablesafe.work.budget import ENDLESS, Budget
 
@@ -123,9 +126,22 @@ class Place:
 
     def checked(self, move: ExactMove) -> ExactMove | None:
         """The move, if it satisfies every equation in which it stands and every limit; else what part of it does."""
-        part = equations_over(self.columns, move.cells)
-        kept = checked(part, move.numerators, move.denominator, self.limits.take(move.cells))
+        if not self._holds(move):
+            return None
+        kept = within(move.numerators, move.denominator, self.limits.take(move.cells))
         return None if kept is None else ExactMove(move.cells[kept.cells], kept.numerators, kept.denominator)
+
+    def _holds(self, move: ExactMove) -> bool:
+        """Whether a move satisfies every equation, in whole numbers."""
+        entry, widths = spans(self.columns.indptr, move.cells)
+        numerators, factors = move.numerators, self.columns.data[entry].astype(np.int64)
+        if numerators.dtype == object or not fits(numerators, factors, len(entry)):
+            return not row_sums(equations_over(self.columns, move.cells), numerators).any()
+        terms = factors * np.repeat(numerators, widths)
+        row = self.columns.indices[entry]
+        order = np.argsort(row, kind="stable")
+        first = np.flatnonzero(np.diff(row[order], prepend=-1))
+        return not (np.add.reduceat(terms[order], first).any() if len(first) else False)
 
 
 def prove(
@@ -203,9 +219,7 @@ def _far(needs: Needs) -> Floats:
 
 def equations_over(columns: sparse.csc_array, cells: NDArray[np.intp]) -> sparse.csr_array:
     """The equations in which some cells stand, over those cells only; costs only as much as they are many."""
-    starts, stops = columns.indptr[cells], columns.indptr[cells + 1]
-    widths = stops - starts
-    entry = np.repeat(starts - (np.cumsum(widths) - widths), widths) + np.arange(int(widths.sum()))
+    entry, widths = spans(columns.indptr, cells)
     rows, row = np.unique(columns.indices[entry], return_inverse=True)
     column = np.repeat(np.arange(len(cells)), widths)
     return sparse.csr_array((columns.data[entry], (row, column)), shape=(len(rows), len(cells)))

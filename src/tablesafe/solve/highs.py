@@ -236,7 +236,7 @@ class Model:
         self, budget: Budget = ENDLESS, *, anytime: bool = False, report: Report | None = None,
         better_than: float = np.inf,
     ) -> SolveStatus:  # fmt: skip
-        """Solve from where the last run ended, or from scratch where that gets lost in rounding.
+        """Solve from where the last run ended, or from scratch where that gets lost in rounding, by any method.
 
         An interrupt by the user goes on as one, unless the run is `anytime`: then what was found until then counts.
         A linear program whose minimum is seen to lie above `better_than` is cut off.
@@ -245,10 +245,8 @@ class Model:
         begin = monotonic()
         self._run(budget, report)
         said = self.highs.getModelStatus()
-        if said not in _STATUS and said not in _LIMITS and not self._torn:
-            self.highs.clearSolver()
-            self._run(budget, report)
-            said = self.highs.getModelStatus()
+        if said not in _STATUS:
+            said = self._once_more(said, budget, report)
         if self._torn and not anytime:
             raise KeyboardInterrupt
         self.status = _STATUS.get(said, SolveStatus.FAILED)
@@ -260,6 +258,19 @@ class Model:
             if self._later is not None:
                 self.set(simplex_strategy=self._later)
         return self.status
+
+    def _once_more(self, said: Any, budget: Budget, report: Report | None) -> Any:
+        """Solve from scratch, and if that is no better by the other simplex method; says what comes of it."""
+        usual = self._options.get("simplex_strategy", DUAL)
+        for strategy in (usual, PRIMAL if usual == DUAL else DUAL):
+            if said in _STATUS or said in _LIMITS or self._torn:
+                break
+            self.highs.clearSolver()
+            self.set(simplex_strategy=strategy)
+            self._run(budget, report)
+            said = self.highs.getModelStatus()
+        self.set(simplex_strategy=usual)
+        return said
 
     def _allow(self, budget: Budget) -> None:
         """Tell the solver, which looks at the clock on the wall, how long the next run may take."""

@@ -140,7 +140,13 @@ class Budget:
     @property
     def over(self) -> bool:
         """Whether nothing more is to be begun: the work is done, the time is up, or the user wants it to stop."""
-        return self.left <= 0
+        part: Budget | None = self
+        while part is not None:  # this is asked before every program, however small
+            if part._stopped or part.spent >= part._most:
+                return True
+            part = part._parent
+        end, cpu_end = self._ends()
+        return end != inf and (self._clock() >= end or self._cpu() >= cpu_end)
 
     @property
     def stopped(self) -> bool:

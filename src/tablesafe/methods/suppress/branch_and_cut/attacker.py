@@ -68,6 +68,7 @@ class Attacker:
         self.place = np.full(n, -1, dtype=np.int64)
         self.part = np.full(n, -1, dtype=np.int64)
         self._sums = np.zeros(n, dtype=np.int64)
+        self._present = np.full(1, -1, dtype=np.int64)
         columns, rows = instance.columns, instance.rows
         self._pointer, self._index = columns.indptr.astype(np.int64), columns.indices.astype(np.int64)
         self._value = columns.data.astype(np.float64)
@@ -78,7 +79,9 @@ class Attacker:
         """Take a pattern, and find its connected parts; with `unit` all rooms are the shares themselves."""
         self._share, self._unit, self._now, self._view = share.copy(), unit, (-1, 0.0), NOTHING
         cells = np.flatnonzero((share > PRESENT) & self._instance.live)
-        m = self._instance.rows.shape[0]
+        if np.array_equal(cells, self._present):
+            return
+        self._present, m = cells, self._instance.rows.shape[0]
         entries, length = spans(self._pointer, cells)
         start = np.concatenate([np.zeros(m + 1, np.int32), np.cumsum(length, dtype=np.int32)])
         graph = sparse.csr_array(  # from cells to their equations: in the form that SciPy works with

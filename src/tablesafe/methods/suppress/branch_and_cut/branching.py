@@ -160,9 +160,16 @@ def split(block: Block, low: Floats, high: Floats) -> Split | None:
 
 
 def connected(row: Integers, column: Integers, shape: tuple[int, int]) -> list[tuple[Integers, Integers]]:
-    """The rows and columns of each connected part of a matrix, given where it has entries; no rows, no part."""
+    """The rows and columns of each connected part of a matrix, given where it has entries; no rows, no part.
+
+    Entries come row by row.
+    """
     m, n = shape
-    graph = sparse.coo_array((np.ones(len(row), np.int8), (row, m + column)), shape=(m + n, m + n))
+    start = np.full(m + n + 1, len(row), dtype=np.int32)
+    start[:m] = np.searchsorted(row, np.arange(m))
+    graph = sparse.csr_array(  # from rows to columns: in the form that SciPy works with
+        (np.ones(len(row)), (m + column).astype(np.int32), start), shape=(m + n, m + n)
+    )
     count, labels = csgraph.connected_components(graph, directed=False)
     by_row, by_column = np.argsort(labels[:m], kind="stable"), np.argsort(labels[m:], kind="stable")
     row_ends = np.searchsorted(labels[:m][by_row], np.arange(count + 1))

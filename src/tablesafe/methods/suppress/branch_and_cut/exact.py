@@ -16,7 +16,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker, Move
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables, bridgeless, covers
-from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering, Cut
+from tablesafe.methods.suppress.branch_and_cut.master_problem import NODES, Choice, Covering, Cut
 from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned
 from tablesafe.methods.suppress.branch_and_cut.separation import Seen, Separation
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
@@ -37,9 +37,11 @@ ROUNDS_AT_NODES = 6
 PATTERN_EVERY = 10
 """Nodes after which a pattern is made of the relaxation again."""
 WHOLE = 1e-6
-FIRST_NODES, MORE_NODES, MOST_NODES = 96, 8, 800
-"""Nodes of the largest part by itself, once there is a good answer and little is undecided; how many times as many
-after the next one, and the most."""
+FIRST_NODES, MORE_NODES, TRIES = 96, 8, 3
+"""Nodes of a part that holds most of what is undecided, once there is an answer that the integer solver, or all other
+parts, cannot better; how many times as many nodes all parts get with every further try, and how many tries there are.
+In parts that share nothing branchings add up (h_10k: 87 parts, the hardest takes 800 nodes), in the tree they would
+multiply."""
 WIDE = 2_000
 """Undecided variables from which on the integer solver is asked for a choice: in the tree its branchings would multiply
 (h_10k), with fewer they are soon done (3d_10: 3 s instead of 11)."""
@@ -293,25 +295,26 @@ class BranchAndCut:
 
         What a choice leaves open is cut off and repaired, and the choice is made again.
         """
-        nodes = 0
-        while not self._done() and self._tree is None and nodes <= MOST_NODES:
+        tried = 0
+        while not self._done() and self._tree is None and tried <= TRIES:
             x = self._relaxed()
             if self._done():
                 return
-            wide = int((self._covering.low < self._covering.high).sum()) > WIDE
-            seconds = self._incumbent.budget.seconds_left / 4 if wide else 0.0
-            choice = self._covering.choose(best=self._best, nodes_of_largest=nodes, seconds=seconds, stop=self._late)
+            choice = self._choice(tried)
             self._prove(choice.bound)
             self._add(list(choice.floors))
-            if self._done() or choice.x is None:
+            if self._done() or (choice.x is None and not tried):
                 break
+            if choice.x is None:
+                tried += 1
+                continue
             seen = self._look(choice.x)
             if self._late():
                 return
             if not seen.open:
                 if self._offered(choice.x):
                     self._prove(choice.bound)
-                    nodes = nodes * MORE_NODES or FIRST_NODES
+                    tried += 1
                     continue
                 seen = self._look(choice.x)
                 if self._late():
@@ -329,6 +332,22 @@ class BranchAndCut:
                     break
         if not self._done():
             self._branched()
+
+    def _choice(self, tried: int) -> Choice:
+        """The best choice for all cuts, by parts; by the integer solver where much is undecided and no choice held yet.
+
+        That finds answers and proves nothing, so once one has held its next would hardly be better.
+        """
+        covering = self._covering
+        wide = not tried and int((covering.low < covering.high).sum()) > WIDE
+        more = MORE_NODES ** max(tried - 1, 0)
+        return covering.choose(
+            best=self._best,
+            nodes=NODES * more,
+            nodes_of_largest=FIRST_NODES * more if 0 < tried < TRIES else 0,
+            seconds=self._incumbent.budget.seconds_left / 4 if wide else 0.0,
+            stop=self._late,
+        )
 
     def _branched(self) -> None:
         """Branch on the relaxation, with cuts at every node, until no node may hold anything better."""
@@ -354,6 +373,7 @@ class BranchAndCut:
         """Cut the relaxation of a node until nothing more is found, and branch."""
         covering, rounds = self._covering, 0
         self._nodes += 1
+        due = self._nodes % PATTERN_EVERY == 0
         while not (low > high).any():
             relaxed = covering.within(low, high, max(self._incumbent.budget.seconds_left, 0.05))
             if relaxed is None or self._late():
@@ -380,7 +400,8 @@ class BranchAndCut:
                         return
                 elif self._add(seen.cuts) or (rounds == 1 and self._strengthened(x)):
                     continue
-            if self._nodes % PATTERN_EVERY == 0:
+            if due:
+                due = False
                 self._pattern(self._shares(x))
                 if self._pruned(relaxed.proved):
                     return

@@ -62,13 +62,9 @@ class Separation:
         Where an answer leaves a target open, the cell that the cut names most is set free and the question repeated:
         the next cut names others. With `sweep` many targets are first moved at once: for who expects most to hold.
         """
-        attacker, targets = self._attacker, self.targets
-        attacker.load(share)
         whole = bool((np.rint(x) == x).all())
-        part = attacker.part[targets.cell]
-        order = np.lexsort((targets.view, part))
-        begin = np.searchsorted(part[order], np.arange(len(attacker.starts)))
-        awake = np.ones(len(targets), dtype=np.bool_)
+        order, begin, part = self._loaded(share)
+        awake = np.ones(len(order), dtype=np.bool_)
         if sweep:
             self._sweep(order, begin, awake)
         cuts: list[Cut] = []
@@ -80,9 +76,8 @@ class Separation:
             if self._stop():
                 left.append(at)
                 break
-            level, cell = float(targets.level[at]), int(targets.cell[at])
             own = order[begin[part[at]] : begin[part[at] + 1]]
-            moves, questions = self._ask(at, cell, level, own, awake, tight=self._endless and not whole)
+            moves, questions = self._ask(at, own, awake, tight=self._endless and not whole)
             if sum(move.reach for move in moves) >= self._enough[at]:
                 self._remember(at, moves)
                 continue
@@ -90,7 +85,7 @@ class Separation:
             if not whole and not _violated(cut, x):
                 continue
             if not _violated(cut, x):  # perhaps only because rooms were cut off
-                moves, questions = self._ask(at, cell, level * UNLIMITED, own, awake)
+                moves, questions = self._ask(at, own, awake, times=UNLIMITED)
                 if sum(move.reach for move in moves) >= self._enough[at]:
                     continue
                 cut = self._cut(at, questions, high)
@@ -128,47 +123,51 @@ class Separation:
 
     def witnesses(self, share: Floats) -> list[Move]:
         """Deviations of a safe pattern that, with their reverses, take every target far enough: few that move many."""
-        attacker, targets = self._attacker, self.targets
-        attacker.load(share)
-        part = attacker.part[targets.cell]
-        order = np.argsort(part, kind="stable")
-        begin = np.searchsorted(part[order], np.arange(len(attacker.starts)))
-        awake = np.ones(len(targets), dtype=np.bool_)
+        order, begin, part = self._loaded(share)
+        awake = np.ones(len(order), dtype=np.bool_)
         found = self._sweep(order, begin, awake)
         for at in order.tolist():
             if awake[at] and not self._stop():
                 own = order[begin[part[at]] : begin[part[at] + 1]]
-                found += self._ask(at, int(targets.cell[at]), float(targets.level[at]), own, awake, back=False)[0]
+                found += self._ask(at, own, awake, back=False)[0]
         return found
 
     def deviations(self, share: Floats) -> tuple[Deviation, ...]:
         """For each target a deviation that moves it far enough, and the others that it serves as well."""
-        attacker, targets = self._attacker, self.targets
-        attacker.load(share)
-        part = attacker.part[targets.cell]
-        order = np.argsort(part, kind="stable")
-        begin = np.searchsorted(part[order], np.arange(len(attacker.starts)))
-        awake = np.ones(len(targets), dtype=np.bool_)
+        order, begin, part = self._loaded(share)
+        awake = np.ones(len(order), dtype=np.bool_)
         found = []
         for at in order.tolist():
             if awake[at]:
                 own = order[begin[part[at]] : begin[part[at] + 1]]
                 before = awake[own].copy()
-                moves, _ = self._ask(at, int(targets.cell[at]), float(targets.level[at]), own, awake, back=False)
+                moves, _ = self._ask(at, own, awake, back=False)
                 awake[at] = False
                 used = np.abs(moves[0].amount) > NEGLIGIBLE
                 served = np.union1d([at], own[before & ~awake[own]])
                 found.append(Deviation(moves[0].cells[used], moves[0].amount[used], served))
         return tuple(found)
 
-    def _ask(
-        self, at: int, cell: int, level: float, own: Integers, awake: Mask, *, tight: bool = False, back: bool = True
-    ) -> tuple[list[Move], list[Prices]]:
-        """The furthest moves of a target, and their prices; targets of its part that they settle go to sleep.
+    def _loaded(self, share: Floats) -> tuple[Integers, Integers, Integers]:
+        """Take a pattern: the targets by connected part and view, where each part begins among them, the part of each.
 
-        So do those that they settle by going `back`.
+        All targets of a part are asked about in one model, those of one view without a change of its rooms.
         """
-        sign, view = int(self.targets.sign[at]), self.targets.view_of(at)
+        self._attacker.load(share)
+        part = self._attacker.part[self.targets.cell]
+        order = np.lexsort((self.targets.view, part))
+        return order, np.searchsorted(part[order], np.arange(len(self._attacker.starts))), part
+
+    def _ask(
+        self, at: int, own: Integers, awake: Mask, *, times: float = 1.0, tight: bool = False, back: bool = True
+    ) -> tuple[list[Move], list[Prices]]:
+        """The furthest moves of a target, and their prices; its `own` part's targets that they settle go to sleep.
+
+        So do those that they settle by going `back`. What is far is said by so many `times` its level.
+        """
+        targets = self.targets
+        sign, cell, level = int(targets.sign[at]), int(targets.cell[at]), times * float(targets.level[at])
+        view = targets.view_of(at)
         moves, questions = [], []
         for side in UP_AND_DOWN if sign == 0 else (sign,):
             move = self._attacker.ask(cell, side, level, view=view, tight=tight)

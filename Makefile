@@ -18,7 +18,10 @@ serve: $(DEMO_STAMP)
 	$(BIN)/tablesafe serve $(FOLDER)
 
 test: $(STAMP) java chromium
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# The tests start tablesafe hundreds of times: each start would translate its modules anew where nothing may be kept.
+test quick soak: export PYTHONDONTWRITEBYTECODE :=
 
 # Under a minute on two cores: all but what tests/slow.txt names; solvers are in it.
 quick: $(STAMP)

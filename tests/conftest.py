@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from hypothesis import core, is_hypothesis_test, settings
 import seeds
 from seeds import VARIABLE, session_seed
 from slow import TESTS, slow_names
+from stand_ins import stand_ins
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
+from tablesafe.work import budget
 
 settings.register_profile(  # no test asserts a time: machines are noisy; examples are new in each run, in CI too
     "tablesafe", max_examples=40, deadline=None, derandomize=False, print_blob=True
@@ -28,7 +31,13 @@ REPOSITORY = TESTS.parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let hypothesis follow the seed of the session, unless --hypothesis-seed asks for another; draw more."""
+    """Let hypothesis follow the seed of the session, unless --hypothesis-seed asks for another; draw more.
+
+    A shell that starts something in the background tells it to ignore Ctrl-C, and so do all that it starts: the tests
+    that press it would wait for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--times"):
         os.environ[seeds.TIMES] = str(config.getoption("--times"))
     if config.getoption("--hypothesis-seed", None) is None:
@@ -50,6 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         names = {path.as_posix(), *(folder.as_posix() for folder in path.parents)}
         if slow & (names | {f"{path.as_posix()}::{item.name.partition('[')[0]}"}):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: _when(item, slow))
     quick, times = config.getoption("--quick"), config.getoption("--times")
     if not quick and not times:
         return
@@ -65,6 +75,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if id(item) not in out]
 
 
+def _when(item: pytest.Item, slow: set[str]) -> int:
+    """What compiles every loop goes first, for the others load what it leaves; then the long files, and the short ones
+    fill the gap that is left when one of several processes is done."""
+    path = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
+    if path == "pipeline/test_warming.py":
+        return 0
+    return 1 if slow & {path, path.partition("/")[0]} else 2
+
+
 def _takes_a_fresh_seed(item: pytest.Item) -> bool:
     given = getattr(item, "callspec", None)
     return given is not None and any(type(value) is int and value in seeds.drawn for value in given.params.values())
@@ -78,6 +97,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tell the seed again below the failures, where people look, and where a quiet run has no header."""
     if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
         terminalreporter.write_line(f"{VARIABLE}={session_seed()} repeats this run.")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _only_the_processor_has_a_clock() -> Iterator[None]:
+    """A user does not wait long for a busy machine; the tests do, so that they say the same there.
+
+    What a clock on the wall ends is tried with clocks that the tests set themselves, and in processes of their own.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(budget, "wall", budget.worked)
+        yield
 
 
 DRAWN = {"report", "secrecy", "web", "test_quality.py", "test_progress_told.py", "test_densities.py"}
@@ -97,12 +127,10 @@ def _pictures_where_they_are_looked_at(request: pytest.FixtureRequest) -> Iterat
 
 
 @pytest.fixture(scope="session")
-def instances() -> Path:
-    """The folder of benchmark instances; tests that need it skip, by name, where it is not there."""
+def instances(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of benchmark instances, or small stand-ins; a test that needs what has none is skipped by name."""
     folder = Path(os.environ.get("TABLESAFE_INSTANCES", REPOSITORY.parent / "shared" / "instances"))
-    if not folder.is_dir():
-        pytest.skip("the benchmark instances are not here: set TABLESAFE_INSTANCES")
-    return folder
+    return folder if folder.is_dir() else stand_ins(tmp_path_factory.mktemp("instances"))
 
 
 @pytest.fixture(scope="session")

@@ -175,7 +175,7 @@ def test_a_missing_file_is_named() -> None:
 
 
 def test_every_sample_hrc_file_loads_and_round_trips(instances: Path, tmp_path: Path) -> None:
-    paths = sorted(instances.glob("tauargus/**/*.hrc"))
+    paths = sorted((instances / "tauargus" / "testW").parent.glob("**/*.hrc"))
     assert len(paths) >= 10
     for path in paths:
         if path.name == "NUTS.hrc":  # the sample really names two groups alike

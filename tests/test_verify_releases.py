@@ -283,6 +283,15 @@ def test_metadata_and_kinds_of_parquet_are_refused(release: Release, tmp_path: P
         verify(tmp_path / CERTIFICATE, release=path)
 
 
+def test_a_line_that_is_broken_in_two_is_told_with_the_file(release: Release, tmp_path: Path) -> None:
+    """A carriage return alone within a line of a CSV file: found by damaging files at random."""
+    path = tmp_path / "release.csv"
+    release.frame().write_csv(path)
+    path.write_bytes(path.read_bytes().replace(b",published", b",\r,published", 1))
+    with pytest.raises(InvalidCertificate, match=r"release\.csv, line 4 cannot be read"):
+        verify(tmp_path / CERTIFICATE, release=path)
+
+
 def test_metadata_of_a_column_of_parquet_are_refused(release: Release, tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

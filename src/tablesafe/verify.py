@@ -804,7 +804,7 @@ def _table_of(release: Path, content: _Content) -> tuple[list[str], Iterator[tup
         for begins, rows in TEXTS:
             if re.match(begins, text):
                 return needed, rows(content, text)
-        return _text_table(text, needed)
+        return _text_table(text, needed, release.name)
     except _Foreign as error:
         raise InvalidCertificate(
             f"{release.name} holds more than a release: {error}.", hint="publish the file as tablesafe wrote it."
@@ -814,7 +814,7 @@ def _table_of(release: Path, content: _Content) -> tuple[list[str], Iterator[tup
         raise InvalidCertificate(f"{release.name} cannot be read: {why}.", hint=GIVE) from error
 
 
-def _text_table(text: str, needed: Sequence[str]) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:
+def _text_table(text: str, needed: Sequence[str], name: str) -> tuple[list[str], Iterator[tuple[int, list[str], str]]]:
     """A CSV file; the delimiter is the one that makes the columns needed of its first line."""
     first, header, delimiter = io.StringIO(text).readline(), [""], DELIMITERS[0]
     for mark in DELIMITERS:
@@ -831,7 +831,8 @@ def _text_table(text: str, needed: Sequence[str]) -> tuple[list[str], Iterator[t
                 if row:
                     yield reader.line_num, [_unguarded(entry) for entry in row], ""
         except csv.Error as error:
-            raise InvalidCertificate(f"line {reader.line_num} cannot be read: {error}.", hint=GIVE) from error
+            message = f"{name}, line {reader.line_num} cannot be read: {error}."
+            raise InvalidCertificate(message, hint=GIVE) from error
 
     return header, rows()
 

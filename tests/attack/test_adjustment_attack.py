@@ -49,7 +49,7 @@ def cheapest(problem: ts.Problem, release: ts.Release, *, known: bool) -> float:
 CYCLE = np.array([[1, -1, 0], [-1, 1, 0], [0, 0, 0]])
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(
     st.lists(st.lists(st.integers(3, 6), min_size=3, max_size=3), min_size=3, max_size=3),
     st.sampled_from([2, -2]),

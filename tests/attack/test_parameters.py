@@ -126,7 +126,7 @@ def largest_p(tables: np.ndarray[Any, Any], truth: np.ndarray[Any, Any], cell: i
     return float(100 * min(value - low, high - value) / value)
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(SMALL)
 def test_the_bracket_of_p_is_the_one_found_by_enumeration(values: list[list[int]]) -> None:
     """The upper end: how far the pattern protects. The lower end: how far it would with one cell less."""
@@ -293,7 +293,7 @@ def furthest(grid: np.ndarray[Any, Any], pattern: np.ndarray[Any, Any]) -> float
     return float(100 * min(grid[0, 0] - low, high - grid[0, 0]) / grid[0, 0])
 
 
-@settings(max_examples=5)
+@settings(max_examples=4)
 @given(st.lists(st.integers(10, 300), min_size=9, max_size=9), st.sampled_from([10.0, 20.0, 30.0]))
 def test_the_bound_by_cheaper_patterns_holds_for_an_office_that_takes_the_cheapest(cells: list[int], p: float) -> None:
     """All 256 patterns of the other eight inner cells, by brute force: the office takes the cheapest that protects."""

@@ -310,7 +310,7 @@ def records_of(found: Differences, each: Disclosure, cells: Cells, n: int) -> fr
     return frozenset(out)
 
 
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(RECORDS, st.sampled_from([(0, 1), (0, 2), (1, 2), (0, 1, 2)]))
 def test_what_is_told_is_true_and_small_parts_that_all_tables_fix_are_told(
     records: list[tuple[int, int, int]], chosen: tuple[int, ...]
@@ -347,7 +347,7 @@ def test_what_is_told_is_true_and_small_parts_that_all_tables_fix_are_told(
                 assert any(small <= members - inside for small in told)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(st.integers(0, 3), min_size=4, max_size=4))
 def test_part_intervals_are_those_of_all_agreeing_tables(truth: list[int]) -> None:
     from scipy import sparse

@@ -48,7 +48,7 @@ TELLING = 8
 """Power of ten beyond which a solver does not tell a quarter of a unit from nothing."""
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(seed=st.integers(0, 10**9), fractional=st.booleans(), power=st.integers(0, 11))
 def test_a_vertex_of_a_table_becomes_exact_and_stays_where_it_was(seed: int, fractional: bool, power: int) -> None:
     random = np.random.default_rng(seed)

@@ -100,7 +100,7 @@ def test_without_levels_a_cell_must_only_not_be_known() -> None:
     assert set(alone.disclosed_exactly) == set(problem.sensitive)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_intervals_and_verdict_are_those_of_naive_linear_programs(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -223,7 +223,7 @@ def test_a_rounded_release_hides_a_sensitive_cell_in_its_window() -> None:
 # -- how it is told ----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_every_finite_bound_has_an_explanation_that_proves_it(seed: int) -> None:
     random = np.random.default_rng(seed)

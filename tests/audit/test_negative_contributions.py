@@ -66,7 +66,7 @@ def patterns(draw: st.DrawFn, share: tuple[float, float] = (0.001, 0.3)) -> tupl
     return case, sensitive | more
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(patterns(), st.integers(1, 2))
 def test_the_audit_agrees_with_a_brute_force_insider(drawn: tuple[Signed, set[Cell]], coalition: int) -> None:
     case, hidden = drawn
@@ -80,7 +80,7 @@ def test_the_audit_agrees_with_a_brute_force_insider(drawn: tuple[Signed, set[Ce
     assert findings.safe == (not openings)
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(patterns(share=(0.0, 0.0)))
 def test_the_brute_force_insider_is_the_usual_one_where_nothing_is_negative(drawn: tuple[Signed, set[Cell]]) -> None:
     case, hidden = drawn
@@ -91,7 +91,7 @@ def test_the_brute_force_insider_is_the_usual_one_where_nothing_is_negative(draw
     assert {named(table)[opening.cell] for opening in findings.open} == {cell for cell, _ in case.openings(hidden)}
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(patterns(), st.integers(0, 2**32 - 1))
 def test_it_agrees_where_attackers_know_bounds_beforehand(drawn: tuple[Signed, set[Cell]], seed: int) -> None:
     """Without any bounds a cell is known exactly or not at all; with bounds of their own, it is a matter of degree."""
@@ -108,7 +108,7 @@ def test_it_agrees_where_attackers_know_bounds_beforehand(drawn: tuple[Signed, s
     assert {named(table)[opening.cell] for opening in findings.open} == {cell for cell, _ in openings}
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(cases())
 def test_protect_ends_safe(case: Signed) -> None:
     table = table_of(case)
@@ -271,7 +271,7 @@ def test_every_attack_works_where_no_cell_has_a_bound() -> None:
 def test_short_lists_never_hide_a_sum_that_fails_where_contributions_may_be_negative() -> None:
     """What fails with every contributor listed fails with three of them too, if only possibly."""
     tried = 0
-    for seed in fresh(12, "sums of signed contributions by short lists"):
+    for seed in [1, 4, 11, *fresh(4, "sums of signed contributions by short lists")]:  # the first three have such sums
         random = np.random.default_rng(seed)
         n = 60
         frame = pl.DataFrame(

@@ -29,7 +29,7 @@ def _ends(matrix: sparse.csr_array, lower: Floats, upper: Floats, cell: int) -> 
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_where_the_closed_form_answers_it_is_right(n: int, m: int, data: st.DataObject) -> None:
     matrix = margins(n, m)[data.draw(st.permutations(range(n + m)))]
     room = st.integers(0, 9)

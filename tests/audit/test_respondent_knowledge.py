@@ -30,7 +30,7 @@ def table_of(records: list[tuple[str, str, str, int]]) -> Table:
     return tabulate(frame, dimensions=["row", "column"], value="amount", respondent="firm", largest=8)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from("ABCDEF"), st.integers(1, 9)),

@@ -82,7 +82,10 @@ def test_without_the_shared_folder_its_instances_say_so(tmp_path: Path, monkeypa
         INSTANCES["bench/2d_20"].make(tmp_path)
 
 
-def test_the_files_of_the_shared_folder_have_the_cells_that_are_told(instances: Path, tmp_path: Path) -> None:
+def test_the_files_of_the_shared_folder_have_the_cells_that_are_told(
+    instances: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TABLESAFE_INSTANCES", str(instances))
     for name in ("bench/2d_20", "bench/3d_10", "jj/targus"):
         assert len(INSTANCES[name].make(tmp_path).table_problem.table) == files.CELLS[name]
     assert files.lines("bench/peers.csv", instance="2d_20")

@@ -123,7 +123,7 @@ def test_a_kill_at_any_moment(fresh: Callable[[bool], Path], expected: dict[str,
     total = len(count((folder := fresh(old)), go(folder)))
     assert states(folder, expected, old) == {"new"}
     assert total > 60
-    for i, n in enumerate(moments(total, 24, 4, f"kill, {old}")):
+    for i, n in enumerate(moments(total, 36, 6, f"kill, {old}")):
         folder = fresh(old)
         assert kill_at(n, folder, go(folder))
         states(folder, expected, old)

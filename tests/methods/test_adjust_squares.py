@@ -91,7 +91,7 @@ def test_steps_keep_equations_bounds_and_never_cost_more(seed: int, shape: tuple
 
 
 @given(st.lists(st.integers(1, 9), min_size=4, max_size=4), st.integers(0, 2**32))
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_the_bound_of_squares_is_below_every_whole_change(values: list[int], seed: int) -> None:
     """Of a 2×2 block all changes within reach are tried: none costs less than the bound says."""
     random = np.random.default_rng(seed)

@@ -105,7 +105,7 @@ def test_means_are_kept_exactly(problem: ts.Problem, over: str) -> None:
 
 
 @given(problems(), st.sampled_from(["variance", "correlation", "slope"]), st.floats(0.01, 0.3), st.booleans())
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_limits_hold(problem: ts.Problem, name: str, within: float, mean: bool) -> None:
     limits: dict[str, Any] = {name: within}
     release = attempt(problem, adjust(ts.Keep(mean=mean, **limits), capacity_percent=60.0))

@@ -53,7 +53,7 @@ def adjust(tabu: ts.Tabu, **options: Any) -> ts.Adjust:
 
 
 @given(st.integers(0, 2**32), st.booleans(), st.sampled_from([None, 40.0]), st.sampled_from(["none", "top", "totals"]))
-@settings(max_examples=7)
+@settings(max_examples=4)
 def test_every_promise_holds(seed: int, mean: bool, capacity: float | None, fixed: Any) -> None:
     problem = problem_of(seed, totals=fixed == "none")
     keep = ts.Keep() if mean else None

@@ -191,7 +191,7 @@ def test_frequencies_are_the_probabilities_of_the_table() -> None:
             assert (change[rows == row] == value).mean() == pytest.approx(chance, abs=0.015)
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([None, 0.3]))
 def test_zeros_stay_and_truth_lies_in_what_the_release_implies(seed: int, smallest: int, stay: float | None) -> None:
     frame = people(120, seed)

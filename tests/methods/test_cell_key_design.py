@@ -61,7 +61,7 @@ def test_order_is_given_up_for_large_counts_only_when_asked() -> None:
     ] == pytest.approx(3, abs=EXACT)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(maximum=st.integers(1, 8), smallest=st.integers(1, 4), variance=st.floats(0.05, 40))
 def test_small_counts_get_the_variance_or_the_nearest_to_it(maximum: int, smallest: int, variance: float) -> None:
     assume(smallest <= maximum)

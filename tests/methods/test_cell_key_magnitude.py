@@ -131,7 +131,7 @@ def test_the_flex_function_joins_at_its_point_and_falls_to_the_share_of_large_on
     assert share[-1] == pytest.approx(0.03, rel=1e-3)
 
 
-@settings(max_examples=5)
+@settings(max_examples=4)
 @given(
     st.integers(0, 10**6), st.floats(0.01, 0.5), st.booleans(), st.sampled_from([None, 50.0, 1000.0]), st.integers(1, 3)
 )

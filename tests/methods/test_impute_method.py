@@ -191,7 +191,7 @@ def problem(records: pl.DataFrame, **options: Any) -> ts.Problem:
     return ts.Problem(ts.tabulate(records, **shape), rules=[ts.Threshold(n=3)])
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(st.integers(0, 10_000), st.sampled_from(["nothing", "rate"]))
 def test_the_release_says_nothing_false(seed: int, announce: Any) -> None:
     found = problem(census(400, seed))

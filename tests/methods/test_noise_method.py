@@ -46,7 +46,7 @@ def adds_up(release: ts.Release) -> bool:
     return whole and not np.asarray(table.equations.astype(np.int64) @ integers).any()
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(
     st.integers(0, 10_000),
     st.sampled_from(SHAPES),
@@ -181,7 +181,7 @@ def test_bounds_that_leave_out_the_truth_are_never_published() -> None:
         published(found, found.table.integers + 1, found.lower, found.upper, ~short, method="noise")
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(st.integers(0, 10_000), st.sampled_from([1.0, 5.0, 40.0, 99.0]), st.sampled_from([None, "weight"]))
 def test_what_is_announced_holds_the_truth_of_small_amounts_too(seed: int, most: float, weight: str | None) -> None:
     records = firms(90, seed).with_columns(turnover=pl.col("turnover") % 4)

@@ -43,7 +43,7 @@ def protected(draw: st.DrawFn) -> tuple[ts.Problem, np.ndarray[Any, Any]]:
     return problem, inner(table)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(protected(), st.sampled_from(KINDS))
 def test_intervals_hold_the_truth_and_the_audit_over_all_of_them_passes(
     case: tuple[ts.Problem, np.ndarray[Any, Any]], options: dict[str, Any]

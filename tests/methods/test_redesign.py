@@ -73,7 +73,7 @@ def recoded(frame: pl.DataFrame, steps: tuple[Step, ...]) -> pl.DataFrame:
     return frame
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(ROWS, st.booleans(), st.booleans())
 def test_each_design_is_what_the_recoded_records_make(
     rows: list[tuple[str, str, int, int]], by_firm: bool, from_cells: bool
@@ -97,7 +97,7 @@ def test_each_design_is_what_the_recoded_records_make(
     assert new.table.residual().tolist() == [0] * len(new.table.totals)
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(ROWS)
 def test_candidates_keep_their_promises(rows: list[tuple[str, str, int, int]]) -> None:
     table = ts.tabulate(records(rows), dimensions={"region": REGIONS, "size": None}, value="value")
@@ -422,7 +422,7 @@ def test_the_command_names_what_it_cannot_read(tmp_path: Path, capsys: pytest.Ca
     assert call(["redesign", str(job), "--keep", "colour"]) == 2
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(rows=ROWS)
 def test_single_steps_promise_what_they_keep_where_groups_are_judged(rows: list[tuple[str, str, int, int]]) -> None:
     """A group is a row with its parts, so joined cells cannot be judged by themselves."""

@@ -86,7 +86,7 @@ def test_every_small_instance_is_safe(instances: Path, name: str) -> None:
     assert open_cells(problem, release) == []
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3]))
 def test_an_independent_attacker_finds_nothing_open(seed: int, dimensions: int) -> None:
     problem = random_problem(seed, dimensions=dimensions)
@@ -99,7 +99,7 @@ def test_an_independent_attacker_finds_nothing_open(seed: int, dimensions: int) 
     assert open_cells(problem, release) == []
 
 
-@settings(max_examples=5)
+@settings(max_examples=4)
 @given(st.integers(0, 2**32 - 1))
 def test_the_optimum_is_one(seed: int) -> None:
     """On tiny tables, no cheaper pattern that the independent attacker finds safe exists."""

@@ -77,7 +77,7 @@ def test_a_level_may_reach_to_the_prior_bounds(seed: int, share: float) -> None:
     assert audit(problem, ts.Suppress(time_limit_s=1).protect(problem)).safe
 
 
-@pytest.mark.parametrize("seed", fresh(3, "a rough answer proves nothing"))
+@pytest.mark.parametrize("seed", fresh(2, "a rough answer proves nothing"))
 def test_a_rough_answer_proves_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The integer solver may answer with anything: bounds come from elsewhere."""
     random = np.random.default_rng(seed)
@@ -96,7 +96,7 @@ def test_a_rough_answer_proves_nothing(seed: int, monkeypatch: pytest.MonkeyPatc
     assert max(rough.bound, exact.bound) <= min(rough.objective, exact.objective) + 1e-6
 
 
-@pytest.mark.parametrize("seed", fresh(6, "cells that must only not be known need no whole unit of room"))
+@pytest.mark.parametrize("seed", fresh(3, "cells that must only not be known need no whole unit of room"))
 def test_cells_that_must_only_not_be_known_need_no_whole_unit_of_room(seed: int) -> None:
     random = np.random.default_rng(seed)
     table = flat(random, (4, 4), 20)

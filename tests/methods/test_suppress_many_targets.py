@@ -96,7 +96,7 @@ class Rings:
         return 0.0 if self.left > 0 else 1e9
 
 
-@pytest.mark.parametrize("looks", [1, 2, 5, 20, 60, 200, 700])
+@pytest.mark.parametrize("looks", [1, 5, 20, 200, 700])
 def test_a_pattern_is_safe_whenever_it_is_stopped(looks: int) -> None:
     problem = firms(fresh(1, "many targets, stopped")[0], 70, TREES)
     instance, cubes = read(problem)
@@ -143,7 +143,7 @@ def test_a_deviation_serves_whom_it_moves_as_far_as_the_level_and_its_reverse_wh
     assert not pattern.falls[cell]
 
 
-@pytest.mark.parametrize("seed", fresh(4, "many targets, bound"))
+@pytest.mark.parametrize("seed", fresh(2, "many targets, bound"))
 def test_no_safe_pattern_costs_less_than_the_bound(seed: int) -> None:
     """Against all patterns of a tiny table."""
     problem = firms(seed, 14, SMALL)
@@ -160,7 +160,7 @@ def test_no_safe_pattern_costs_less_than_the_bound(seed: int) -> None:
                 assert unprotected(instance, pattern)
 
 
-@pytest.mark.parametrize("seed", fresh(3, "condensed"))
+@pytest.mark.parametrize("seed", fresh(2, "condensed"))
 def test_what_moves_together_is_one_cell_and_nothing_else_is_lost(seed: int) -> None:
     instance, _ = read(firms(seed, 60, TREES))
     condensed = Condensed.of(instance)

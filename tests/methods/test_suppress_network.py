@@ -26,7 +26,7 @@ def problem_of(seed: int, *dimensions: Hierarchy) -> Problem:
     return Problem(table, sensitivity=Sensitivity.of(mask, np.ceil(table.value / 5)), frozen=table.value == 0)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_an_independent_attacker_finds_nothing_open(seed: int, deep: bool) -> None:
     rows = Hierarchy.from_pairs(TREE) if deep else Hierarchy.flat(["a", "b", "c", "d"])

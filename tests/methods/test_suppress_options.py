@@ -373,7 +373,7 @@ def test_patterns_of_linked_responses_are_safe_apart_and_together(seed: int) -> 
     assert same.solution.bound <= same.solution.objective
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(st.integers(0, 2**32 - 1))
 def test_the_same_pattern_hides_from_respondents_too(seed: int) -> None:
     """A few firms in many cells: repair against insiders is what makes these patterns safe, and it comes in groups."""

@@ -175,7 +175,7 @@ def test_an_area_that_everyone_is_matched_on_is_never_left_and_known() -> None:
         assert bool((release.values == table.value)[depth == 1].all()) is known
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.lists(st.tuples(st.sampled_from("ABCD"), st.sampled_from("fm")), min_size=1, max_size=9))
 def test_an_area_is_known_only_if_it_holds_all_of_a_class_or_none(rows: list[tuple[str, str]]) -> None:
     records = pl.DataFrame(rows, schema=["place", "sex"], orient="row")
@@ -253,7 +253,7 @@ def problem(records: pl.DataFrame, *, zeros: bool = True, **options: object) -> 
     return ts.Problem(ts.tabulate(records, zeros=zeros, **shape), rules=[ts.Threshold(n=3)])  # type: ignore[arg-type]
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(st.integers(0, 10_000), st.sampled_from(["nothing", "rate"]), st.sampled_from([None, "household"]))
 def test_the_release_says_nothing_false(seed: int, announce: str, household: str | None) -> None:
     found = problem(census(400, seed))
@@ -417,7 +417,7 @@ def test_wrong_columns_and_tables_are_refused() -> None:
         ts.protect(free, ts.Swap(geography=AREAS, rate=0.2))
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(st.integers(0, 10_000), st.sampled_from([0.02, 0.2]))
 def test_the_posterior_of_a_published_count_holds_the_truth_as_often_as_it_says(seed: int, rate: float) -> None:
     found = problem(census(1_200, seed, 12))

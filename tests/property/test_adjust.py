@@ -77,7 +77,7 @@ def outside(problem: Problem, release: Release) -> bool:
 
 
 @given(problems(), ways, st.sampled_from(list(MEASURES)), st.booleans())
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_everything_adds_up_and_every_sensitive_cell_is_far_enough(
     problem: Problem, directions: Any, cost: str, zeros: bool
 ) -> None:
@@ -99,7 +99,7 @@ def test_everything_adds_up_and_every_sensitive_cell_is_far_enough(
 
 
 @given(problems(), st.sampled_from([5.0, 20.0, 60.0]), st.sampled_from(["search", "alternating", "up"]))
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_capacities_and_announced_windows_hold(problem: Problem, percent: float, directions: Any) -> None:
     table, sensitive = problem.table, problem.sensitivity.mask
     release = attempt(Adjust(capacity_percent=percent, directions=directions, time_limit_s=2), problem)
@@ -151,7 +151,7 @@ def least_by_trying(problem: Problem, cost: Floats, reach: int) -> float | None:
     st.integers(0, 2**32),
     st.integers(0, 10),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
 def test_optimal_is_the_best_there_is(values: list[int], sensitive: set[int], seed: int, orders: int) -> None:
     table = table_of(np.array(values).reshape(2, 2))
     assume(len(table) == 9)
@@ -190,7 +190,7 @@ def test_equal_seed_equal_release(problem: Problem, seed: int) -> None:
 
 
 @given(problems(shapes=((3, 3, 3),)))
-@settings(max_examples=5)
+@settings(max_examples=4)
 def test_more_decimals_never_cost_more(problem: Problem) -> None:
     coarse = attempt(Adjust(cost="constant", time_limit_s=5), problem)
     if isinstance(coarse, str):
@@ -205,7 +205,7 @@ def test_more_decimals_never_cost_more(problem: Problem) -> None:
 
 
 @given(problems(), st.sampled_from(["squares", "largest"]), st.sampled_from(["optimal", "alternating", "up"]))
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_other_distances_keep_every_promise(problem: Problem, distance: Any, directions: Any) -> None:
     method = Adjust(distance=distance, cost="constant", directions=directions, time_limit_s=2)
     release = attempt(method, problem)
@@ -227,7 +227,7 @@ def test_other_distances_keep_every_promise(problem: Problem, distance: Any, dir
 
 
 @given(problems(), st.floats(1.0, 3.0), st.sampled_from([2.0, 15.0]))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_caps_columns_and_relaxed_capacities_hold(problem: Problem, times: float, percent: float) -> None:
     table, sensitive = problem.table, problem.sensitivity.mask
     error = 0.05 * table.value

@@ -26,8 +26,8 @@ from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Contributors, Table
 from tablesafe.rules import PPercent, Threshold
 
-SLOW = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-QUICK = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
 ROWS, COLUMNS = "abc", "xyz"
 P = 20

@@ -16,7 +16,7 @@ from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.protection import NOBODY, TRUTH, Protection, protection
 from tablesafe.audit.system import System
 
-TIMES = settings(max_examples=25, deadline=None)
+TIMES = settings(max_examples=12, deadline=None)
 
 
 @st.composite

@@ -33,7 +33,7 @@ from tablesafe.tauargus.microdata import read_microdata
 from tablesafe.tauargus.table import read_code_value, read_tab, write_tab
 from tablesafe.tauargus.write_table import write_table
 
-WHOLE = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+WHOLE = settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 
 CODE = st.text(st.sampled_from("abcXYZ019.-@ÄÉ&'"), min_size=1, max_size=5)
 
@@ -412,7 +412,7 @@ def damaged(draw: st.DrawFn, text: str) -> bytes:
 
 
 @pytest.mark.parametrize("reader", READERS)
-@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused(reader: str, data: st.DataObject) -> None:
     files, target, read = READERS[reader]

@@ -77,7 +77,7 @@ def check(table: Table, release: Release, base: int) -> np.ndarray[Any, Any]:
 
 
 @given(tables((2, 4), trees=4), st.sampled_from([2, 3, 5, 10]), st.sampled_from(DISTANCES))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_a_rounded_table_adds_up_and_stays_in_its_windows(table: Table, base: int, distance: str) -> None:
     release, said = rounded(table, base=base, distance=distance, time_limit_s=0.4)
     beyond = check(table, release, base)

@@ -54,7 +54,7 @@ def beyond(table: Table, release: Release, bases: np.ndarray[Any, Any]) -> np.nd
 
 
 @given(tables(2, 5, trees=5), st.sampled_from([2, 3, 5, 10]), st.sampled_from(["absolute", "squared", "relative"]))
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_tables_of_two_to_five_dimensions(table: Table, base: int, distance: str) -> None:
     release, said = rounded(Problem(table), base=base, distance=distance, time_limit_s=0.3)
     steps = beyond(table, release, np.full(len(table), base))
@@ -74,7 +74,7 @@ def test_in_a_network_chance_alone_rounds_every_cell(table: Table, base: int) ->
 
 
 @given(tables(2, 3, trees=3), st.sampled_from([(2, 4), (5, 10), (5, 20)]))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_a_coarser_base_on_top(table: Table, bases: tuple[int, int]) -> None:
     option = {"d0": (bases[1], bases[0])}
     release, _ = rounded(Problem(table), base=bases[0], bases=option, time_limit_s=0.5)

@@ -398,7 +398,7 @@ def test_a_converted_rule_flags_no_less_or_no_more(
 
 
 @given(rules_with_regions, st.sampled_from(["p_percent", "dominance_1", "dominance_2"]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_converted_rule_is_the_nearest(rule: Rule, family: Family) -> None:
     """One a little milder is no longer more conservative, one a little stricter no longer less."""
     grid, fine = np.linspace(0, 1, 201), np.linspace(0, 1, 20_001)

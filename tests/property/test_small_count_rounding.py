@@ -70,7 +70,7 @@ def rounded_sums_exist(problem: Problem, release: Release) -> bool:
 
 
 @given(problems(), st.sampled_from([2, 3, 5, 10]), st.integers(0, 3))
-@settings(max_examples=60)
+@settings(max_examples=24)
 def test_no_small_count_is_left_and_all_adds_up(problem: Problem, limit: int, seed: int) -> None:
     table = problem.table
     release = SmallCounts(limit=limit, seed=seed).protect(problem)
@@ -86,7 +86,7 @@ def test_no_small_count_is_left_and_all_adds_up(problem: Problem, limit: int, se
 
 
 @given(problems(), st.sampled_from([2, 3, 5]))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_only_what_must_change_does(problem: Problem, limit: int) -> None:
     """A published count with no small count inside it, or beside it in the same total, is the true one."""
     release = SmallCounts(limit=limit).protect(problem)
@@ -151,7 +151,7 @@ def test_what_a_reader_can_conclude_is_stated_and_the_audit_agrees(problem: Prob
 
 
 @given(tiny(shown=False), st.sampled_from([2, 3]))
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_the_same_where_inner_cells_are_not_shown(problem: Problem, limit: int) -> None:
     release = SmallCounts(limit=limit).protect(problem)
     assert release.judged is None
@@ -162,7 +162,7 @@ def test_the_same_where_inner_cells_are_not_shown(problem: Problem, limit: int) 
 
 
 @given(tiny(shown=False), st.sampled_from([2, 3]))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_large_tables_are_judged_no_milder_than_by_all_that_could_be(problem: Problem, limit: int) -> None:
     """What holds for tables too large to go through is tried on small ones."""
     with mock.patch.object(bounds, "FEW", 0):

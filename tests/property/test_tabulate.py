@@ -161,7 +161,7 @@ def largest_of(table: Table, cell: int) -> list[tuple[str, float]]:
     return list(zip(names, kept.amount[cell][there].tolist(), strict=True))
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=microdata(), holding=st.booleans(), weighted=st.booleans(), k=st.integers(1, 4))
 def test_every_cell_is_what_its_records_add_up_to(data: Microdata, holding: bool, weighted: bool, k: int) -> None:
     table = tabulate(
@@ -200,7 +200,7 @@ def test_every_cell_is_what_its_records_add_up_to(data: Microdata, holding: bool
             assert table.columns["other"][i] == want["other"]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=microdata())
 def test_one_contributor_is_one_in_every_cell(data: Microdata) -> None:
     """An identity stands for one name, and the whole is the same by identity as by name."""
@@ -215,7 +215,7 @@ def test_one_contributor_is_one_in_every_cell(data: Microdata) -> None:
     assert alone <= {f"{name} (no holding)" for name in clash}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=microdata(), k=st.integers(1, 3))
 def test_records_stand_alone_without_respondents(data: Microdata, k: int) -> None:
     table = tabulate(data.frame, dimensions=data.hierarchies, value="value", largest=k)
@@ -232,7 +232,7 @@ def test_records_stand_alone_without_respondents(data: Microdata, k: int) -> Non
         assert table.count[i] == len(members)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=microdata().filter(lambda d: len(d.structures) > 1 and "no tree" not in d.structures.values()))
 def test_margins_are_the_tables_made_alone_and_linked(data: Microdata) -> None:
     names = list(data.structures)
@@ -258,7 +258,7 @@ def test_margins_are_the_tables_made_alone_and_linked(data: Microdata) -> None:
     assert joint.equations.shape[0] == linked.equations.shape[0]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=microdata(), weighted=st.booleans())
 def test_several_responses_are_tied_by_their_equations(data: Microdata, weighted: bool) -> None:
     table = tabulate(
@@ -289,7 +289,7 @@ def test_several_responses_are_tied_by_their_equations(data: Microdata, weighted
         assert largest_of(table, i) == [(name, float(amount)) for name, amount in order]
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=microdata(), factor=st.floats(0.001, 7.0))
 def test_margins_add_up_exactly_though_no_decimal_unit_holds_the_values(data: Microdata, factor: float) -> None:
     frame = data.frame.with_columns(
@@ -307,7 +307,7 @@ def test_margins_add_up_exactly_though_no_decimal_unit_holds_the_values(data: Mi
             assert table.value[i] == pytest.approx(sum(v * w for v, w in rows), rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=microdata(), seed=st.integers(0, 100))
 def test_the_order_of_records_changes_nothing(data: Microdata, seed: int) -> None:
     options: dict[str, Any] = {

@@ -49,7 +49,7 @@ def cell_at(problem: Problem, **codes: int) -> int:
     return problem.table.index(**{name: str(code + 1) for name, code in codes.items()})
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(cubes(3, 2, 3), st.data())
 def test_the_operators_are_the_linear_programs(cube: Array, data: st.DataObject) -> None:
     i, j, k = cube.shape
@@ -79,7 +79,7 @@ def test_without_withheld_entries_they_are_the_formulas_of_the_paper(cube: Array
         assert cell_minima(a, b)[i, k] == sum(max(a[j, i] - others[j], 0) for j in range(slices))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data())
 def test_entries_known_to_lie_in_intervals_bound_a_slice_exactly(data: st.DataObject) -> None:
     cube = data.draw(cubes(3, 3))
@@ -207,7 +207,7 @@ def derived(cube: Array, problem: Problem, release: Release) -> tuple[bool, bool
     return safe, given_away
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(cubes(3, 3, 3), st.integers(0, 5))
 @pytest.mark.parametrize("cost", ["unit", "value", "balanced"])
 @pytest.mark.parametrize("algorithm", ["optimal", "greedy", "tabu", "random"])
@@ -219,7 +219,7 @@ def test_every_pattern_hides_and_no_withheld_cell_is_given_away(
     assert derived(cube, problem, release) == (True, False)
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(cubes(2, 2, 2))
 def test_no_safe_pattern_is_cheaper_than_the_optimal_one(cube: Array) -> None:
     problem = stated(cube)

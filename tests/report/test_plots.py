@@ -252,8 +252,9 @@ def test_odd_tables_are_drawn_too(values: list[float], sensitive: list[bool], un
     problem = problem_of(values, sensitive, level=0.0 if values[0] == 0 else 2.0)
     found = ts.audit(problem, release_of(problem))
     assert ts.plots.intervals(found, unit=unit).png(dpi=40)
-    assert ts.plots.heat_map(found.release, problem, found).png(dpi=40)
-    assert ts.plots.heat_map(found.release, problem, by="change").png(dpi=40)
+    if unit == "auto":
+        assert ts.plots.heat_map(found.release, problem, found).png(dpi=40)
+        assert ts.plots.heat_map(found.release, problem, by="change").png(dpi=40)
 
 
 def test_options_that_mean_nothing_are_refused(findings: Findings, release: ts.Release) -> None:

@@ -175,7 +175,7 @@ def agreeing(table: Table, shown: NDArray[np.float64], most: int) -> list[NDArra
     ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(SMALL)
 def test_after_suppression_no_group_is_known_to_be_full(values: NDArray[np.int64]) -> None:
     table = counts(values)

@@ -93,13 +93,18 @@ def ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]
         process.wait()
 
 
-@pytest.fixture
-def lose_patience(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Wait long for whoever is slow on a busy machine; from the call on, not at all for whoever is gone for sure."""
-    monkeypatch.setattr(spreading, "QUIET_S", 1.0)
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait long for whoever is slow on a busy machine."""
     monkeypatch.setattr(clusters, "PING_S", 10.0)
     monkeypatch.setattr(clusters, "CONNECT_S", 300.0)
     monkeypatch.setattr(clusters, "PINGS", 30)
+
+
+@pytest.fixture
+def lose_patience(_patience: None, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From the call on, not to wait at all: for whoever is gone for sure."""
+    monkeypatch.setattr(spreading, "QUIET_S", 1.0)
 
     def now() -> None:
         monkeypatch.setattr(clusters, "PING_S", 1.0)

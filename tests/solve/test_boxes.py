@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -53,6 +53,7 @@ def cheapest_of_all(table: Table, up: Floats, down: Floats, cell: int, sign: int
     return best
 
 
+@settings(max_examples=20)
 @given(data=st.data(), seed=st.integers(0, 10**6))
 def test_the_box_is_the_cheapest_of_all(data: st.DataObject, seed: int) -> None:
     sizes = data.draw(st.lists(st.integers(2, 4), min_size=1, max_size=4).filter(lambda some: np.prod(some) < 100))

@@ -58,7 +58,7 @@ def _end(ranges: Ranges, side: int) -> float:
 
 
 @given(polytopes())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=20)
 def test_all_ways_find_the_same_ends(p: Polytope) -> None:
     sides = np.arange(2 * p.forms)
     one_part = np.zeros(p.forms, dtype=np.int64)

@@ -54,7 +54,7 @@ def _is_inside(p: Polytope, point: GridPoint) -> bool:
 
 
 @given(polytopes(), st.booleans())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_what_a_face_shows_is_the_end_and_its_point_lies_inside(p: Polytope, generous: bool) -> None:
     for side in range(2 * p.forms):
         ranges = Ranges.of(p)
@@ -68,7 +68,7 @@ def test_what_a_face_shows_is_the_end_and_its_point_lies_inside(p: Polytope, gen
 
 
 @given(polytopes())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=20)
 def test_faces_alone_close_every_side_or_leave_it_to_fractions(p: Polytope) -> None:
     whole = WholePart(p, Ranges.of(p), np.arange(2 * p.forms))
     whole.hard = True

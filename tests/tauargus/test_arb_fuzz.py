@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablesafe.core.errors import InvalidJob
@@ -24,6 +24,7 @@ def refusal(text: str) -> str | None:
     return None
 
 
+@settings(max_examples=20)
 @given(st.lists(st.one_of(LINES, ARGUMENTS, st.text(max_size=30)), max_size=8).map("\n".join))
 def test_any_text_is_read_or_refused(text: str) -> None:
     said = refusal(text)

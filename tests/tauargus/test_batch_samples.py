@@ -18,7 +18,7 @@ SECONDARY = {"11", "12"}
 @pytest.fixture
 def samples(instances: Path, tmp_path: Path) -> Path:
     """A copy of the samples that may be written to."""
-    shutil.copytree(instances / "tauargus", tmp_path / "tauargus", copy_function=shutil.copyfile)
+    shutil.copytree((instances / "tauargus" / "testW").parent, tmp_path / "tauargus", copy_function=shutil.copyfile)
     for folder in (tmp_path, *tmp_path.rglob("*")):
         folder.chmod(0o755 if folder.is_dir() else 0o644)
     return tmp_path / "tauargus"

@@ -427,7 +427,7 @@ def some_problem(draw: st.DrawFn) -> Problem:
     )  # fmt: skip
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(some_problem())
 def test_any_product_of_trees_goes_there_and_back(problem: Problem) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -66,7 +66,7 @@ def test_activity_by_product_of_the_enterprises_is_what_tau_argus_printed(instan
 
 
 def test_all_samples_load_with_all_their_hierarchies(instances: Path) -> None:
-    folder = instances / "tauargus"
+    folder = (instances / "tauargus" / "testW").parent
     data = read_microdata(folder / "testW" / "tau_testW.asc")
     assert set(data.dimensions) == {"Year", "IndustryCode", "Size", "Region"}
     assert data.dimensions["Region"].labels["Nr"] == "North"
@@ -203,7 +203,7 @@ def test_metadata_may_be_given_in_any_form(tmp_path: Path) -> None:
 
 def test_every_sample_file_loads_as_it_is(instances: Path) -> None:
     """Hierarchies, labels, metadata, tables of probabilities: whatever τ-ARGUS comes with."""
-    folder = instances / "tauargus"
+    folder = (instances / "tauargus" / "testW").parent
     readers = {
         ".hrc": Hierarchy.from_hrc,
         ".cdl": read_code_list,

@@ -434,7 +434,7 @@ def some_release(draw: st.DrawFn) -> tuple[Problem, Release]:
     return problem, Release.from_suppression(problem, hidden)
 
 
-QUICK = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 
 
 @QUICK

@@ -231,7 +231,7 @@ def test_a_damaged_code_value_file_is_named(tmp_path: Path, text: str, message: 
 
 
 def test_the_printed_files_of_tau_argus_load(instances: Path) -> None:
-    folder = instances / "tauargus"
+    folder = (instances / "tauargus" / "testW").parent
     printed = read_code_value(folder / "testW" / "expected_Simple2D" / "Simple2D.txt")
     assert printed.columns == ["code 1", "code 2", "value", "status"]
     assert printed["status"].value_counts().sort("status").rows() == [("1", 98), ("11", 12), ("14", 43), ("3", 9)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -19,7 +20,7 @@ from tablesafe.core.errors import InvalidProblem, SolverFailure
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.methods.suppress import Algorithm, explain, securing, wider
+from tablesafe.methods.suppress import Algorithm, explain, method, securing, wider
 from tablesafe.methods.suppress.branch_and_cut import master_problem as covering
 from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles, Remedy
@@ -241,3 +242,20 @@ def test_a_solver_that_fails_on_the_bound_loses_no_pattern(monkeypatch: pytest.M
     assert audit(problem, release).safe
     assert release.solution is not None
     assert release.solution.status == "feasible"
+
+
+def test_zeros_that_were_reported_are_withheld_where_there_is_no_other_way() -> None:
+    """All of a row have reported nothing: that it is empty would tell so of the only two in one of its cells."""
+    records = [("a", "x", 0.0)] * 2 + [("a", "y", 0.0)] * 5 + [("b", column, 20.0) for column in "xy" for _ in range(5)]
+    frame = pl.DataFrame(records, schema=["row", "column", "v"], orient="row").with_row_index("firm")
+    table = ts.tabulate(frame, dimensions=["row", "column"], value="v", respondent="firm")
+    problem = ts.Problem(table, rules=[ts.Threshold(n=3)])
+    release = ts.Suppress(time_limit_s=600).protect(problem)
+    assert release.suppressed[table.index(row="a", column="Total")]
+    assert release.solution is not None
+    assert method.ZEROS in release.solution.notes
+    assert ts.audit(problem, release).safe
+    untold = replace(table, count=None, contributors=None)
+    without = ts.Problem(untold, sensitivity=problem.sensitivity)
+    with pytest.raises(InvalidProblem, match="cannot rise at all"):
+        ts.Suppress(time_limit_s=600).protect(without)

@@ -63,14 +63,14 @@ class Demand:
 class Obstacles:
     """What keeps a sensitive cell where it is: `blocked` cells do not move, the others within the prior bounds."""
 
-    def __init__(self, problem: Problem, *, zeros: bool) -> None:
+    def __init__(self, problem: Problem, *, zeros: bool | Mask) -> None:
         table = problem.table
         unit, value = 10.0**table.decimals, table.integers.astype(np.float64)
         self._up, self._down = problem.upper * unit - value, value - problem.lower * unit
         self._rows = sparse.csr_array(table.equations).astype(np.int64)
         self._columns = sparse.csc_array(self._rows)
         forced = problem.sensitivity.mask | problem.suppressed | problem.withheld
-        self.blocked = problem.frozen | ((table.integers == 0) & ~forced & (not zeros))
+        self.blocked = problem.frozen | ((table.integers == 0) & ~forced & np.logical_not(zeros))
         self._solver = Model.small()
 
     def reach(self, demand: Demand, *, blocked: Mask | None = None, sums: Integers | None = None) -> float:

@@ -40,8 +40,8 @@ class Instance:
     level: Floats = field(repr=False)
 
     @classmethod
-    def of(cls, problem: Problem, cost: Floats, *, margin: float = 0.0, zeros: bool = True) -> Self:
-        """Read a problem; `margin` asks for that share more protection, `zeros` allows cells of value 0."""
+    def of(cls, problem: Problem, cost: Floats, *, margin: float = 0.0, zeros: bool | Mask = True) -> Self:
+        """Read a problem; `margin` asks for that share more protection, `zeros` allows cells of value 0, or some."""
         table, sensitivity = problem.table, problem.sensitivity
         unit = 10.0**table.decimals
         value = table.integers.astype(np.float64)
@@ -49,8 +49,7 @@ class Instance:
         down = np.minimum(value - problem.lower * unit, UNBOUNDED)
         forced = sensitivity.mask | problem.suppressed | problem.withheld
         live = ~problem.frozen & (up + down > 0)
-        if not zeros:
-            live &= (table.integers != 0) | forced
+        live &= (table.integers != 0) | forced | zeros
         up, down = np.where(live, up, 0.0), np.where(live, down, 0.0)
         cell, sign, level = _targets(problem, up, down, unit * (1 + margin))
         matrix = table.equations.astype(np.float64)
@@ -102,6 +101,13 @@ class Instance:
     def pattern_cost(self, pattern: Mask) -> float:
         """What a pattern costs: its complementary cells."""
         return float(self.cost[pattern].sum())
+
+
+def reported_zeros(problem: Problem) -> Mask:
+    """Cells of value zero that have contributors, each of whom has reported nothing: they are not empty."""
+    table = problem.table
+    zero = (table.integers == 0) & ~problem.frozen
+    return zero & (np.zeros(len(table), dtype=np.bool_) if table.count is None else np.asarray(table.count > 0))
 
 
 def zeros_kept(problem: Problem, instance: Instance) -> bool:

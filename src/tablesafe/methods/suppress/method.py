@@ -29,7 +29,7 @@ from tablesafe.methods.suppress.explain import ask_less, freed
 from tablesafe.methods.suppress.flow import Flows
 from tablesafe.methods.suppress.hypercube_method import hypercubes_of
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
-from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.instance import Instance, reported_zeros
 from tablesafe.methods.suppress.levels import demanded, exactly, looked_after, refuse_levels_beyond_bounds
 from tablesafe.methods.suppress.many_targets import convincing_patterns, first_pattern, improved, improved_for_all
 from tablesafe.methods.suppress.modular import modular
@@ -52,6 +52,7 @@ QUICKEST = "The search was given up: the pattern is the first that was found in 
 BY_CUBES = (
     "Hypercubes, the quickest way, are all that there was time for: the pattern may withhold far more than is needed."
 )
+ZEROS = "Cells of value zero that have contributors may be withheld too: there was no other way."
 STOPPED = "The search was stopped by the user."
 IMPROVING = "The search for a better pattern ended with the time limit."
 AUDITED_S, ALL_AUDITED_S, SECURING = 2e-3, 4e-3, 1.5
@@ -150,9 +151,10 @@ class Suppression:
         scale = min(1.0, float(secret.mean()))  # whole costs stay whole, tiny ones become comparable to a tolerance
         obstacles: Obstacles | None = None
         reached: dict[int, tuple[float, float]] = {}
+        zeros: bool | Mask = self.options.zeros
         while True:
             asked = demanded(eligible, self.options.margin, reached)
-            instance = Instance.of(asked, secret / scale, zeros=self.options.zeros)
+            instance = Instance.of(asked, secret / scale, zeros=zeros)
             searching = budget.child(SEARCHING * self.seconds)
             search = Search(
                 instance,
@@ -175,10 +177,15 @@ class Suppression:
                     stages = as_repaired(found, found, dict.fromkeys(securing.examined), instance)
                     return self._told(search, stages, scale, added, cost)
                 demand = Demand.of(instance, failure.target)
-                obstacles = obstacles or Obstacles(eligible, zeros=self.options.zeros)
+                obstacles = obstacles or Obstacles(eligible, zeros=zeros)
                 try:
                     ask_less(eligible, obstacles, demand, reached)
                 except InvalidProblem:
+                    reported = reported_zeros(problem)
+                    if zeros is False and reported.any():
+                        zeros, obstacles = reported, None
+                        budget.give_up(ZEROS)
+                        continue
                     if self.options.unprotectable == "error":
                         raise
                     problem = freed(problem, eligible, obstacles, demand, budget)
@@ -316,11 +323,14 @@ class Suppression:
             pattern = self._with_programs(search, pattern, left) if left.size else pattern
             begin = process_time()
             securing.secure(pattern, within=securing.limit.child(SOON_S + SOON * self.seconds))
+        listed = self._listed(problem, instance)
+        if listed is not None:  # what convinces everybody is better than what is safe now, not than what was before
+            pattern = securing.kept()
         search.keep(pattern, instance.pattern_cost(pattern))
         each = ALL_AUDITED_S if self.run.attackers.insiders else AUDITED_S
         again = max(SECURING * (process_time() - begin), each * len(problem.sensitive))
         budget = securing.budget.child(max(securing.budget.left - again, 0.0))
-        dimensions, listed = list(problem.table.dimensions.values()), self._listed(problem, instance)
+        dimensions = list(problem.table.dimensions.values())
         try:
             if listed is None:
                 improved(search, dimensions, cubes, search.random, budget)

@@ -161,7 +161,8 @@ class Securing:
 
     def _again(self, pattern: Mask) -> bool:
         """Whether nothing is new about a pattern of hypercubes: of these, what repair adds is not thinned."""
-        return self.cubes is not None and self.given is not None and bool((pattern == self.given).all())
+        seen = [each for each in (self.given, self.best) if each is not None]
+        return self.cubes is not None and any(bool((pattern == each).all()) for each in seen)
 
     def _safe(self, pattern: Mask, budget: Budget, added: dict[str, Mask]) -> Mask | None:
         """The pattern with what it takes to make it safe, of whole groups; None where the user stopped before that."""

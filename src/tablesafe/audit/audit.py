@@ -156,6 +156,15 @@ class Audit:
         """
         self._suggested, self._unread = tuple(moves), True
 
+    def memory(self) -> tuple[Proved, Settled]:
+        """What is proved by now: of a release judged later, other proofs may take the place of these."""
+        return self._proved.copy(), self._settled.copy()
+
+    def recall(self, memory: tuple[Proved, Settled]) -> None:
+        """Go back to what was proved then."""
+        proved, settled = memory
+        self._proved, self._settled = proved.copy(), settled.copy()
+
     def relied_on(self, cells: NDArray[np.intp]) -> Mask:
         """The table's cells that are moved by the tables which prove some cells to be protected, from whomever."""
         out = np.zeros(len(self.problem.table), dtype=np.bool_)

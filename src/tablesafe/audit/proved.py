@@ -8,6 +8,7 @@ that withholds more keeps all proofs of the one before it, and one that publishe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,6 +41,10 @@ class _Changes:
         self.lower = np.concatenate([self.lower, system.lower[at]])
         self.upper = np.concatenate([self.upper, system.upper[at]])
         self.length = np.concatenate([self.length, np.array([len(each) for each in every], dtype=np.intp)])
+
+    def copy(self) -> _Changes:
+        """The same sets; what is added to either is not added to the other."""
+        return copy(self)  # arrays are never changed, only replaced
 
     def possible(self, system: System) -> Mask:
         """Which sets are hidden, and have the room they had."""
@@ -90,6 +95,12 @@ class Proved:
         self._far = np.zeros((0, 2))
         self._group = np.zeros(0, dtype=np.intp)
         self._checked = np.zeros(0, dtype=np.bool_)
+
+    def copy(self) -> Proved:
+        """The same proofs; what is added to either is not added to the other."""
+        other = copy(self)
+        other._moves, other._changes = list(self._moves), self._changes.copy()
+        return other
 
     def keep(self, system: System, groups: Sequence[Group], *, checked: bool) -> None:
         """Remember what was proved in a system; `checked` in whole numbers, as a certificate needs it."""
@@ -179,6 +190,12 @@ class Settled:
         self._cell = np.zeros(0, dtype=np.intp)
         self._pairs = np.zeros((0, 2), dtype=np.intp)
         """A place among these cells, and a set that it rests on."""
+
+    def copy(self) -> Settled:
+        """The same cells; what is added to either is not added to the other."""
+        other = copy(self)
+        other._changes = self._changes.copy()
+        return other
 
     def keep(
         self,

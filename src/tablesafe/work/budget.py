@@ -140,9 +140,11 @@ class Budget:
     @property
     def over(self) -> bool:
         """Whether nothing more is to be begun: the work is done, the time is up, or the user wants it to stop."""
+        if self.stopped:
+            return True
         part: Budget | None = self
         while part is not None:  # this is asked before every program, however small
-            if part._stopped or part.spent >= part._most:
+            if part.spent >= part._most:
                 return True
             part = part._parent
         end, cpu_end = self._ends()

@@ -107,7 +107,7 @@ def reported_zeros(problem: Problem) -> Mask:
     """Cells of value zero that have contributors, each of whom has reported nothing: they are not empty."""
     table = problem.table
     zero = (table.integers == 0) & ~problem.frozen
-    return zero & (np.zeros(len(table), dtype=np.bool_) if table.count is None else np.asarray(table.count > 0))
+    return np.zeros_like(zero) if table.count is None else np.asarray(zero & (table.count > 0))
 
 
 def zeros_kept(problem: Problem, instance: Instance) -> bool:

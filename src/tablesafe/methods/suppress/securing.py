@@ -14,6 +14,7 @@ from math import inf
 
 from tablesafe.audit.audit import Audit
 from tablesafe.audit.exact import ExactMove
+from tablesafe.audit.proved import Proved, Settled
 from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Integers, Mask
@@ -89,6 +90,8 @@ class Securing:
     """The pattern that the best one was made of."""
     because: dict[str, Mask] = field(default_factory=dict, repr=False)
     """What was added to it for respondents and for sums."""
+    _proofs: tuple[Proved, Settled] | None = field(default=None, init=False, repr=False)
+    """By which the best one is safe."""
 
     def __post_init__(self) -> None:
         if self.run.audits is None:
@@ -126,6 +129,9 @@ class Securing:
         if safe is not None and (self.best is None or self.instance.pattern_cost(safe) < self.cost):
             self.best, self.cost = safe, self.instance.pattern_cost(safe)
             self.origin, self.because = pattern, added
+            self._proofs = self._all.memory()
+        elif self._proofs is not None:
+            self._all.recall(self._proofs)
         return self.kept()
 
     def kept(self) -> Mask:
@@ -150,7 +156,7 @@ class Securing:
             return pattern
         with heed(self.budget):
             self.best = published_again(self._all, self.instance, pattern, spare, self.budget)
-        self.cost = self.instance.pattern_cost(self.best)
+        self.cost, self._proofs = self.instance.pattern_cost(self.best), self._all.memory()
         return self.best
 
     def suggest(self, moves: Iterable[ExactMove]) -> None:

@@ -141,6 +141,7 @@ def published_again(session: Audit, instance: Instance, pattern: Mask, budget: B
     with the budget; the `last` look at sums may take longer.
     """
     safe, checked, size, unchecked = pattern, pattern, FIRST, 0
+    proofs = session.memory()
     tried = np.zeros(len(pattern), dtype=np.bool_)
     while True:
         left = np.flatnonzero(safe & ~instance.forced & ~tried)
@@ -148,9 +149,11 @@ def published_again(session: Audit, instance: Instance, pattern: Mask, budget: B
         enough = budget.over or not left.size
         if unchecked and (enough or unchecked >= UNCHECKED):
             if judge_of(session, last, presume=True)(safe).failing:
+                session.recall(proofs)
                 safe, size = checked, max(size / 4, LEAST)
-            checked, unchecked = safe, 0
+            checked, proofs, unchecked = safe, session.memory(), 0
         if enough:
+            session.recall(proofs)
             return checked
         some = left[: max(int(np.searchsorted(np.cumsum(instance.cost[left]), size * instance.cost[left].sum())), 1)]
         tried[some] = True

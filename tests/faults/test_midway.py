@@ -163,7 +163,7 @@ setattr(found, name, slow)
 sys.argv[1:] = ["run", job]
 main()
 """
-SEARCH, WRITING = "tablesafe.pipeline.running:outcome", "tablesafe.pipeline.running:write_internal"
+SEARCH, WRITING = "tablesafe.pipeline.attempts:outcome", "tablesafe.pipeline.running:write_internal"
 SIGNALS = [(signal.SIGINT, SEARCH), (signal.SIGINT, WRITING), (signal.SIGTERM, SEARCH)]
 MORE = [(signal.SIGINT, "tablesafe.pipeline.running:audit"), (signal.SIGTERM, WRITING)]
 

@@ -92,7 +92,7 @@ def test_what_was_done_is_not_done_again(always: Path, monkeypatch: pytest.Monke
         raise AssertionError("this was done before")
 
     monkeypatch.setattr(pipeline, "build_problem", never)
-    monkeypatch.setattr(pipeline, "outcome", never)
+    monkeypatch.setattr("tablesafe.pipeline.attempts.outcome", never)
     work = executor.work
 
     def counting(function, tasks):  # type: ignore[no-untyped-def]

@@ -51,7 +51,12 @@ internal = "internal"
 intervals = {intervals}
 force = true
 """
-WRITTEN = ["table.csv", "table.xlsx", "table.parquet", *(f"table{own.endings[0]}" for own in FORMATS if own.writes)]
+WRITTEN = [
+    "table.csv",
+    "table.xlsx",
+    "table.parquet",
+    *(f"table{own.endings[0]}" for own in FORMATS if own.load()[1] is not None),
+]
 """A file of every format in which a release is published."""
 OPTIONS = {
     "pattern": 'file = "pattern.csv"',

@@ -164,7 +164,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Secrets:
     return Secrets.of(result.problem, result.release, frame)
 
 
-STEPS = ["build_problem", "outcome", "audit", "_write"]
+STEPS = ["running.build_problem", "attempts.outcome", "running.audit", "running._write"]
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -178,7 +178,7 @@ def test_a_crash_shows_no_values(office: Path, monkeypatch: pytest.MonkeyPatch, 
         raise RuntimeError(told[0])
 
     told = [f"something is wrong with {values[0]}"]
-    monkeypatch.setattr(f"tablesafe.pipeline.running.{step}", crash)
+    monkeypatch.setattr(f"tablesafe.pipeline.{step}", crash)
     for debug in (False, True):
         told[0] = "something is wrong" if debug else told[0]
         code, said = said_by(office, *(["--debug"] if debug else []))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import product
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.methods.round import Round
+from tablesafe.work import budget
 
 EVERY = [kind() for kind in ATTACKS.values()]
 QUICK = (
@@ -116,8 +118,9 @@ def test_the_interior_point_stops_inside_and_adds_up() -> None:
     assert (values[2:] > 0).all()
 
 
-def test_too_little_time_is_no_answer_and_no_error() -> None:
+def test_too_little_time_is_no_answer_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, release = sum_of_three()
+    monkeypatch.setattr(budget, "wall", monotonic)  # the processor's clock is read too rarely for so little
     for estimate in attack(problem, release, AnalyticCentre(), VertexMean(), RandomCentroid(), time_limit_s=1e-9):
         assert np.isnan(estimate.values[1:]).all()
         assert not estimate.disclosed.any()

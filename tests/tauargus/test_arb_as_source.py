@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import tablesafe as ts
+from tablesafe.core.errors import InvalidFile
+from tablesafe.files.limits import VARIABLE
 from tablesafe.job import dump_job, load_job
 from tablesafe.pipeline import Result, build_problem
 
@@ -103,3 +105,14 @@ def test_a_table_is_named_for_a_batch_file_only(tmp_path: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace("j.arb", "d.asc"), encoding="utf-8")
     with pytest.raises(ts.TablesafeError, match="'table' is of a batch file"):
         load_job(path)
+
+
+def test_a_batch_file_that_is_too_large_is_refused_where_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "1MB")
+    (tmp_path / "large.arb").write_text("// \n" * 300_000, encoding="utf-8")
+    (tmp_path / "job.toml").write_text('[source]\nfile = "large.arb"\n', encoding="utf-8")
+    for path in (tmp_path / "large.arb", tmp_path / "job.toml"):
+        with pytest.raises(InvalidFile, match="larger than"):
+            ts.run(path)

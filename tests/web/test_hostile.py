@@ -299,7 +299,7 @@ def test_a_file_that_names_others_learns_nothing_of_processes(tmp_path: Path) ->
         assert may_open(path, roots, ())
 
 
-@pytest.mark.parametrize("kind", ["csv.gz", "xlsx", "parquet", "arb"])
+@pytest.mark.parametrize("kind", ["csv.gz", "xlsx", "parquet"])
 def test_a_file_that_unpacks_without_end_is_refused_where_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

@@ -19,7 +19,7 @@ from tablesafe.methods.abilities import outcome
 from tablesafe.work.run import Run
 
 ALGORITHM = "the algorithm 'network' needs a table of two dimensions with at most one hierarchy: another one is used."
-ZEROS = "cells of value zero that have contributors may be withheld too: there was no other way."
+ZEROS = "cells of value zero may be withheld too: there was no other way."
 RESPONDENTS = "no pattern guards against every respondent and every sum: the table is protected from outsiders alone."
 
 

@@ -140,15 +140,7 @@ class Budget:
     @property
     def over(self) -> bool:
         """Whether nothing more is to be begun: the work is done, the time is up, or the user wants it to stop."""
-        if self.stopped:
-            return True
-        part: Budget | None = self
-        while part is not None:  # this is asked before every program, however small
-            if part.spent >= part._most:
-                return True
-            part = part._parent
-        end, cpu_end = self._ends()
-        return end != inf and (self._clock() >= end or self._cpu() >= cpu_end)
+        return self.left <= 0
 
     @property
     def stopped(self) -> bool:

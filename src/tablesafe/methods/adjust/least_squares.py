@@ -138,7 +138,11 @@ BESIDE, FINEST = 0.03, 1e-10
 NEARLY = 0.995
 """How far towards the nearest bound a step goes."""
 TINY = 1e-13
+NOTHING = 1e-6
+"""What the squares come to, of numbers of about 1, that are as good as none."""
 STILL = 4
+PROGRESS, PATIENT, CENTRED = 0.9, 5, 0.2
+"""By how much the gap must become smaller, within how many steps; and the share of it that is aimed at after that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +197,9 @@ class _Interior:
     worth: float = np.inf
     still: int = 0
     """Steps in a row that changed next to nothing."""
+    least: float = np.inf
+    vain: int = 0
+    """The least gap so far, and steps since then."""
 
     @classmethod
     def of(cls, a: sparse.csc_array, w: Floats, lower: Floats, upper: Floats, b: Floats) -> Self:
@@ -222,9 +229,13 @@ class _Interior:
         left = _sum((self.zl + far * ahead.zl)[self.low], (sl + far * ahead.y)[self.low])
         left += _sum((self.zu + far * ahead.zu)[self.high], (su - far * ahead.y)[self.high])
         centre = gap / sides * (left / gap) ** 3 if gap > 0 else 0.0
+        curved = 1.0
+        self.least, self.vain = (gap, 0) if gap < PROGRESS * self.least else (self.least, self.vain + 1)
+        if self.vain >= PATIENT:  # corrections that go too far can turn in a circle
+            centre, curved = CENTRED * gap / sides, 0.0
         step = system.step(
-            np.where(self.low, centre - self.zl * sl - ahead.zl * ahead.y, 0.0),
-            np.where(self.high, centre - self.zu * su + ahead.zu * ahead.y, 0.0),
+            np.where(self.low, centre - self.zl * sl - curved * ahead.zl * ahead.y, 0.0),
+            np.where(self.high, centre - self.zu * su + curved * ahead.zu * ahead.y, 0.0),
         )
         far = NEARLY * system.farthest(step)
         self.y, self.prices = self.y + far * step.y, self.prices + far * step.prices
@@ -239,9 +250,9 @@ class _Interior:
         steepest, worth = float(np.abs(self.w * self.y).max(initial=1.0)), _sum(self.w, self.y**2) / 2
         close = CLOSE if self.normal.exact else ITERATED
         exact = _size(primal) < close and _size(dual) < close * steepest
-        self.still = self.still + 1 if exact and abs(worth - self.worth) <= close * worth else 0
+        self.still = self.still + 1 if exact and abs(worth - self.worth) <= close * max(worth, NOTHING) else 0
         self.worth = worth
-        return exact and (gap < close * max(1e-6, worth) or self.still >= STILL)
+        return exact and (gap < close * max(NOTHING, worth) or self.still >= STILL)
 
 
 @dataclass(frozen=True, eq=False)

@@ -632,8 +632,14 @@ def test_an_interrupt_leaves_nothing_behind(tablesafe: Run, safe: Path, monkeypa
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_interrupt_does_not_break_off_what_the_first_says(
-    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever was tried before in this process
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, heard))
+
     def interrupted(*_: object, **options: object) -> None:
         signal.raise_signal(number)
 

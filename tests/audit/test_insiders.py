@@ -327,6 +327,21 @@ def test_who_is_told_nothing_learns_nothing(seed: int) -> None:
     assert not told.tells_nothing
 
 
+def test_a_zero_that_was_reported_is_something_told() -> None:
+    """Three reported nothing in (a, y), which is published: A, all the rest of the row, then knows its total."""
+    records: list[Record] = [("a", "x", "A", 10.0), *(("a", "y", firm, 0.0) for firm in "BCD")]
+    records += [("b", column, firm, 5.0) for column in "xy" for firm in "EFGH"]
+    table = table_of(records, largest=4)
+    cells = [("a", "x"), ("a", "Total"), ("b", "x"), ("b", "y"), ("b", "Total")]
+    mask = hidden(table, [*cells, *(("Total", column) for column in ("x", "y", "Total"))])
+    secret = np.zeros(len(table), dtype=np.bool_)
+    secret[table.index(row="a", column="Total")] = True
+    problem = Problem(table, sensitivity=Sensitivity.of(secret, 0.0))
+    system = System.of(problem, Release.from_suppression(problem, mask))
+    assert not system.tells_nothing
+    assert [insider.exact for insider in insiders(problem, system).found] == [True]
+
+
 def _naive(problem: Problem, system: System, records: list[Record]) -> list[int]:
     columns = problem.table.code_columns()
     names = [tuple(column[int(cell)] for column in columns.values()) for cell in system.cells]

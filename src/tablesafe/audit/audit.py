@@ -292,7 +292,7 @@ class Audit:
             unions=None if trial else self._unions(system, budget),
             possibly=self.possibly,
             late=late,
-            worked_out=worked_out(problem, system, groups, whole=self.whole, budget=budget),
+            worked_out=0 if presume else worked_out(problem, system, groups, whole=self.whole, budget=budget),
         )
         if not certify:
             return findings

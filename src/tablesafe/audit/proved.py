@@ -18,6 +18,7 @@ from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.proofs import Group
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
+from tablesafe.solve.neighbourhood import spans
 
 TIMES = 3
 """Proofs per cell before only the newest of each is kept."""
@@ -65,8 +66,7 @@ class _Changes:
         return self.cell[self._entries(some)]
 
     def _entries(self, some: NDArray[np.intp]) -> NDArray[np.intp]:
-        start, length = (np.cumsum(self.length) - self.length)[some], self.length[some]
-        return np.repeat(start - (np.cumsum(length) - length), length) + np.arange(int(length.sum()))
+        return spans(np.append(0, np.cumsum(self.length)), some)[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,13 +107,15 @@ class System:
 
         The contributions of each respondent add up as the table does. So whatever a coalition knows, the others may
         have nothing at all, or one of them many times what it has: of every cell that a coalition does not make up it
-        knows no more than what it has there itself, below which nothing is asked, and no sum can be derived. Where
-        contributions may be negative, even an empty cell may tell something.
+        knows no more than what it has there itself, below which nothing is asked, and no sum can be derived. A cell of
+        value zero that has contributors is not empty, and says of each what it reported; and where contributions may be
+        negative, even an empty cell may tell something.
         """
         known = np.ones(len(self.table), dtype=np.bool_)
         known[self.cells] = False
-        signed = self.table.may_be_negative
-        if self.table.integers[known].any() or (bool(known.any()) and bool(signed.any())):
+        signed, count = self.table.may_be_negative, self.table.count
+        empty = (self.table.integers == 0) & (self.table.contributors is None if count is None else count == 0)
+        if (known & ~empty).any() or (bool(known.any()) and bool(signed.any())):
             return False
         free = np.isneginf(self.lower) | ((self.lower == 0) & ~signed[self.cells])
         return bool(np.isposinf(self.upper).all() and free.all())

@@ -22,7 +22,7 @@ from tablesafe.core.errors import Interrupted, SolverFailure
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
-from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.instance import Instance, reported_zeros
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed
 from tablesafe.methods.suppress.wider import Judge, judge_of, published_again, thinned, widened
@@ -140,7 +140,7 @@ class Securing:
         It publishes nothing but zeros: that is safe wherever all may be withheld.
         """
         if self.best is None:
-            everything = self.instance.live | self.instance.forced
+            everything = self.instance.live | self.instance.forced | reported_zeros(self.problem)
             release = Release.from_suppression(self.problem, everything & ~self.problem.frozen)
             if not System.of(self.problem, release).tells_nothing:
                 raise Interrupted("Stopped before a safe pattern was found; nothing was written.")

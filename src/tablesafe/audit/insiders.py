@@ -538,7 +538,7 @@ class _Search:
 
     def _covers(self, target: int, members: Members) -> bool:
         """Whether the coalition is all there is in a cell."""
-        return int(np.isin(self.knowledge.who[target], members).sum()) >= int(self.knowledge.everyone[target])
+        return int(_among(self.knowledge.who[target], members).sum()) >= int(self.knowledge.everyone[target])
 
     # -- witnesses -----------------------------------------------------------------------------------------------------
 
@@ -686,7 +686,7 @@ class _Search:
         if known.lists.shadow:
             room = float(self.system.truth[target]) - self._has(members)[target]
             return replace(need, lower=min(need.lower, max(room, 0.0)))
-        inside = np.isin(known.who[target], members) & (known.who[target] >= 0)
+        inside = _among(known.who[target], members) & (known.who[target] >= 0)
         value, own, listed = float(self.system.truth[target]), known.own[target], known.who[target] >= 0
         left = max(value - float(own.sum()), 0.0)
         if signed:
@@ -735,6 +735,11 @@ class _Search:
             names=tuple(_name(self.knowledge, member) for member in opening.members) if names else (),
             members=opening.members,
         )
+
+
+def _among(who: NDArray[np.int64], members: Members) -> Mask:
+    """Which of some contributors are members; mostly there is one."""
+    return who == members[0] if len(members) == 1 else np.isin(who, members)
 
 
 def _levels(problem: Problem, cell: int) -> _Need:

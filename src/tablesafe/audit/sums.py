@@ -132,7 +132,7 @@ def constant_sums(
         return ConstantSums(*nothing, matrix, fixed, False)
     if budget.over:
         return ConstantSums(*_empty(matrix), matrix, fixed, False, late=True)
-    marks = _null_vectors(matrix, ~fixed)
+    marks = null_vectors(matrix, matrix.shape[1], _PROJECTIONS, free=~fixed)
     fixed = fixed | (np.abs(marks) <= _EQUAL).all(axis=1)
     matrix = _without(matrix, fixed)
     remainders = _remainders(matrix)
@@ -177,14 +177,15 @@ def _without(matrix: sparse.csr_array, fixed: Mask) -> sparse.csr_array:
     return kept
 
 
-def _null_vectors(matrix: sparse.csr_array, free: Mask) -> Floats:
-    """Random vectors of the null space, one column each, zero where not free.
+def null_vectors(matrix: sparse.csr_array, cells: int, count: int, *, free: Mask | None = None) -> Floats:
+    """Random vectors of the null space of a matrix over so many cells, one column each; zero where not free.
 
     The projection of a random vector: one quasi-definite factorisation, and the same projection again until the small
     regularisation, which dependent equations make necessary, is gone.
     """
-    cells = matrix.shape[1]
-    start = np.random.default_rng(20011).standard_normal((cells, _PROJECTIONS)) * free[:, None]
+    start = np.random.default_rng(20011).standard_normal((cells, count))
+    if free is not None:
+        start *= free[:, None]
     if not matrix.nnz:
         return start
     there = np.flatnonzero(np.diff(matrix.indptr))
@@ -196,7 +197,7 @@ def _null_vectors(matrix: sparse.csr_array, free: Mask) -> Floats:
     factors = splu(augmented, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     vectors = start
     for _ in range(4):
-        padded = np.vstack([vectors, np.zeros((len(there), _PROJECTIONS))])
+        padded = np.vstack([vectors, np.zeros((len(there), count))])
         vectors = np.asarray(factors.solve(padded))[:cells]
     return vectors
 

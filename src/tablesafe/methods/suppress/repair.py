@@ -41,11 +41,13 @@ def repaired(
     cubes: Hypercubes | None = None,
     budget: Budget = ENDLESS,
     because: dict[str, Mask] | None = None,
+    presume: bool = True,
 ) -> tuple[Mask, bool]:
     """A pattern that the audit of the whole system finds safe; what was withheld stays withheld.
 
     When the budget is over before that, it is the pattern so far, and the second of the two says so. `because` is told
-    which cells were added for which attackers.
+    which cells were added for which attackers. With hypercubes, first rounds `presume` that respondents learn what they
+    were not soon seen not to.
 
     What is only possibly open is closed too, unless that is accepted, but as far as withholding more can do it: the
     rest is for the verdict to tell.
@@ -56,7 +58,7 @@ def repaired(
     withheld; so the audit, which is kept, asks only about what was open, and for new sums.
     """
     problem, executor, judge = session.problem, session.executor, judge_of(session, budget)
-    presuming = 0 if cubes is None else PRESUMING
+    presuming = PRESUMING if presume and cubes is not None else 0
     quick = judge_of(session, budget, presume=True)
     guard, lists = Guard.of(problem) if session.insiders else None, Lists.of(problem.table)
     findings = quick(pattern) if presuming else judge(pattern)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
+from time import process_time
 
 from tablesafe.audit.audit import Audit
 from tablesafe.audit.exact import ExactMove
@@ -23,6 +24,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
 from tablesafe.methods.suppress.instance import Instance, reported_zeros
+from tablesafe.methods.suppress.null_vectors import published_by_null_vectors, unbounded
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed
 from tablesafe.methods.suppress.wider import Judge, judge_of, published_again, thinned, widened
@@ -41,6 +43,9 @@ LEAST_S = 6.0
 """Seconds that a first safe pattern may take in any case, beside twice the limit."""
 SUMS_S = 1.5e-4
 """Seconds for each cell that a last look at sums takes."""
+PROPOSING, ENOUGH = 0.25, 4.0
+"""Share of the time left for a proposal of null vectors, and how many times as long as it took to make the last pattern
+safe there must be: the audit of what they leave takes longer."""
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
 DEARER = "A cheaper pattern was found, but there was no time to make it safe from everybody."
 NOTHING_LEFT = (
@@ -90,6 +95,8 @@ class Securing:
     """The pattern that the best one was made of."""
     because: dict[str, Mask] = field(default_factory=dict, repr=False)
     """What was added to it for respondents and for sums."""
+    took: float = 0.0
+    """Seconds that it took to make the last pattern safe."""
     _proofs: tuple[Proved, Settled] | None = field(default=None, init=False, repr=False)
     """By which the best one is safe."""
 
@@ -108,24 +115,26 @@ class Securing:
         respondents = self.attackers.insiders and Lists.of(self.problem.table) is not None
         return ("respondents",) * respondents + ("sums",) * (self.attackers.unions and bool(self.problem.rules))
 
-    def secure(self, pattern: Mask, *, within: Budget | None = None, last: bool = False) -> Mask:
+    def secure(self, pattern: Mask, *, within: Budget | None = None, last: bool = False, presume: bool = True) -> Mask:
         """The best safe pattern, once this one is made safe too, if there is time for that; the `last` is thinned.
 
-        `within` is that time, where it is not what the search has; a first safe pattern has its own.
+        `within` is that time, where it is not what the search has; a first safe pattern has its own. Unless there is
+        time not to, it may `presume` that respondents learn what they were not soon seen not to.
         """
         budget = self.limit if self.best is None else _ending_with(self.budget) if within is None else within
         if self.best is not None and (budget.over or self._again(pattern)):
             return self.best
-        self.given, added = pattern, dict[str, Mask]()
+        self.given, added, begin = pattern, dict[str, Mask](), process_time()
         with heed(self.budget, budget):
             try:
-                safe = self._safe(pattern, budget, added)
+                safe = self._safe(pattern, budget, added, presume)
                 if safe is not None and last and not (safe == pattern).all() and self.cubes is None:
                     safe = self._thinned(safe)
             except (KeyboardInterrupt, Interrupted):
                 if not budget.overdue:
                     raise
                 safe = None
+        self.took = process_time() - begin
         if safe is not None and (self.best is None or self.instance.pattern_cost(safe) < self.cost):
             self.best, self.cost = safe, self.instance.pattern_cost(safe)
             self.origin, self.because = pattern, added
@@ -149,8 +158,18 @@ class Securing:
         return self.best
 
     def published_again(self) -> Mask:
-        """The best safe pattern without what is not needed, as far as the time reaches."""
+        """The best safe pattern without what is not needed, as far as the time reaches.
+
+        Where nobody knows bounds, null vectors propose what that is; what sums and audit have against it is repaired.
+        """
         pattern = self.kept()
+        if self.group is None and self.budget.left > ENOUGH * self.took and unbounded(self.problem, self.instance):
+            some = self.budget.child(PROPOSING * self.budget.left)
+            with heed(self.budget):
+                proposed = published_by_null_vectors(
+                    self.problem, self.instance, pattern, some, respondents=self.attackers.insiders
+                )
+            pattern = self.secure(proposed, presume=False)
         spare = self.budget.child(max(self.budget.left - SUMS_S * len(self.problem.table), 0.0))
         if spare.over or self.group is not None:
             return pattern
@@ -170,19 +189,21 @@ class Securing:
         seen = [each for each in (self.given, self.best) if each is not None]
         return self.cubes is not None and any(bool((pattern == each).all()) for each in seen)
 
-    def _safe(self, pattern: Mask, budget: Budget, added: dict[str, Mask]) -> Mask | None:
+    def _safe(self, pattern: Mask, budget: Budget, added: dict[str, Mask], presume: bool) -> Mask | None:
         """The pattern with what it takes to make it safe, of whole groups; None where the user stopped before that."""
         while True:
-            safe = self._repaired(pattern, budget, added)
+            safe = self._repaired(pattern, budget, added, presume)
             if safe is None or self.group is None or (closed(safe, self.group) == pattern).all():
                 return safe if self.group is None or safe is None else pattern
             pattern = closed(safe, self.group)
 
-    def _repaired(self, pattern: Mask, budget: Budget, added: dict[str, Mask]) -> Mask | None:
+    def _repaired(self, pattern: Mask, budget: Budget, added: dict[str, Mask], presume: bool) -> Mask | None:
         """Aimed repair thinks of single insiders; coalitions, and who knows that values are whole, come after it."""
         asked = self.attackers
         try:
-            safe, late = repaired(self._single, self.instance, pattern, cubes=self.cubes, budget=budget, because=added)
+            safe, late = repaired(
+                self._single, self.instance, pattern, cubes=self.cubes, budget=budget, because=added, presume=presume
+            )
         except SolverFailure:
             safe, late = widened(self.problem, self.instance, pattern, judge_of(self._all, budget), budget)
         if not late and (asked.coalition > 1 or asked.integers):

@@ -15,10 +15,9 @@ from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.methods.adjust import Adjust, capacities, distances
 from tablesafe.methods.adjust import distances as squares
+from tablesafe.methods.adjust.aims import Keep, Tabu
 from tablesafe.methods.adjust.direction_search import Search
 from tablesafe.methods.adjust.keeping import Keeping
-from tablesafe.methods.adjust.statistics import Keep
-from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.methods.adjust.tabu.search import TabuSearch
 
 

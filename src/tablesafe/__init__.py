@@ -113,7 +113,7 @@ if TYPE_CHECKING:
         Waiver,
         ZeroCells,
     )
-    from tablesafe.tabulate import tabulate
+    from tablesafe.tabulate import Columns, Records, tabulate
     from tablesafe.tauargus.apriori import apply_hst
     from tablesafe.tauargus.cell_keys import cell_key_from_metadata
     from tablesafe.tauargus.jobs.export import export_tauargus
@@ -181,7 +181,7 @@ _HOMES = {
         "RequestRule", "Sensitivity", "Threshold", "Waiver", "ZeroCells",
     ),
     "tablesafe.core.table": ("Contributors", "Table"),
-    "tablesafe.tabulate": ("tabulate",),
+    "tablesafe.tabulate": ("Columns", "Records", "tabulate"),
     "tablesafe.verify": ("verify",),
     "tablesafe.work.run": ("Attackers", "Run"),
 }  # fmt: skip
@@ -200,6 +200,7 @@ __all__ = [
     "BlankAndImpute",
     "CellKey",
     "ChebyshevCentre",
+    "Columns",
     "Contributors",
     "Dataset",
     "Dominance",
@@ -231,6 +232,7 @@ __all__ = [
     "PublishedValue",
     "Quality",
     "RandomCentroid",
+    "Records",
     "Relaxed",
     "Release",
     "RequestRule",

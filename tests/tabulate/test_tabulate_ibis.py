@@ -191,8 +191,8 @@ def test_only_what_the_table_needs_leaves_the_engine() -> None:
     """Of contributors that live in one leaf cell only the largest are sent; the others are one row per cell."""
     from tablesafe.tabulate.columns import Scale
     from tablesafe.tabulate.expression import leaf_expression
-    from tablesafe.tabulate.inputs import Columns, Records
     from tablesafe.tabulate.plan import make_plan
+    from tablesafe.tabulate.records_and_columns import Columns, Records
 
     frame = pl.DataFrame({"x": [str(i % 7) for i in range(5000)], "f": [str(i) for i in range(5000)], "v": range(5000)})
     frame = pl.concat([frame, pl.DataFrame({"x": ["0", "1"], "f": ["both", "both"], "v": [1, 1]})])

@@ -11,7 +11,7 @@ import pytest
 
 import tablesafe as ts
 from tablesafe.core.errors import InvalidOption
-from tablesafe.tabulate.inputs import OF_COLUMNS, OF_RECORDS, ShortForm
+from tablesafe.tabulate.records_and_columns import OF_COLUMNS, OF_RECORDS, ShortForm
 
 FIRMS = pl.DataFrame(
     {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tablesafe.core.registry import loader
 
 if TYPE_CHECKING:
-    from tablesafe.tabulate.inputs import Columns, Records
+    from tablesafe.tabulate.records_and_columns import Columns, Records
     from tablesafe.tabulate.run import tabulate
 
 __all__ = ["Columns", "Records", "tabulate"]
@@ -15,8 +15,8 @@ __all__ = ["Columns", "Records", "tabulate"]
 __getattr__ = loader(
     __name__,
     {
-        "Columns": "tablesafe.tabulate.inputs",
-        "Records": "tablesafe.tabulate.inputs",
+        "Columns": "tablesafe.tabulate.records_and_columns",
+        "Records": "tablesafe.tabulate.records_and_columns",
         "tabulate": "tablesafe.tabulate.run",
     },
 )

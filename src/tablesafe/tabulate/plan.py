@@ -13,7 +13,7 @@ from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import TOTAL, Equation, Hierarchy, parse_equations, require_hierarchies
 from tablesafe.core.table import Negative
 from tablesafe.files.read import did_you_mean
-from tablesafe.tabulate.inputs import Columns, Records, Where
+from tablesafe.tabulate.records_and_columns import Columns, Records, Where
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
 """Told what is being done, how much of it is done, and how much there is (when that is known)."""

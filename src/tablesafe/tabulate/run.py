@@ -15,10 +15,10 @@ from tablesafe.tabulate.axes import make_axes
 from tablesafe.tabulate.build import Cells, add_up
 from tablesafe.tabulate.columns import scales
 from tablesafe.tabulate.counted import FEWEST_COUNTED, could_be_counted, warn_of_counts
-from tablesafe.tabulate.inputs import Columns, Records, ShortForm, by_name, gathered
 from tablesafe.tabulate.leaves import aggregate
 from tablesafe.tabulate.origin import Origin
 from tablesafe.tabulate.plan import ERROR, Plan, Progress, make_plan
+from tablesafe.tabulate.records_and_columns import Columns, Records, ShortForm, by_name, gathered
 from tablesafe.tabulate.scan import Scan, make_scan, words
 from tablesafe.tabulate.sources import open_records, quoted, seal, session
 from tablesafe.tabulate.survey import is_counted, survey

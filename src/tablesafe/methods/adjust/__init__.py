@@ -1,4 +1,4 @@
-"""Controlled tabular adjustment: the options. What they ask for is done by `tablesafe.methods.adjust.adjustment`."""
+"""Controlled tabular adjustment: the options. `controlled_adjustment`, beside them, does what they ask for."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tablesafe.methods.adjust.aims import DirectionsName, Keep, Relaxed, Tabu
 from tablesafe.work.run import Run
 
 if TYPE_CHECKING:
-    from tablesafe.methods.adjust.adjustment import Adjustment
     from tablesafe.methods.adjust.capacities import Relaxation
+    from tablesafe.methods.adjust.controlled_adjustment import Adjustment
     from tablesafe.methods.adjust.instance import Allowance
     from tablesafe.methods.adjust.relaxed import Simulations
 
@@ -161,6 +161,6 @@ class Adjust:
         return self._adjustment(run).simulations(problem)
 
     def _adjustment(self, run: Run | None) -> Adjustment:
-        from tablesafe.methods.adjust.adjustment import Adjustment
+        from tablesafe.methods.adjust.controlled_adjustment import Adjustment
 
         return Adjustment(self, as_told(self, run))

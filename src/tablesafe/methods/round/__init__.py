@@ -1,4 +1,4 @@
-"""Rounding of counts to a base: the options. What they ask for is done by `tablesafe.methods.round.rounding`."""
+"""Rounding of counts to a base: the options. What they ask for is done by `tablesafe.methods.round.to_base`."""
 
 from __future__ import annotations
 
@@ -120,6 +120,6 @@ class Round:
 
     def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Round, and state the window around each published value."""
-        from tablesafe.methods.round.rounding import Rounding
+        from tablesafe.methods.round.to_base import Rounding
 
         return Rounding(self, as_told(self, run)).release(problem)

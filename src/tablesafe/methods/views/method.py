@@ -38,6 +38,7 @@ PROVABLE = 20_000
 START = 400
 """Steps of tabu search before the integer program; without one there are more."""
 STEPS_PER_ENTRY = 60
+"""Further steps of tabu search for each entry that is withheld, where nothing is proved afterwards."""
 INTERRUPTED = "Interrupted: the best pattern so far is checked and kept."
 
 

@@ -31,7 +31,7 @@ def clean_up(engine: Sequential, stop: Stop) -> None:
         if stop():
             return
         if pattern.uses[cell]:
-            engine.reconsider(np.array([cell]), most=pattern.cost * NO_WORSE)
+            engine.reconsider(np.array([cell]), most=pattern.cost * NO_WORSE, stop=stop)
 
 
 def improve(
@@ -65,6 +65,7 @@ def improve(
             banned=random.random() < 0.5,
             cost=cost,
             ordered=random.permutation,
+            stop=stop,
         )
         idle += 1
         if pattern.cost < best * (1 - 1e-12):

@@ -13,7 +13,9 @@ from scipy.optimize import linprog
 from tests.seeds import fresh
 
 import tablesafe as ts
-from tablesafe.audit.respondent_knowledge import Guard
+from tablesafe.audit.doubts import Listed
+from tablesafe.audit.respondent_knowledge import Guard, Knowledge
+from tablesafe.audit.system import System
 from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
@@ -26,7 +28,7 @@ from tablesafe.methods.suppress.lower_bound import lower_bound
 from tablesafe.methods.suppress.many_targets import completed, convincing_patterns, first_pattern, improved
 from tablesafe.methods.suppress.pattern import Pattern
 from tablesafe.methods.suppress.sequential import never
-from tablesafe.methods.suppress.simultaneous import Reach, Together, levels
+from tablesafe.methods.suppress.simultaneous import Convincing, Reach, Together, TogetherForAll, levels
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
 from tablesafe.methods.suppress.wider import published_again
 from tablesafe.solve.hypercubes import Hypercubes
@@ -155,6 +157,33 @@ def test_a_deviation_is_kept_for_whom_it_moves_as_far_as_the_level_and_its_rever
     assert reach.rises[cell]
     assert not reach.falls[cell]  # nothing falls by more than it has
     assert cell in reach.open
+
+
+def test_deviations_that_convince_everybody_are_kept_and_use_nothing_that_is_published() -> None:
+    """What every respondent is said to be convinced of, an audit of the pattern finds open to none of them."""
+    problem = firms(3, 120, TREES)
+    instance, _ = read(problem)
+    everything = ts.Release.from_suppression(problem, instance.live | instance.forced)
+    system = System.of(problem, everything)
+    known = Knowledge.of(system, 1)
+    assert known is not None
+    listed = Listed.of(problem, known).among(system.cells, len(problem.table))
+    convincing = Convincing(instance, listed, instance.forced)
+    before = len(convincing.open)
+    together = TogetherForAll(convincing, instance.live, Budget(work=5.0), np.random.default_rng(1))
+    together.protect()
+    assert len(convincing.open) < before
+    served = np.concatenate([each.served for each in convincing.pattern.deviations])
+    assert len(served) == len(set(served.tolist())) > 0
+    convinced = np.where(instance.sign > 0, convincing.rises[instance.cell], convincing.falls[instance.cell])
+    assert convinced[convincing.pattern.by >= 0].all()
+    moves = list(together.found)
+    assert len(moves) == len(convincing.pattern.kept)
+    for move in moves:
+        assert np.abs(instance.rows @ move).max() <= 1e-6 * max(1.0, np.abs(move).max())
+        assert convincing.withheld[move != 0].all()
+    found = ts.audit(problem, ts.Release.from_suppression(problem, convincing.withheld), exact=False, certify=False)
+    assert {opening.cell for opening in found.failing} <= set(convincing.open.tolist())
 
 
 @pytest.mark.parametrize("seed", fresh(2, "many targets, bound"))

@@ -46,7 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--quick", action="store_true", help="leave out what tests/slow.txt names, and draw a tenth of the examples"
+        "--quick",
+        action="store_true",
+        help="leave out what tests/slow.txt names, take the first case of each test, and draw a tenth of the examples",
     )
     parser.addoption("--times", type=int, default=0, help="property tests only, with so many times as many examples")
 
@@ -68,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         given = test._hypothesis_internal_use_settings
         number = given.max_examples * times if times else max(3, given.max_examples // 10)
         test._hypothesis_internal_use_settings = settings(given, max_examples=number)
-    out = {id(item) for item in items if quick and item.get_closest_marker("slow")}
+    out = {id(item) for item in items if item.get_closest_marker("slow")} | _further_cases(items) if quick else set()
     if times:
         out |= {id(i) for i in items if id(getattr(i, "obj", None)) not in drawing and not _takes_a_fresh_seed(i)}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in out])
@@ -82,6 +84,16 @@ def _when(item: pytest.Item, slow: set[str]) -> int:
     if path == "pipeline/test_warming.py":
         return 0
     return 1 if slow & {path, path.partition("/")[0]} else 2
+
+
+def _further_cases(items: list[pytest.Item]) -> set[int]:
+    """All cases of a test but the first: what one case finds most others would find too."""
+    first: dict[tuple[Path, str], int] = {}
+    return {id(item) for item in items if first.setdefault((item.path, _test_of(item)), id(item)) != id(item)}
+
+
+def _test_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[2].partition("[")[0]
 
 
 def _takes_a_fresh_seed(item: pytest.Item) -> bool:

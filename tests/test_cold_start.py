@@ -52,6 +52,23 @@ def test_no_algorithm_is_loaded_before_it_is_asked_for(module: str) -> None:
     assert set(loaded(f"import {module}", (*HEAVY, *ALGORITHMS))) <= records
 
 
+ALL_OPTIONS = """
+import tablesafe, tablesafe.job, tablesafe.cli.app
+from dataclasses import MISSING, fields
+from typing import get_type_hints
+from tablesafe.methods import METHODS
+for kind in METHODS.values():
+    needed = [each for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
+    made = kind(**{each.name: each.metadata["example"] for each in needed})
+    assert callable(made.protect) and get_type_hints(kind)
+"""
+
+
+def test_the_options_of_every_method_are_known_without_a_solver_and_a_compiler() -> None:
+    """Whoever reads a job or draws a form makes them all: none of that computes anything."""
+    assert loaded(ALL_OPTIONS, ("highspy", "numba", "scipy.optimize", "tablesafe.solve.highs")) == []
+
+
 def test_a_problem_from_the_shell_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
     """No plots without being asked for, no reader of records for a file of cells, no method but its own."""
     table = Table.from_cells(
@@ -87,7 +104,7 @@ def test_a_registry_says_where_each_kind_is_and_finds_its_name_again(registry: R
 
 
 def test_a_package_that_loads_its_names_later_has_them_all() -> None:
-    lazy = "attack", "methods", "pipeline", "rules", "tabulate"
+    lazy = "attack", "methods", "methods.views", "pipeline", "rules", "tabulate"
     for home in (f"tablesafe.{name}" for name in lazy):
         package = import_module(home)
         for name in package.__all__:

@@ -117,6 +117,7 @@ def test_all_errors_come_at_once_in_the_order_of_their_lines(folder: Path) -> No
         ("[output]", "[output]\nreport = \"a.pdf\"", 24, "must end in .html"),
         ("[output]", '[method]\nname = "supress"\n[output]', 24, "There is no method 'supress'"),
         ("[output]", '[method]\nname = "pattern"\nfile = "none.csv"\n[output]', 25, "There is no file 'none.csv'"),
+        ("[output]", '[problem]\napriori = ["firms.csv", "none.hst"]\n[output]', 24, "There is no file 'none.hst'"),
         ("[output]", '[problem]\nfrozen = [{ regio = "N" }]\n[output]', 24, "did you mean 'region'?"),
         ("[output]", "[problem]\nwithin_percent = -5\n[output]", 24, "must be above 0"),
         ("[output]", "[problem]\nwithin_percent = 5\nlower = 0\n[output]", 24, "the same thing twice"),

@@ -18,6 +18,7 @@ from tablesafe.core.linking import RESPONSE
 from tablesafe.core.release import Status
 from tablesafe.io.jj import write_jj
 from tablesafe.job import Job, load_job
+from tablesafe.job.checks import input_files
 from tablesafe.job.model import Dimension, Output, ProblemOptions, Response, RunOptions, Source, TableOptions
 from tablesafe.methods import METHODS, Pattern, PublishAll, Suppress, Withhold, protect
 from tablesafe.pipeline import Result, build_problem, build_table, run
@@ -471,6 +472,22 @@ def test_statuses_of_the_source_and_of_an_apriori_file(folder: Path) -> None:
     informed = build_problem(replace(job, problem=ProblemOptions(apriori="known.hst", manual_range=50.0)))
     assert [informed.table.describe(int(i)) for i in informed.sensitive] == ["(region=S)"]
     assert informed.sensitivity.upper[informed.sensitive].tolist() == [20.0]
+
+
+def test_of_several_apriori_files_the_later_ones_say_what_counts(folder: Path) -> None:
+    (folder / "cells.csv").write_text("region,value\nTotal,100\nN,60\nS,30\nW,10\n")
+    (folder / "known.hst").write_text("N;u\nS;u\n")
+    (folder / "more.csv").write_text("region,status,cost\nS,published,7\nW,sensitive,\n")
+    job = job_in(
+        folder, source=Source(file="cells.csv", kind="cells"), dimensions={"region": Dimension()}, rules=(),
+        problem=ProblemOptions(apriori=("known.hst", "more.csv"), scheme="words"),
+    )  # fmt: skip
+    problem = build_problem(job)
+    assert [problem.table.describe(int(i)) for i in problem.sensitive] == ["(region=N)", "(region=W)"]
+    assert problem.cost[problem.table.index(region="S")] == 7
+    turned = build_problem(replace(job, problem=replace(job.problem, apriori=("more.csv", "known.hst"))))
+    assert turned.sensitivity.mask[turned.table.index(region="S")]
+    assert [name for _, name in input_files(job)] == ["cells.csv", "known.hst", "more.csv"]
 
 
 SDMX = ["F", "F", "F", "F", "A", "F", "F", "F", "D"]

@@ -81,10 +81,8 @@ if TYPE_CHECKING:
         Withhold,
         protect,
     )
+    from tablesafe.methods.adjust.aims import Keep, Relaxed, Tabu
     from tablesafe.methods.adjust.publish import guessed
-    from tablesafe.methods.adjust.relaxed import Relaxed
-    from tablesafe.methods.adjust.statistics import Keep
-    from tablesafe.methods.adjust.tabu.options import Tabu
     from tablesafe.methods.cell_key.design import design_perturbation
     from tablesafe.methods.cell_key.magnitude import Magnitude
     from tablesafe.methods.cell_key.table import PerturbationTable
@@ -115,7 +113,7 @@ if TYPE_CHECKING:
         Waiver,
         ZeroCells,
     )
-    from tablesafe.tabulate import tabulate
+    from tablesafe.tabulate import Columns, Records, tabulate
     from tablesafe.tauargus.apriori import apply_hst
     from tablesafe.tauargus.cell_keys import cell_key_from_metadata
     from tablesafe.tauargus.jobs.export import export_tauargus
@@ -164,9 +162,7 @@ _HOMES = {
     "tablesafe.methods.views": ("SuppressViews", "ViewBounds", "view_big_m", "view_bounds", "views"),
     "tablesafe.loss.statistics": ("statistics",),
     "tablesafe.methods.adjust.publish": ("guessed",),
-    "tablesafe.methods.adjust.relaxed": ("Relaxed",),
-    "tablesafe.methods.adjust.statistics": ("Keep",),
-    "tablesafe.methods.adjust.tabu.options": ("Tabu",),
+    "tablesafe.methods.adjust.aims": ("Keep", "Relaxed", "Tabu"),
     "tablesafe.methods.cell_key.design": ("design_perturbation",),
     "tablesafe.methods.cell_key.magnitude": ("Magnitude",),
     "tablesafe.loss.noise": ("NoiseMeasures", "noise_measures"),
@@ -185,7 +181,7 @@ _HOMES = {
         "RequestRule", "Sensitivity", "Threshold", "Waiver", "ZeroCells",
     ),
     "tablesafe.core.table": ("Contributors", "Table"),
-    "tablesafe.tabulate": ("tabulate",),
+    "tablesafe.tabulate": ("Columns", "Records", "tabulate"),
     "tablesafe.verify": ("verify",),
     "tablesafe.work.run": ("Attackers", "Run"),
 }  # fmt: skip
@@ -204,6 +200,7 @@ __all__ = [
     "BlankAndImpute",
     "CellKey",
     "ChebyshevCentre",
+    "Columns",
     "Contributors",
     "Dataset",
     "Dominance",
@@ -235,6 +232,7 @@ __all__ = [
     "PublishedValue",
     "Quality",
     "RandomCentroid",
+    "Records",
     "Relaxed",
     "Release",
     "RequestRule",

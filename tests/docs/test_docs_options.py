@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from importlib import import_module
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from documented import DOCS, MADE, pages
@@ -51,9 +51,12 @@ def wrong(call: re.Match[str]) -> str:
         return ""
     inner = re.sub(r"\[[^\]]*\]|\{[^}]*\}", "x", call[2])
     given = [part.strip() for part in inner.split(",") if part.strip() not in {"", "…", "..."}]
-    parameters = inspect.signature(thing).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return ""
+    parameters = dict(inspect.signature(thing).parameters)
+    for each in [p for p in parameters.values() if p.kind is p.VAR_KEYWORD]:
+        further = get_args(get_type_hints(thing).get(each.name))
+        if not further:
+            return ""
+        parameters |= dict.fromkeys(get_type_hints(further[0]), each)  # Unpack[…] says which
     keywords = [part.partition("=")[0].strip() for part in given if re.match(r"\w+ ?=", part)]
     unknown = [name for name in keywords if name not in parameters]
     places = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -15,10 +15,10 @@ from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.methods.adjust import Adjust, capacities, distances
 from tablesafe.methods.adjust import distances as squares
+from tablesafe.methods.adjust.aims import Keep, Tabu
+from tablesafe.methods.adjust.controlled_adjustment import Adjustment
 from tablesafe.methods.adjust.direction_search import Search
 from tablesafe.methods.adjust.keeping import Keeping
-from tablesafe.methods.adjust.statistics import Keep
-from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.methods.adjust.tabu.search import TabuSearch
 
 
@@ -60,7 +60,7 @@ STAGES: dict[str, tuple[Adjust, Any, str, int]] = {
     "blocks": (Adjust(directions="blocks"), Search, "_improve", 1),
     "relaxation": (Adjust(directions="optimal"), Search, "relax", 1),
     "random": (Adjust(directions="random", tries=5), Search, "offer", 3),
-    "made whole": (Adjust(directions="up"), Adjust, "_whole", 1),
+    "made whole": (Adjust(directions="up"), Adjustment, "_whole", 1),
     "squares": (Adjust(distance="squares"), squares, "least_squares", 1),
     "squares, turned": (Adjust(distance="squares", cost="constant"), squares, "_gain", 2),
     "squares, whole": (Adjust(distance="squares"), squares, "rounded", 1),

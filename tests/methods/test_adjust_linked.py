@@ -17,13 +17,13 @@ from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
 from tablesafe.methods.adjust import Adjust, whole
+from tablesafe.methods.adjust.aims import Keep
 from tablesafe.methods.adjust.costs import MEASURES, cost_of
 from tablesafe.methods.adjust.direction_search import Search
 from tablesafe.methods.adjust.directions import alternating, uniform
 from tablesafe.methods.adjust.instance import Allowance, Instance
 from tablesafe.methods.adjust.keeping import _polished
 from tablesafe.methods.adjust.means import Means
-from tablesafe.methods.adjust.statistics import Keep
 from tablesafe.solve.least_change import LeastChange
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.work.budget import Budget

@@ -19,11 +19,11 @@ from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
 from tablesafe.methods import METHODS, protect
 from tablesafe.methods.adjust import Adjust
+from tablesafe.methods.adjust.aims import Keep
 from tablesafe.methods.adjust.costs import cost_of
 from tablesafe.methods.adjust.directions import alternating
 from tablesafe.methods.adjust.instance import Allowance, Instance
 from tablesafe.methods.adjust.publish import guessed
-from tablesafe.methods.adjust.statistics import Keep
 
 VALUES = {
     ("A", "x"): 20, ("A", "y"): 50, ("A", "z"): 10, ("B", "x"): 8, ("B", "y"): 19, ("B", "z"): 22,

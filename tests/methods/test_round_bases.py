@@ -14,7 +14,7 @@ from tablesafe.core.errors import InvalidHierarchy, InvalidOption
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
 from tablesafe.methods.round import Round
-from tablesafe.methods.round.grid import bases_of
+from tablesafe.methods.round.bases import bases_of
 
 
 def table_of_regions() -> Table:

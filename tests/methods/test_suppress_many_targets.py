@@ -13,7 +13,9 @@ from scipy.optimize import linprog
 from tests.seeds import fresh
 
 import tablesafe as ts
-from tablesafe.audit.respondent_knowledge import Guard
+from tablesafe.audit.doubts import Listed
+from tablesafe.audit.respondent_knowledge import Guard, Knowledge
+from tablesafe.audit.system import System
 from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
@@ -24,8 +26,9 @@ from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
 from tablesafe.methods.suppress.lower_bound import lower_bound
 from tablesafe.methods.suppress.many_targets import completed, convincing_patterns, first_pattern, improved
+from tablesafe.methods.suppress.pattern import Pattern
 from tablesafe.methods.suppress.sequential import never
-from tablesafe.methods.suppress.simultaneous import Pattern, Together, levels
+from tablesafe.methods.suppress.simultaneous import Convincing, Reach, Together, TogetherForAll, levels
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
 from tablesafe.methods.suppress.wider import published_again
 from tablesafe.solve.hypercubes import Hypercubes
@@ -122,25 +125,65 @@ def test_who_is_said_to_move_far_enough_does(seed: int) -> None:
     suggested = from_the_top(instance, subtables, rise, fall, Budget())
     together = Together(pattern, condensed.whole(suggested), Budget(), np.random.default_rng(1))
     together.protect(only=seed % 2 == 0)
-    left = instance.cell[unprotected(instance, condensed.members(pattern.withheld) | instance.forced)]
-    assert set(condensed.number[left]) <= set(pattern.open)
+    assert set(unprotected(instance, condensed.members(pattern.withheld) | instance.forced)) <= set(pattern.open)
+    for name, deviation in pattern.kept.items():
+        move = np.zeros(len(condensed.instance))
+        move[deviation.cells] = deviation.amount
+        assert np.abs(condensed.instance.rows @ move).max() <= 1e-6 * np.abs(move).max()
+        assert len(deviation.served)
+        assert (pattern.by[deviation.served] == name).all()
     whole = completed(instance, condensed, pattern, cubes)
     assert whole is None or not unprotected(instance, whole)
 
 
-def test_a_deviation_serves_whom_it_moves_as_far_as_the_level_and_its_reverse_where_there_is_room() -> None:
+def test_a_deviation_is_kept_for_whom_it_moves_as_far_as_the_level_and_its_reverse_where_there_is_room() -> None:
     instance, _ = read(firms(3, 90, TREES))
     rise, fall = levels(instance)
-    cell = int(np.flatnonzero((rise > 1) & (fall > 1) & (instance.down >= rise))[0])
-    for share, served in ((1.0, True), (0.9, False)):
-        pattern = Pattern(instance)
-        pattern.add(np.where(np.arange(len(instance)) == cell, share * max(rise[cell], fall[cell]), 0.0))
-        assert (pattern.rises[cell], pattern.falls[cell]) == (served, served)
-    pattern = Pattern(instance)
-    far = np.where(np.arange(len(instance)) == cell, instance.down[cell] + rise[cell], 0.0)
-    pattern.add(far)  # nothing falls by more than it has
-    assert pattern.rises[cell]
-    assert not pattern.falls[cell]
+    cell = int(np.flatnonzero((rise > 1) & (fall > 1) & (instance.down >= 2 * rise))[0])
+    alone = np.arange(len(instance)) == cell
+    reach = Reach(Pattern(instance))
+    reach.add(np.where(alone, 2 * instance.up[cell], 0.0))  # a solver's noise, at its worst
+    assert reach.rises[cell]
+    assert reach.falls[cell]  # turned around, by as much as there is room for
+    assert (np.abs(next(iter(reach.pattern.deviations)).amount) <= instance.up[cell]).all()
+    before = reach.withheld
+    reach.add(np.where(alone, rise[cell], 0.0))
+    reach.add(np.zeros(len(instance)))
+    assert len(reach.pattern.kept) == 1  # nobody needs another one
+    assert (reach.withheld == before).all()
+    held = replace(instance, down=np.where(alone, 0.5 * fall[cell], instance.down))
+    reach = Reach(Pattern(held))
+    reach.add(np.where(alone, rise[cell], 0.0))
+    assert reach.rises[cell]
+    assert not reach.falls[cell]  # nothing falls by more than it has
+    assert cell in reach.open
+
+
+def test_deviations_that_convince_everybody_are_kept_and_use_nothing_that_is_published() -> None:
+    """What every respondent is said to be convinced of, an audit of the pattern finds open to none of them."""
+    problem = firms(3, 120, TREES)
+    instance, _ = read(problem)
+    everything = ts.Release.from_suppression(problem, instance.live | instance.forced)
+    system = System.of(problem, everything)
+    known = Knowledge.of(system, 1)
+    assert known is not None
+    listed = Listed.of(problem, known).among(system.cells, len(problem.table))
+    convincing = Convincing(instance, listed, instance.forced)
+    before = len(convincing.open)
+    together = TogetherForAll(convincing, instance.live, Budget(work=5.0), np.random.default_rng(1))
+    together.protect()
+    assert len(convincing.open) < before
+    served = np.concatenate([each.served for each in convincing.pattern.deviations])
+    assert len(served) == len(set(served.tolist())) > 0
+    convinced = np.where(instance.sign > 0, convincing.rises[instance.cell], convincing.falls[instance.cell])
+    assert convinced[convincing.pattern.by >= 0].all()
+    moves = list(together.found)
+    assert len(moves) == len(convincing.pattern.kept)
+    for move in moves:
+        assert np.abs(instance.rows @ move).max() <= 1e-6 * max(1.0, np.abs(move).max())
+        assert convincing.withheld[move != 0].all()
+    found = ts.audit(problem, ts.Release.from_suppression(problem, convincing.withheld), exact=False, certify=False)
+    assert {opening.cell for opening in found.failing} <= set(convincing.open.tolist())
 
 
 @pytest.mark.parametrize("seed", fresh(2, "many targets, bound"))

@@ -14,7 +14,7 @@ from oracle.counts import hierarchy, rounded
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.table import Table
-from tablesafe.methods.round.grid import bases_of
+from tablesafe.methods.round.bases import bases_of
 from tablesafe.solve.program import SolveStatus
 
 

@@ -192,14 +192,11 @@ def test_only_what_the_table_needs_leaves_the_engine() -> None:
     from tablesafe.tabulate.columns import Scale
     from tablesafe.tabulate.expression import leaf_expression
     from tablesafe.tabulate.plan import make_plan
+    from tablesafe.tabulate.records_and_columns import Columns, Records
 
     frame = pl.DataFrame({"x": [str(i % 7) for i in range(5000)], "f": [str(i) for i in range(5000)], "v": range(5000)})
     frame = pl.concat([frame, pl.DataFrame({"x": ["0", "1"], "f": ["both", "both"], "v": [1, 1]})])
-    plan = make_plan(
-        dimensions=["x"], column_of=None, value="v", equations=None, respondent="f", holding=None, weight=None,
-        largest=3, where=None, margins=None, missing="error", shadow=None, cost=None, columns=(), request=None,
-        zeros=False, total="Total", empty=(),
-    )  # fmt: skip
+    plan = make_plan(Records(frame), Columns(value="v", respondent="f"), dimensions=["x"])
     units = dict.fromkeys(plan.measures, Scale(0, True, 0))
     sent = leaf_expression(ibis.memtable(frame), plan, units).to_pyarrow()
     assert sent.num_rows == 7 * (3 + 1) + 2

@@ -194,6 +194,18 @@ def test_a_priori_information_goes_along(office: Path) -> None:
     assert_same(problem, back)
 
 
+def test_several_a_priori_files_go_along_in_their_order(office: Path) -> None:
+    (office / "known.hst").write_text("A1,north,P\nB,north,U\n", encoding="utf-8")
+    (office / "more.hst").write_text("B,north,PL,3,4\n", encoding="utf-8")
+    job = job_in(office, rest=RULES + '[problem]\napriori = ["known.hst", "more.hst"]\n')
+    problem = build_problem(load_job(job))
+    assert problem.sensitivity.upper[problem.table.index(nace="B", region="north")] == 4
+    exported = export_tauargus(job, office / "out")
+    assert exported.files[0].read_text(encoding="cp1252").count("<APRIORI>") == 2
+    (back,) = read_back(exported)
+    assert_same(problem, back)
+
+
 @pytest.mark.parametrize("form", ["records", "cells"])
 def test_linked_tables_stay_linked(office: Path, form: str) -> None:
     dimensions = DIMENSIONS.replace("[response]", "[dimensions.size]\n[response]")

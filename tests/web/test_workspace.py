@@ -209,6 +209,7 @@ def test_bad_input_gets_the_message_of_the_command_line_at_its_key(
      ({"source": {"file": "firms.csv", "metadata": "/etc/hostname"}}, ("source", "metadata")),
      ({"dimensions": {"region": {"hierarchy": "/etc/passwd"}}}, ("dimensions", "region", "hierarchy")),
      ({"problem": {"apriori": "/etc/passwd"}}, ("problem", "apriori")),
+     ({"problem": {"apriori": ["firms.csv", "/etc/passwd"]}}, ("problem", "apriori", 1)),
      ({"method": {"name": "suppress", "keep": "/etc/passwd"}}, ("method", "keep")),
      ({"output": {"release": ["/tmp/x.csv"]}}, ("output", "release", 0)),
      ({"output": {"release": ["../x.csv"]}}, ("output", "release", 0)),

@@ -244,7 +244,7 @@ def _moved(job: Job, path: Path) -> Job:
             name: replace(each, hierarchy=absolute(each.hierarchy), labels=absolute(each.labels))
             for name, each in job.dimensions.items()
         },
-        problem=replace(job.problem, apriori=absolute(job.problem.apriori)),
+        problem=replace(job.problem, apriori=tuple(map(absolute, job.problem.apriori_files)) or None),
     )
 
 

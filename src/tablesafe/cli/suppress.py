@@ -115,8 +115,12 @@ def suppress(
     *,
     choices: Choices = NO_CHOICES,
     apriori: Annotated[
-        Path | None, Parameter(help="a-priori file with statuses, costs, levels and bounds: .hst, CSV, Parquet, Excel")
-    ] = None,
+        tuple[Path, ...],
+        Parameter(
+            help="a-priori file with statuses, costs, levels and bounds: .hst, CSV, Parquet, Excel; repeatable, the "
+            "last says what counts"
+        ),
+    ] = (),
     output: Annotated[
         tuple[Path, ...], Parameter(alias="-o", help="write the release here: .csv, .parquet or .xlsx; repeatable")
     ] = (),
@@ -157,7 +161,7 @@ def suppress(
 def _job(
     path: Path,
     choices: Choices,
-    apriori: Path | None,
+    apriori: tuple[Path, ...],
     output: tuple[Path, ...],
     internal: Path | None,
     tolerance: float,
@@ -169,7 +173,7 @@ def _job(
     from tablesafe.job.checks import check
     from tablesafe.methods import Suppress
 
-    for file in (path, apriori, choices.keep, choices.previous):
+    for file in (path, *apriori, choices.keep, choices.previous):
         if file is not None and not file.is_file():
             raise InvalidFile(f"There is no file {str(file)!r}.")
     job = problem_job(path, tolerance)
@@ -183,8 +187,9 @@ def _job(
     if pictures is not None or job.path is None:
         outputs = dataclasses.replace(outputs, pictures=bool(pictures))
     options = job.problem
-    if apriori is not None:
-        options = dataclasses.replace(options, apriori=str(apriori.absolute()), scheme=choices.scheme)
+    if apriori:
+        known = tuple(str(file.absolute()) for file in apriori)
+        options = dataclasses.replace(options, apriori=known, scheme=choices.scheme)
     job = dataclasses.replace(
         job, method=dataclasses.replace(method, **choices.given()), output=outputs, problem=options
     )

@@ -53,6 +53,8 @@ def _files_in(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
             inner = getattr(value, spec.name)
             if spec.metadata.get("file") and isinstance(inner, str):
                 yield (*path, spec.name), inner
+            elif spec.metadata.get("file") and isinstance(inner, tuple):
+                yield from (((*path, spec.name, i), name) for i, name in enumerate(inner))
             elif not spec.metadata.get("hidden"):
                 yield from _files_in(inner, (*path, spec.name))
     elif isinstance(value, dict):
@@ -71,7 +73,7 @@ def _structure(job: Job) -> Iterator[Fault]:
         yield Fault(
             ("dimensions",), "The job has no dimensions: add a [dimensions.NAME] table for each column that spans it."
         )
-    if not job.rules and job.problem.apriori is None and job.source.status is None and not _for_every_cell(job):
+    if not job.rules and not job.problem.apriori_files and job.source.status is None and not _for_every_cell(job):
         yield Fault(("rules",), "The job has no [[rules]], so nothing would be sensitive: add one, or a status.")
     if job.source.status is not None and (job.tables or len(job.response.value) > 1):
         yield Fault(("source", "status"), "'status' needs a single table with a single value: use an a-priori file.")

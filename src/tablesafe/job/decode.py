@@ -125,6 +125,9 @@ class Decoding:
         value = self.decode(kind, table[spec.name], where, spec.metadata.get("example", spec.default))
         if spec.metadata.get("file") and isinstance(value, str):
             self._require_file(value, where)
+        elif spec.metadata.get("file") and isinstance(value, tuple):
+            for i, name in enumerate(value):
+                self._require_file(name, (*where, i))
         return value
 
     def _require_file(self, name: str, path: KeyPath) -> None:

@@ -232,15 +232,16 @@ class ProblemOptions:
         "them, ignore does not, and the verdict says so",
         "tie",
     )
-    apriori: str | None = _key(
-        "a-priori file with statuses, costs, levels and bounds: .hst, CSV, Parquet or Excel",
+    apriori: str | tuple[str, ...] | None = _key(
+        "a-priori file with statuses, costs, levels and bounds: .hst, CSV, Parquet or Excel; of several, in a list, "
+        "the later ones say what counts",
         example="known.hst",
         file=True,
     )
     scheme: Scheme | None = field(
         default=None,
         metadata=_about(
-            "the vocabulary of the statuses in the a-priori file; when not given, they must leave no doubt",
+            "the vocabulary of the statuses in a-priori files; when not given, they must leave no doubt",
             "sbs",
             False,
         ),
@@ -275,6 +276,11 @@ class ProblemOptions:
     def bounded(self) -> bool:
         """Whether the attacker is said to know bounds beforehand."""
         return any(each is not None for each in (self.within_percent, self.lower, self.upper))
+
+    @property
+    def apriori_files(self) -> tuple[str, ...]:
+        """The a-priori files, in the order in which they count."""
+        return (self.apriori,) if isinstance(self.apriori, str) else self.apriori or ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -172,8 +172,11 @@ def _reading(draft: Mapping[str, Any], name: str) -> Iterator[KeyPath]:
     for dimension in draft.get("dimensions", {}):
         given = _table(draft, "dimensions", dimension)
         yield from (("dimensions", dimension, key) for key in ("hierarchy", "labels") if _is_file(given.get(key), name))
-    if _is_file(_table(draft, "problem").get("apriori"), name):
+    known = _table(draft, "problem").get("apriori")
+    if _is_file(known, name):
         yield ("problem", "apriori")
+    elif isinstance(known, list):
+        yield from (("problem", "apriori", i) for i, file in enumerate(known) if _is_file(file, name))
 
 
 def _is_file(given: Any, name: str) -> bool:

@@ -66,7 +66,7 @@ METHODS: Registry[type[Method]] = Registry(
         "round": "tablesafe.methods.round:Round",
         "small_counts": "tablesafe.methods.small_counts:SmallCounts",
         "intervals": "tablesafe.methods.intervals:PublishIntervals",
-        "views": "tablesafe.methods.views.method:SuppressViews",
+        "views": "tablesafe.methods.views:SuppressViews",
         "cell_key": "tablesafe.methods.cell_key:CellKey",
         "noise": "tablesafe.methods.records.noise:Noise",
         "swap": "tablesafe.methods.records.swap:Swap",

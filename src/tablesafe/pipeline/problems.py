@@ -44,7 +44,7 @@ def build_problem(
 
 def _require_sensitivity(job: Job, problem: Problem) -> None:
     """Statuses that tell what is withheld, and not why: nothing would be left to protect, and any pattern be safe."""
-    from_statuses = job.source.status is not None or job.problem.apriori is not None
+    from_statuses = job.source.status is not None or job.problem.apriori_files
     if job.rules or not from_statuses or problem.sensitivity.mask.any() or not problem.suppressed.any():
         return
     if getattr(job.method, "for_every_cell", False):
@@ -111,15 +111,17 @@ def _with_statuses(job: Job, problem: Problem) -> Problem:
 
 
 def _with_apriori(job: Job, problem: Problem) -> Problem:
-    if job.problem.apriori is None:
-        return problem
-    path, manual_range = job.resolve(job.problem.apriori), job.problem.manual_range
-    with concerning("problem", "apriori"):
-        if path.suffix.lower() == ".hst":
-            from tablesafe.tauargus.apriori import apply_hst
+    """The problem with what a-priori files say, one after the other."""
+    manual_range = job.problem.manual_range
+    for path in map(job.resolve, job.problem.apriori_files):
+        with concerning("problem", "apriori"):
+            if path.suffix.lower() == ".hst":
+                from tablesafe.tauargus.apriori import apply_hst
 
-            return apply_hst(problem, path, manual_range=manual_range)
-        return apply_cells(problem, path, scheme=job.problem.scheme, manual_range=manual_range)
+                problem = apply_hst(problem, path, manual_range=manual_range)
+            else:
+                problem = apply_cells(problem, path, scheme=job.problem.scheme, manual_range=manual_range)
+    return problem
 
 
 def _with_options(job: Job, problem: Problem) -> Problem:

@@ -45,7 +45,7 @@ def build_table(job: Job, listen: Listener = ignore) -> Table:
 
 
 def _from_records(job: Job, listen: Listener) -> Table:
-    from tablesafe.tabulate import tabulate
+    from tablesafe.tabulate import Columns, Records, tabulate
 
     path, source = job.resolve(job.source.file), job.source
     described: Microdata | None = None
@@ -62,32 +62,36 @@ def _from_records(job: Job, listen: Listener) -> Table:
         listen(Event("tabulate", message, done, total))
 
     return tabulate(
-        records,
+        Records(
+            records,
+            where=source.where,
+            empty=source.empty,
+            delimiter=source.delimiter,
+            engine="auto" if job.run.engine == "spark" and records is not path else job.run.engine,
+            spark=job.run.spark,
+            memory_limit=job.run.memory_limit,
+            temporary=None if job.run.temporary is None else job.resolve(job.run.temporary),
+        ),
+        columns=Columns(
+            value=[described.response(name) if described else name for name in job.response.value] or None,
+            equations=list(job.response.equations) or None,
+            respondent=source.respondent,
+            holding=source.holding,
+            weight=source.weight,
+            frequency=source.frequency,
+            request=source.request,
+            shadow=job.response.shadow,
+            further=extra_columns(job),
+            negative=job.response.negative,
+        ),
         dimensions={name: _tree(job, name, described) for name in job.dimensions},
         column_of={name: dimension.column or name for name, dimension in job.dimensions.items()},
-        value=[described.response(name) if described else name for name in job.response.value] or None,
-        equations=list(job.response.equations) or None,
-        respondent=source.respondent,
-        holding=source.holding,
-        weight=source.weight,
-        frequency=source.frequency,
         largest=max(source.largest, contributors_needed(job.rules) + ROOM),
-        where=source.where,
         margins=[table.dimensions for table in job.tables] or None,
         missing={name: dimension.missing for name, dimension in job.dimensions.items()},
-        shadow=job.response.shadow,
-        columns=extra_columns(job),
-        request=source.request,
         zeros=source.zeros,
         total={name: dimension.total for name, dimension in job.dimensions.items()},
-        empty=list(source.empty),
-        negative=job.response.negative,
         cube=job.problem.cube,
-        delimiter=source.delimiter,
-        engine="auto" if job.run.engine == "spark" and records is not path else job.run.engine,
-        spark=job.run.spark,
-        memory_limit=job.run.memory_limit,
-        temporary=None if job.run.temporary is None else job.resolve(job.run.temporary),
         progress=progress,
     )
 

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 from tablesafe.core.registry import loader
 
 if TYPE_CHECKING:
+    from tablesafe.tabulate.records_and_columns import Columns, Records
     from tablesafe.tabulate.run import tabulate
 
-__all__ = ["tabulate"]
+__all__ = ["Columns", "Records", "tabulate"]
 
-__getattr__ = loader(__name__, {"tabulate": "tablesafe.tabulate.run"})
+__getattr__ = loader(
+    __name__,
+    {
+        "Columns": "tablesafe.tabulate.records_and_columns",
+        "Records": "tablesafe.tabulate.records_and_columns",
+        "tabulate": "tablesafe.tabulate.run",
+    },
+)

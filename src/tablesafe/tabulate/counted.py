@@ -11,7 +11,6 @@ import re
 import warnings
 from collections.abc import Iterable
 
-from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.tabulate.plan import Plan
 
 _FREQUENCY = re.compile(
@@ -30,21 +29,6 @@ FEWEST_COUNTED = 4
 def looks_like_frequency(name: str) -> bool:
     """Whether a column is called as those are that say how many a row stands for."""
     return bool(_FREQUENCY.search(name))
-
-
-def refuse_with_frequency(frequency: str | None, given: Iterable[tuple[str, str | None]]) -> None:
-    """Refuse options about single respondents where a row stands for several."""
-    for option, column in given:
-        if frequency is not None and column is not None:
-            raise InvalidOption(
-                (
-                    Setting(option, column),
-                    " is about single respondents, but with ",
-                    Setting("frequency", frequency),
-                    " a row stands for several of whom nobody knows who they are.",
-                ),
-                hint="leave out one of the two.",
-            )
 
 
 def could_be_counted(plan: Plan, columns: Iterable[str]) -> list[str]:

@@ -6,24 +6,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from tablesafe.core.cube import IGNORE, TIE, unseen_levels
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import TOTAL, Equation, Hierarchy, parse_equations, require_hierarchies
-from tablesafe.core.table import Negative, require_negative
+from tablesafe.core.table import Negative
 from tablesafe.files.read import did_you_mean
-
-Where: TypeAlias = str | Mapping[str, str | Sequence[str]] | Callable[[Any], Any] | None
-"""Which records count: an SQL condition, codes by column, or (for an Ibis table) a function of the table."""
-
-Equations: TypeAlias = str | Iterable[str] | Mapping[str, Sequence[str]]
+from tablesafe.tabulate.records_and_columns import Columns, Records, Where
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
 """Told what is being done, how much of it is done, and how much there is (when that is known)."""
-
-Engine: TypeAlias = Literal["auto", "duckdb", "ibis", "spark"]
-"""What groups the records: DuckDB here, or the engine of an Ibis table; auto goes by the source."""
 
 ERROR, DROP = "error", "drop"
 RECORDS = "records"
@@ -134,27 +127,16 @@ class Plan:
 
 
 def make_plan(
+    records: Records,
+    columns: Columns,
     *,
     dimensions: Mapping[str, Hierarchy | None] | Sequence[str],
-    column_of: Mapping[str, str] | None,
-    value: str | Sequence[str] | None,
-    equations: Equations | None,
-    respondent: str | None,
-    holding: str | None,
-    weight: str | None,
-    frequency: str | None = None,
-    largest: int,
-    where: Where,
-    margins: Iterable[Sequence[str]] | None,
-    missing: str | Mapping[str, str],
-    shadow: str | None,
-    cost: str | None,
-    columns: Sequence[str],
-    request: str | None,
-    zeros: bool,
-    total: str | Mapping[str, str],
-    empty: Sequence[str],
-    negative: Negative = "auto",
+    column_of: Mapping[str, str] | None = None,
+    largest: int = 3,
+    margins: Iterable[Sequence[str]] | None = None,
+    missing: str | Mapping[str, str] = ERROR,
+    zeros: bool = False,
+    total: str | Mapping[str, str] = TOTAL,
     cube: str = TIE,
 ) -> Plan:
     """Check the options against each other, and put them in their final form."""
@@ -164,53 +146,50 @@ def make_plan(
         raise InvalidOption("A table needs at least one dimension.", hint="dimensions={'region': None}")
     if isinstance(largest, bool) or not isinstance(largest, int) or not 0 <= largest <= 1000:
         raise InvalidOption(f"largest must be a whole number from 0 to 1,000, got {largest!r}.")
-    if request is not None and largest == 0:
+    if columns.request is not None and largest == 0:
         raise InvalidOption("A request belongs to the largest contributor of a cell: largest must be 1 or more.")
-    require_negative(negative)
     if cube not in {TIE, IGNORE}:
         raise InvalidOption(f"cube must be 'tie' or 'ignore', got {cube!r}.")
     names = list(spanned)
     _refuse_unknown(names, column_of or {}, "column_of")
-    parsed = () if equations is None else tuple(parse_equations(equations, "the response equations"))
-    responses = _responses(value, parsed, weighted=weight is not None, shadow=shadow, frequency=frequency)
-    weighted = weight is not None
-    extras = {name: Measure(((name, 1),), weighted) for name in columns}
-    for name, column in ((SHADOW, shadow), (COST, cost)):
+    value, weighted = columns.value, columns.weight is not None
+    listed = () if value is None else (value,) if isinstance(value, str) else tuple(value)
+    given = columns.equations
+    equations = () if given is None else tuple(parse_equations(given, "the response equations"))
+    extras = {name: Measure(((name, 1),), weighted) for name in columns.further}
+    for name, column in ((SHADOW, columns.shadow), (COST, columns.cost)):
         if column is not None:
             extras[name] = Measure(((column, 1),), weighted)
-    _refuse_clash(names, extras, request)
-    if (respondent is not None or holding is not None) and value is not None:
+    _refuse_clash(names, extras, columns.request)
+    if (columns.respondent is not None or columns.holding is not None) and value is not None:
         extras.setdefault(RECORDS, Measure())
     return Plan(
         dimensions=spanned,
         column_of={name: (column_of or {}).get(name, name) for name in names},
-        responses=responses,
+        responses=_responses(columns, listed, equations),
         extras=extras,
-        respondent=respondent,
-        holding=holding,
-        weight=weight,
-        frequency=frequency,
-        request=request,
-        largest=0 if frequency is not None else largest,
-        where=where,
+        respondent=columns.respondent,
+        holding=columns.holding,
+        weight=columns.weight,
+        frequency=columns.frequency,
+        request=columns.request,
+        largest=0 if columns.frequency is not None else largest,
+        where=records.where,
         missing=_per_dimension(names, missing, ERROR, "missing"),
         margins=_margins(spanned, margins),
         zeros=zeros,
         total=_per_dimension(names, total, TOTAL, "total"),
-        equations=parsed,
-        listed=() if value is None else (value,) if isinstance(value, str) else tuple(value),
-        empty=tuple(empty),
-        negative=negative,
+        equations=equations,
+        listed=listed,
+        empty=tuple(records.empty),
+        negative=columns.negative,
         cube=cube,
     )
 
 
-def _responses(
-    value: str | Sequence[str] | None, equations: Sequence[Equation], *, weighted: bool, shadow: str | None,
-    frequency: str | None,
-) -> tuple[Response, ...]:  # fmt: skip
+def _responses(columns: Columns, listed: Sequence[str], equations: Sequence[Equation]) -> tuple[Response, ...]:
     """The response variables; one that an equation names as a total is the sum of its parts in every record."""
-    listed = [] if value is None else [value] if isinstance(value, str) else list(value)
+    weighted, shadow, frequency = columns.weight is not None, columns.shadow, columns.frequency
     names = list(dict.fromkeys(listed))
     if len(names) < len(listed):
         raise InvalidOption(f"value names {next(n for n in names if listed.count(n) > 1)!r} twice.")

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack
 
-from tablesafe.core.errors import InvalidOption, MissingExtra
+from tablesafe.core.errors import MissingExtra
 from tablesafe.core.hierarchy import TOTAL, Hierarchy
-from tablesafe.core.table import Negative, Table
+from tablesafe.core.table import Table
 from tablesafe.files.native import library_of
 from tablesafe.tabulate.axes import make_axes
 from tablesafe.tabulate.build import Cells, add_up
 from tablesafe.tabulate.columns import scales
-from tablesafe.tabulate.counted import FEWEST_COUNTED, could_be_counted, refuse_with_frequency, warn_of_counts
+from tablesafe.tabulate.counted import FEWEST_COUNTED, could_be_counted, warn_of_counts
 from tablesafe.tabulate.leaves import aggregate
 from tablesafe.tabulate.origin import Origin
-from tablesafe.tabulate.plan import ERROR, Engine, Equations, Plan, Progress, Where, make_plan
+from tablesafe.tabulate.plan import ERROR, Plan, Progress, make_plan
+from tablesafe.tabulate.records_and_columns import Columns, Records, ShortForm, by_name, gathered
 from tablesafe.tabulate.scan import Scan, make_scan, words
 from tablesafe.tabulate.sources import open_records, quoted, seal, session
 from tablesafe.tabulate.survey import is_counted, survey
@@ -27,100 +28,66 @@ def tabulate(
     source: Any,
     *,
     dimensions: Mapping[str, Hierarchy | None] | Sequence[str],
-    value: str | Sequence[str] | None = None,
-    respondent: str | None = None,
-    holding: str | None = None,
-    weight: str | None = None,
-    frequency: str | None = None,
+    columns: Columns | Sequence[str] = (),
     largest: int = 3,
-    where: Where = None,
     margins: Iterable[Sequence[str]] | None = None,
     missing: str | Mapping[str, str] = ERROR,
-    equations: Equations | None = None,
-    shadow: str | None = None,
-    cost: str | None = None,
-    columns: Sequence[str] = (),
-    request: str | None = None,
     zeros: bool = False,
     total: str | Mapping[str, str] = TOTAL,
     column_of: Mapping[str, str] | None = None,
-    empty: Sequence[str] = (),
-    negative: Negative = "auto",
     cube: Literal["tie", "ignore"] = "tie",
-    delimiter: str | None = None,
-    engine: Engine = "auto",
-    spark: str | None = None,
-    memory_limit: str | None = None,
-    threads: int | None = None,
-    temporary: str | Path | None = None,
     progress: Progress | None = None,
+    **short: Unpack[ShortForm],
 ) -> Table:
     """Add up records into every cell of a table, with the count and the largest contributors of each cell.
 
-    `source` is a CSV or Parquet file (or a list, a pattern or a folder of files), a pandas, polars or Arrow frame, or
-    an Ibis table, which its own engine (a database, Spark) aggregates. Files may be larger than memory. With
-    `engine="spark"` Spark reads the files: the session that is active, or one at the address `spark`.
+    The records are a `ts.Records`: a file or frame, which of its records count (`where`), and how it is read. What
+    their columns are is a `ts.Columns`: `value`, `respondent`, `holding`, `weight` and so on. The fields of both can be
+    given here as keywords, in short: `ts.tabulate("firms.csv", dimensions=…, value="turnover", respondent="firm")`;
+    `columns` is then a list of further columns to add up. Sums are exact: values are added as whole numbers of their
+    smallest decimal unit.
 
     `dimensions` maps columns to hierarchies; records carry codes of leaves. A dimension without a hierarchy is flat:
     its codes add up to `total`. `column_of` gives the column of a dimension that is named otherwise. `margins` lists
     the wanted tables, each by its dimensions, as one linked table; without it every combination is there. `missing`
     says, for all dimensions or for each, what to do with records without a code: `"error"`, `"drop"`, or the code
-    that they get, which joins the hierarchy below its total if need be. `empty` lists texts, such as `NA`, that stand
-    for nothing. With `zeros` empty combinations are cells.
+    that they get, which joins the hierarchy below its total if need be. With `zeros` empty combinations are cells.
 
-    `value` names the column to add up; without it, records are counted. Several columns make one table with a
-    dimension `response`, tied together by `equations`; a total that they name and `value` does not is computed. With
-    a `weight` values are weighted sums. `columns` are further columns to add up; `cost` becomes the column `cost`. Sums
-    are exact: values are added as whole numbers of their smallest decimal unit.
+    `count` is the number of distinct respondents (of records, without `respondent`), never weighted. The `largest`
+    contributors of each cell are kept, by the absolute value of what they reported, ties by name. Where contributions
+    may be `negative`, an attacker cannot take a cell to be at least what it knows of it; counts of records never are.
 
-    `count` is the number of distinct respondents (of records, without `respondent`), never weighted. Contributors are
-    respondents, or holdings where `holding` is given; a respondent without a holding stands alone. The `largest` of
-    each cell are kept by the absolute value of what they reported, ties by name. A `shadow` variable takes the place
-    of the value in this, with its total in the column `shadow`. A `request` column holds a number per record, 0 for
-    none; the table's column of that name holds that of each cell's largest contributor.
+    With a `frequency` column, `count` is its sum, and so is the table without a `value`; a value is the sum over the
+    row's respondents, and a weight holds for each of them. Rows of 0 count nobody.
 
-    `negative` says whether contributions may be negative, so that an attacker cannot take a cell to be at least what it
-    knows of it: `"auto"` when a record is, `"possible"` for profits and balances whatever these records show, `"never"`
-    to refuse negative records. Counts of records are never negative.
-
-    A `frequency` column says how many respondents each row stands for, as in data that are counted already: `count` is
-    then its sum, and so is the table without a `value`; a value is the sum over the row's respondents, and a weight
-    holds for each of them. Rows of 0 count nobody. Who they are, and how much each reported, nobody knows: the largest
-    contributors are not kept, and rules that look at them cannot be judged.
-
-    `where` keeps some records: an SQL condition (`"year = 2024"`), codes by column (`{"region": ["NO", "SE"]}`), or,
-    for an Ibis table, a function of it (and no SQL). Text of a CSV file counts as numbers there if every entry of the
-    column is one.
+    As a condition of SQL, `where` takes text of a CSV file for numbers if every entry of the column is one; an Ibis
+    table takes codes by column (`{"region": ["NO", "SE"]}`) or a function of it, and no SQL. With `engine="spark"`
+    Spark reads the files: the session that is active, or one at the address `spark`.
 
     Margins of the same records are margins of one cross-classification, which nobody sees but which ties them
     together. Where that matters its cells are tabulated as unseen cells (see `Table.unseen`): never published, but
     looked at by every audit. With `cube="ignore"` they are not, and the audit says so.
     """
-    options = {name: given for name, given in locals().items() if name not in {"source", "progress"}}
-    refuse_with_frequency(
-        frequency, [("respondent", respondent), ("holding", holding), ("request", request), ("shadow", shadow)]
-    )
-    plan = make_plan(
-        dimensions=dimensions, column_of=column_of, value=value, equations=equations, respondent=respondent,
-        holding=holding, weight=weight, frequency=frequency, largest=largest, where=where, margins=margins,
-        missing=missing, shadow=shadow, cost=cost, columns=columns, request=request, zeros=zeros, total=total,
-        empty=empty, negative=negative, cube=cube,
-    )  # fmt: skip
-    if engine not in get_args(Engine):
-        raise InvalidOption(f"engine must be 'auto', 'duckdb', 'ibis' or 'spark', got {engine!r}.")
+    records, described = gathered(source, columns, short)
+    layout: dict[str, Any] = {
+        "dimensions": dimensions, "largest": largest, "margins": margins, "missing": missing, "zeros": zeros,
+        "total": total, "column_of": column_of, "cube": cube,
+    }  # fmt: skip
+    plan = make_plan(records, described, **layout)
     report = progress or _ignore
-    with session(memory_limit, threads, temporary) as (connection, private):
+    source, engine = records.source, records.engine
+    with session(records.memory_limit, records.threads, records.temporary) as (connection, private):
         if engine == "spark" and not _is_ibis(source):
-            cells = _through_spark(connection, source, plan, private, delimiter, spark, report)
+            cells = _through_spark(connection, records, plan, private, report)
         elif engine == "ibis" or _is_ibis(source):
             cells = _through_ibis(connection, source, plan, report)
         else:
             report("Opening the records", 0, None)
-            records = open_records(connection, source, private, delimiter=delimiter, wanted=_wanted(plan))
-            seal(connection, records)
-            cells = _through_duckdb(make_scan(connection, records, plan), report)
+            found = open_records(connection, source, private, delimiter=records.delimiter, wanted=_wanted(plan))
+            seal(connection, found)
+            cells = _through_duckdb(make_scan(connection, found, plan), report)
     report("Building the table", 0, None)
-    origin = Origin(source, options, plan, tabulate)
+    origin = Origin(source, layout | by_name(records, described), plan, tabulate)
     return replace(cells.joined(), origin=origin, library=library_of(source))
 
 
@@ -161,16 +128,13 @@ def _is_ibis(source: Any) -> bool:
     return type(source).__module__.split(".")[0] == "ibis"
 
 
-def _through_spark(
-    connection: Any, source: Any, plan: Plan, private: Path, delimiter: str | None, master: str | None,
-    progress: Progress,
-) -> Cells:  # fmt: skip
+def _through_spark(connection: Any, asked: Records, plan: Plan, private: Path, progress: Progress) -> Cells:
     """Have Spark read and group the records; what it finds wrong with them is said of the file."""
     from tablesafe.tabulate.spark import read_on_spark, reading, spark_session
 
     progress("Starting Spark", 0, None)
-    with spark_session(master, private) as session:
-        records, name = read_on_spark(session, source, plan, private, delimiter)
+    with spark_session(asked.spark, private) as session:
+        records, name = read_on_spark(session, asked.source, plan, private, asked.delimiter)
         filtered = replace(plan, where=None) if isinstance(plan.where, str) else plan
         with reading(name):
             return _through_ibis(connection, records, filtered, progress, name)

@@ -14,7 +14,8 @@ import duckdb
 from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption
 from tablesafe.files.read import did_you_mean
 from tablesafe.tabulate.columns import code, entry, is_text, name, number
-from tablesafe.tabulate.plan import Plan, Where
+from tablesafe.tabulate.plan import Plan
+from tablesafe.tabulate.records_and_columns import Where
 from tablesafe.tabulate.sources import Connection, Part, Records, first_line, identifier, one_row, quoted
 
 _WORD = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")*)\"|([^\W\d]\w*)")

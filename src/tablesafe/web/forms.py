@@ -24,8 +24,8 @@ from tablesafe.methods import METHODS, Method
 from tablesafe.rules import RULES
 
 Widget = Literal[
-    "text", "amount", "number", "whole", "switch", "perhaps", "choice", "list", "lines", "numbers", "file", "toml",
-    "rule", "rules", "method", "table",
+    "text", "amount", "number", "whole", "switch", "perhaps", "choice", "list", "lines", "numbers", "file", "files",
+    "toml", "rule", "rules", "method", "table",
 ]  # fmt: skip
 """How a field is asked for: `amount` is a number or a column, `perhaps` is yes, no or not said."""
 YES, NO = "yes", "no"
@@ -112,6 +112,8 @@ def _writable(hint: Any) -> tuple[Any, ...]:
 
 def _widget(kinds: tuple[Any, ...], *, optional: bool, spec: dataclasses.Field[Any]) -> Widget:
     kind, origin = kinds[0], get_origin(kinds[0])
+    if spec.metadata.get("file") and kinds == (str, tuple[str, ...]):
+        return "files"
     if len(kinds) > 1:
         return "amount" if set(kinds) == {float, str} else "toml"
     if spec.metadata.get("file"):

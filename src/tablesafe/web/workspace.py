@@ -272,9 +272,10 @@ class Workspace:
     def decide(self, decisions: Sequence[Decision]) -> None:
         """Decide on cells; the decisions are a file of the job from now on."""
         given = self.draft.get("problem", {}).get("apriori")
-        if given not in {None, DECISIONS} or (given == DECISIONS and not self.decisions):  # made elsewhere
+        if given not in (None, DECISIONS) or (given == DECISIONS and not self.decisions):  # made elsewhere
+            files = ", ".join(given) if isinstance(given, list) else given
             raise InvalidJob(
-                f"The job has a-priori information in {given} already.",
+                f"The job has a-priori information in {files} already.",
                 hint="say it all there, or take that file out on the page Rules.",
             )
         self.decisions.append(tuple(decisions))

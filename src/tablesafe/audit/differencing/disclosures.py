@@ -12,7 +12,7 @@ import polars as pl
 from tablesafe.audit.differencing.overlap import Overlap
 from tablesafe.audit.findings import Findings
 from tablesafe.core.hierarchy import Hierarchy
-from tablesafe.tabulate.plan import Where
+from tablesafe.tabulate.records_and_columns import Where
 
 MOST_SHOWN = 20
 SETTLE = (

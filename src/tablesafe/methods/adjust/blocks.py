@@ -31,6 +31,7 @@ BOXES = 12
 FIRST_S, SLOWEST_S = 0.1, 1.5
 """How long a region may take in the first round, and in the last; three times as long in each further one."""
 CELLS = (30.0, 3_000.0)
+"""Between which sizes a region stays, whatever time says: one sum with its parts, and what one program can do."""
 
 Cells = NDArray[np.intp]
 

@@ -12,8 +12,9 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidProblem, Setting, Words, joined
 from tablesafe.core.problem import Problem
+from tablesafe.methods.adjust.aims import DirectionsName
 from tablesafe.methods.adjust.direction_search import Search
-from tablesafe.methods.adjust.directions import DirectionsName, first
+from tablesafe.methods.adjust.directions import first
 from tablesafe.methods.adjust.instance import Allowance, Instance, Way, capacity, levels, room, whole_up
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.repair import NoChange

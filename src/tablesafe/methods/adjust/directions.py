@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -11,6 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tablesafe.core.equations import Floats
 from tablesafe.core.problem import Problem
+from tablesafe.methods.adjust.aims import DirectionsName
 from tablesafe.methods.adjust.direction_search import Search
 from tablesafe.methods.adjust.instance import LARGE, Instance, Way
 
@@ -89,8 +88,6 @@ def leaning(instance: Instance, lean: Floats, random: np.random.Generator | None
 
 # Which directions to try in which order: by what the user asked for, and by what a table of that size allows.
 
-
-DirectionsName = Literal["optimal", "search", "blocks", "alternating", "random", "up", "down"]
 
 FEW = 160
 """Targets up to which one program over all directions deserves most of the time."""

@@ -154,13 +154,13 @@ def least_squared(search: Search, start: Integers, *, flip: bool) -> Measured:
         warnings.warn(
             "The least squares were not found in the time given: the least sum of changes was improved step by step "
             "instead. Raise time_limit_s.",
-            stacklevel=5,
+            stacklevel=6,
         )
     elif not made_whole and not search.stopped:
         warnings.warn(
             "The change of least squares could not be made whole in the time given: the least sum of changes was "
             "improved step by step instead. Raise time_limit_s, or allow more decimals.",
-            stacklevel=5,
+            stacklevel=6,
         )
     objective = worth(i, moves)
     return Measured(moves, objective, min(max(worth(i, i.base), bound), objective))

@@ -13,13 +13,13 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import InvalidOption, InvalidProblem, SolverFailure
 from tablesafe.core.problem import Problem
+from tablesafe.methods.adjust.aims import Keep, Tabu
 from tablesafe.methods.adjust.forms import FREE, Between, Capacity, Curved, Linear, Rows, Statistic
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.keeping_program import Excess, Forms, Kept, KeptChange
 from tablesafe.methods.adjust.means import LARGE, Means
-from tablesafe.methods.adjust.statistics import Keep, missed
-from tablesafe.methods.adjust.tabu.options import Tabu
+from tablesafe.methods.adjust.statistics import missed
 from tablesafe.methods.adjust.tabu.search import TabuSearch
 from tablesafe.solve.least_change import Box
 from tablesafe.work.budget import Budget

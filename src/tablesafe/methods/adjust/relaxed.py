@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tablesafe.core.errors import InvalidOption
-from tablesafe.core.options import require_choice, require_number, require_whole
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
-from tablesafe.loss.statistics import Over, chi_square, statistics
+from tablesafe.loss.statistics import chi_square, statistics
+from tablesafe.methods.adjust.aims import Relaxed
 from tablesafe.methods.adjust.instance import Instance, whole_down, whole_up
 
-PickName = Literal["quantity", "cells", "percent", "chi_square", "correlation", "slope", "variance"]
 _MEASURED: dict[str, str] = {
     "quantity": "quantity changed",
     "cells": "cells changed",
@@ -28,56 +27,19 @@ _MEASURED: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relaxed:
-    """Let each sensitive cell move by a random amount between a share of its level and the level.
+def loosened(instance: Instance, share: float, random: np.random.Generator, *, capped: bool = True) -> Instance:
+    """The same problem with levels drawn between a share of each and all of it.
 
-    Less is changed, and an intruder who knows the levels still does not know by how much. A cell then may be published
-    inside its protection interval: look at the column `least share` before choosing a release.
+    When `capped`, no cell moves further than its full level.
     """
-
-    share_percent: float = field(
-        default=50.0, metadata={"help": "the least that a sensitive cell moves, in percent of its protection level"}
-    )
-    releases: int = field(default=20, metadata={"help": "how many releases are drawn and compared"})
-    pick: PickName = field(
-        default="quantity",
-        metadata={"help": "by which measure one is chosen: the smallest change, or the statistic nearest to 1"},
-    )
-    number: int | None = field(
-        default=None,
-        metadata={"help": "the release to take, by its number in the comparison, whatever its measures", "example": 7},
-    )
-    over: Over = field(
-        default="sensitive",
-        metadata={
-            "help": "which cells the statistics are about: sensitive, all, inner, totals, a dimension or a column"
-        },
-    )
-
-    def __post_init__(self) -> None:
-        require_number(self, "share_percent", above=0, at_most=100)
-        require_whole(self, "releases", at_least=1)
-        require_choice(self, "pick", get_args(PickName))
-        if self.number is not None:
-            require_whole(self, "number", at_least=1)
-            if self.number > self.releases:
-                raise InvalidOption(
-                    f"Relaxed.number is {self.number}, but only {self.releases} releases are drawn.",
-                    about=("option", "Relaxed", "number"),
-                )
-
-    def loosened(self, instance: Instance, random: np.random.Generator, *, capped: bool = True) -> Instance:
-        """The same problem with drawn levels; when `capped` no cell moves further than its full level."""
-        share = self.share_percent / 100
-        part = share + (1 - share) * random.random(len(instance.targets))
-        above, below = (np.maximum(whole_up(level * part), 1.0) for level in (instance.above, instance.below))
-        if not capped:
-            return replace(instance, above=above, below=below)
-        up, down = instance.up.copy(), instance.down.copy()
-        up[instance.targets] = np.minimum(up[instance.targets], instance.above)
-        down[instance.targets] = np.minimum(down[instance.targets], instance.below)
-        return replace(instance, up=whole_down(up), down=whole_down(down), above=above, below=below).narrowed()
+    part = share + (1 - share) * random.random(len(instance.targets))
+    above, below = (np.maximum(whole_up(level * part), 1.0) for level in (instance.above, instance.below))
+    if not capped:
+        return replace(instance, above=above, below=below)
+    up, down = instance.up.copy(), instance.down.copy()
+    up[instance.targets] = np.minimum(up[instance.targets], instance.above)
+    down[instance.targets] = np.minimum(down[instance.targets], instance.below)
+    return replace(instance, up=whole_down(up), down=whole_down(down), above=above, below=below).narrowed()
 
 
 @dataclass(frozen=True, eq=False)

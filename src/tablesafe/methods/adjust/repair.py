@@ -19,6 +19,7 @@ ROUNDS = 25
 REACH = 16.0
 """How far a cell without bounds may move in the search for any feasible directions, beside the sum of all levels."""
 LEAST_SECONDS = 5.0
+"""For the last way to any feasible directions, whatever is left: without them there is no release at all."""
 
 
 class NoChange(Exception):

@@ -8,8 +8,6 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from tablesafe.audit.intervals import exact_intervals
-from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidOption, Setting
 from tablesafe.core.options import require_choice, require_number, require_whole
@@ -18,7 +16,6 @@ from tablesafe.core.release import Release
 from tablesafe.core.statuses import Scheme
 from tablesafe.files.read import LARGEST_EXACT
 from tablesafe.methods.abilities import Files
-from tablesafe.methods.intervals.draw import Reach, drawn
 from tablesafe.methods.suppress import Suppress
 from tablesafe.work.run import Run
 
@@ -140,6 +137,8 @@ class PublishIntervals:
 
     def _asymmetric(self, problem: Problem, pattern: Release) -> Release:
         """Narrower intervals with random ends, in steps as fine as asked for."""
+        from tablesafe.methods.intervals.draw import Reach, drawn
+
         self._check_decimals(problem)
         room = Reach.of(problem, pattern, self.least_percent / 100, self.decimals)
         return drawn(problem, pattern, room, self.spread, self._random(problem))
@@ -162,6 +161,9 @@ class PublishIntervals:
 
     def _derived(self, problem: Problem, pattern: Release) -> Release:
         """What can be computed anyway, as it is or rounded outwards."""
+        from tablesafe.audit.intervals import exact_intervals
+        from tablesafe.audit.system import System
+
         system, unit = System.of(problem, pattern), 10.0**problem.table.decimals
         shown = np.flatnonzero(~problem.withheld[system.cells])
         found, cells = exact_intervals(system, shown), system.cells[shown]

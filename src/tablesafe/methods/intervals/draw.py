@@ -26,7 +26,9 @@ from tablesafe.core.problem import Problem, least
 from tablesafe.core.release import Release
 
 NOISE = 1e-9
+"""What a float may differ from the whole number that it is."""
 WIDENINGS = 6
+"""How often intervals are doubled, 64 times in all, before they are taken as wide as they can be."""
 
 
 @dataclass(frozen=True, eq=False)

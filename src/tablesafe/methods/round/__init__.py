@@ -1,31 +1,22 @@
-"""Rounding of counts to a base: the method and its options."""
+"""Rounding of counts to a base: the options. What they ask for is done by `tablesafe.methods.round.to_base`."""
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import InvalidOption, Setting
-from tablesafe.core.mechanism import Mechanism, Transition
 from tablesafe.core.problem import Problem
-from tablesafe.core.release import Release, Status
+from tablesafe.core.release import Release
 from tablesafe.loss.frames import rounding_tables
 from tablesafe.methods.abilities import TOLD, Outcome, as_told, told_by
-from tablesafe.methods.round.controlled import Rounded, round_controlled
-from tablesafe.methods.round.counts import Counts
-from tablesafe.methods.round.dependent_rounding import round_unbiased
-from tablesafe.methods.round.grid import Bases, Grid, bases_of, require_bases
-from tablesafe.methods.round.random import round_singly
-from tablesafe.solve.program import Solution
+from tablesafe.methods.round.bases import Bases, require_bases
 from tablesafe.work.run import Run
 
 METHODS = ("controlled", "random", "conventional")
 DISTANCES = ("absolute", "squared", "relative")
-MOST_NAMED = 3
 
 
 @told_by("progress")
@@ -129,91 +120,6 @@ class Round:
 
     def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Round, and state the window around each published value."""
-        unit = 10**problem.table.decimals if self.amounts else 1
-        if unit > 1:
-            return _in_units(self, problem, unit, as_told(self, run))
-        counts = Counts.of(problem, bases_of(problem.table, int(self.base), self.bases))
-        if self.method == "controlled":
-            return self._controlled(problem, counts, as_told(self, run))
-        single = round_singly(counts, self.method, additive=self.additive, seed=self.seed)
-        release = _release(problem, counts, single.values, single.below, single.above, None, single.mechanism)
-        return replace(release, judged=single.judged)
+        from tablesafe.methods.round.to_base import Rounding
 
-    def _controlled(self, problem: Problem, counts: Counts, run: Run) -> Release:
-        grid, seconds = Grid.of(counts, self.distance), run.seconds(self.time_limit_s)
-        rounded = (
-            round_unbiased(grid, seconds, self.seed) if self.unbiased else round_controlled(grid, seconds, run.progress)
-        )
-        _tell_beyond(counts, rounded)
-        reach = (rounded.beyond + 1) * counts.base - 1
-        below = np.minimum(reach, rounded.values - 1) if counts.occupied else reach  # no true zeros are shown
-        chances = _chances(counts) if rounded.by_chance else None
-        return _release(problem, counts, rounded.values, below, reach, rounded.solution, chances)
-
-
-def _in_units(method: Round, problem: Problem, unit: int, run: Run) -> Release:
-    """Round values with decimals as whole numbers of their smallest unit."""
-    levels = problem.sensitivity
-    levels = replace(levels, lower=levels.lower * unit, upper=levels.upper * unit, sliding=levels.sliding * unit)
-    whole = Problem(
-        replace(problem.table, decimals=0), sensitivity=levels,
-        lower=problem.lower * unit, upper=problem.upper * unit, cost=problem.cost,
-        frozen=problem.frozen, suppressed=problem.suppressed, withheld=problem.withheld,
-    )  # fmt: skip
-    counts = Counts.of(whole, unit * bases_of(problem.table, int(method.base), method.bases))
-    found = method._controlled(whole, counts, run)
-    return replace(
-        found, table=problem.table, values=found.values / unit, lower=found.lower / unit, upper=found.upper / unit
-    )
-
-
-def _chances(counts: Counts) -> Mechanism:
-    """Unbiased rounding of a cell, seen by itself, has the chances of random rounding."""
-    bases, which = np.unique(counts.base, return_inverse=True)
-    transitions = tuple(Transition.random_rounding(int(base)) for base in bases)
-    return Mechanism(transitions, np.where(counts.frozen | counts.hidden, -1, which))
-
-
-def _release(
-    problem: Problem,
-    counts: Counts,
-    values: Integers,
-    below: Integers,
-    above: Integers,
-    solution: Solution | None,
-    mechanism: Mechanism | None = None,
-) -> Release:
-    """Publish the rounded values with their windows; frozen cells as they are, hidden ones not at all."""
-    hidden, frozen = counts.hidden, counts.frozen
-    shown: Floats = np.where(hidden, np.nan, values.astype(np.float64))
-    low = np.maximum(np.where(frozen, values, values - below), 0)
-    high = np.where(frozen, values, values + above)
-    status = np.where(values == counts.value, Status.PUBLISHED, Status.CHANGED).astype(np.uint8)
-    status[hidden] = Status.GIVEN
-    status[problem.withheld] = Status.BY_DESIGN
-    return Release(
-        problem.table,
-        shown,
-        np.where(hidden, problem.lower, low),
-        np.where(hidden, problem.upper, high),
-        status,
-        Round.name,
-        solution,
-        mechanism=mechanism,
-    )
-
-
-def _tell_beyond(counts: Counts, rounded: Rounded) -> None:
-    """Say which cells had to leave their neighbours, and whether that is proven."""
-    cells = np.flatnonzero(rounded.beyond)
-    if cells.size:
-        names = ", ".join(
-            f"{counts.table.describe(int(cell))} by {rounded.beyond[cell]} × {counts.base[cell]}"
-            for cell in cells[:MOST_NAMED]
-        )
-        more = f" and {cells.size - MOST_NAMED:,} more" if cells.size > MOST_NAMED else ""
-        warnings.warn(
-            f"No rounding {'exists' if rounded.proven else 'was found'} that adds up with every count on one of its "
-            f"two neighbours: {names}{more} went further; their windows are wider.",
-            stacklevel=4,
-        )
+        return Rounding(self, as_told(self, run)).release(problem)

@@ -22,10 +22,9 @@ from tablesafe.methods.round.partition import RoundingProgram, improved, whole_c
 from tablesafe.solve.program import Program, Solution, SolveStatus
 from tablesafe.work.budget import Budget
 
-STAGES = 7
-STEPS = 120
-"""Gradient steps of each stage; the smoothing of the next stage is finer."""
-FINER = 2.5
+STAGES, STEPS, FINER = 7, 120, 2.5
+"""Stages of the dual ascent, gradient steps of each, and how many times finer the smoothing of the next stage is: the
+last one smooths by 1/244 of the largest distance."""
 
 
 def raised_prices(model: RoundingProgram, budget: Budget) -> Floats:

@@ -226,9 +226,11 @@ class RoundingProgram:
 CELLS = 500
 """About how many cells the first part has; parts that are solved at once make the next ones larger."""
 FEWEST, MOST = 200, 20_000
-PART_S = 1.0
-QUICK_S = 0.1
+"""Between which sizes a part stays: below, whole families of codes are torn apart; above, a program is the table's."""
+PART_S, QUICK_S = 1.0, 0.1
+"""Seconds after which a part is given up, and within which it counts as solved at once."""
 GROWTH = 1.3
+"""By how much the next part is larger than one that was solved at once, or smaller than one that was not."""
 
 
 def improved(

@@ -12,10 +12,6 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.loss.frames import rounding_tables
 from tablesafe.methods.abilities import Outcome
-from tablesafe.methods.round.counts import Counts
-from tablesafe.methods.small_counts.conclusions import Reader, informed
-from tablesafe.methods.small_counts.rounding import round_small
-from tablesafe.methods.small_counts.units import Finer, Structure, Units
 from tablesafe.work.run import Run
 
 
@@ -64,6 +60,9 @@ class SmallCounts:
 
     def protect(self, problem: Problem, run: Run | None = None) -> Release:
         """Round the small counts, and state what a reader may conclude about the true ones."""
+        from tablesafe.methods.round.counts import Counts
+        from tablesafe.methods.small_counts.units import Finer, Structure
+
         occupied = Counts.of(problem, int(self.limit)).occupied
         if Structure.of(problem.table) is None:
             finer = Finer.of(problem, zeros=not occupied)
@@ -72,6 +71,11 @@ class SmallCounts:
 
     def _protect(self, problem: Problem, occupied: bool) -> Release:
         """Round a table whose inner cells determine it; `occupied` when readers know that no cell shown is empty."""
+        from tablesafe.methods.round.counts import Counts
+        from tablesafe.methods.small_counts.conclusions import Reader, informed
+        from tablesafe.methods.small_counts.rounding import round_small
+        from tablesafe.methods.small_counts.units import Structure, Units
+
         limit, structure = int(self.limit), Structure.of(problem.table)
         assert structure is not None
         counts = Counts.of(problem, limit)

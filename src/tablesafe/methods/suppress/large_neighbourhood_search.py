@@ -19,7 +19,9 @@ MOST = 6
 CROWD = 2_000
 """Cells among which these are looked for."""
 NOISIEST = 0.6
+"""Share by which prices are disturbed at most while part of the pattern is made anew: else it comes out the same."""
 NO_WORSE = 1 + 1e-12
+"""Costs that differ by the rounding of their sums are the same."""
 
 
 def clean_up(engine: Sequential, stop: Stop) -> None:

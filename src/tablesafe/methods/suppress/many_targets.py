@@ -24,7 +24,8 @@ from tablesafe.methods.suppress.hypercube_method import HypercubeMethod
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.lower_bound import lower_bound
-from tablesafe.methods.suppress.simultaneous import Convincing, Pattern, Together, TogetherForAll, levels
+from tablesafe.methods.suppress.pattern import Pattern
+from tablesafe.methods.suppress.simultaneous import Convincing, Together, TogetherForAll, levels
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget

@@ -86,6 +86,21 @@ class Pattern:
         """Targets that no deviation protects."""
         return np.flatnonzero(self.by < 0)
 
+    @property
+    def rises(self) -> Mask:
+        """Cells that no open target asks to rise."""
+        return self._asked_of_none(1)
+
+    @property
+    def falls(self) -> Mask:
+        """Cells that no open target asks to fall."""
+        return self._asked_of_none(-1)
+
+    def _asked_of_none(self, sign: int) -> Mask:
+        out = np.ones(len(self.instance), dtype=np.bool_)
+        out[self.instance.cell[(self.by < 0) & (self.instance.sign == sign)]] = False
+        return out
+
     def dearest_first(self) -> Integers:
         """The complementary cells, the most costly first."""
         cells = self.complementary
@@ -203,8 +218,12 @@ class Pattern:
         order = np.argsort(cell, kind="stable")
         return order, np.searchsorted(cell[order], np.arange(len(self.instance) + 1))
 
-    def protected_by(self, deviation: Deviation, room: Room) -> Integers:
-        """The targets that a deviation protects, stretched as far as its cells can go, or turned around."""
+    def protected_by(self, deviation: Deviation, room: Room, enough: float = 1 + 1e-12) -> Integers:
+        """The targets that a deviation protects, stretched as far as its cells can go, or turned around.
+
+        One moves far enough that gets to `enough` times its level: a program that was asked for just the level, with
+        cells that have no more room, comes out a little below it.
+        """
         cells, amount, (order, start) = deviation.cells, deviation.amount, self._targets
         size, rising = np.abs(amount), amount > 0
         up, down = room.up[cells], room.down[cells]
@@ -214,7 +233,7 @@ class Pattern:
         begin = np.cumsum(length) - length
         targets = order[np.repeat(first - begin, length) + np.arange(int(length.sum()))]
         far = np.repeat(amount, length) * self.instance.sign[targets]
-        reached = np.maximum(far * forward, -far * backward) >= self.instance.level[targets] * (1 + 1e-12)
+        reached = np.maximum(far * forward, -far * backward) >= self.instance.level[targets] * enough
         return np.asarray(targets[reached])
 
 

@@ -12,6 +12,8 @@ simplex method; forty of them protect 20,064 targets.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,9 @@ from tablesafe.audit.together import convince
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.methods.suppress.condensed import finest_parts
+from tablesafe.methods.suppress.deviations import Deviation, Room
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.pattern import Pattern
 from tablesafe.solve.highs import INTERIOR, Model
 from tablesafe.solve.program import Program, SolveStatus
 from tablesafe.work.budget import Budget
@@ -67,63 +71,95 @@ ALONE = 1e5
 """What it is worth to move the last targets, one at a time."""
 
 
-class Pattern:
-    """What is withheld, and which targets deviations within it are known to move far enough."""
+class Reach:
+    """How far the cells of a pattern must rise and fall, and which of them do, by the deviations that it keeps."""
 
-    def __init__(self, instance: Instance, withheld: Mask | None = None) -> None:
-        self.instance = instance
-        self.withheld = instance.forced.copy() if withheld is None else withheld.copy()
-        self.rise, self.fall = levels(instance)
-        self.rises, self.falls = self.rise <= 0, self.fall <= 0
-        """Cells that need not rise or fall further than is proved."""
-
-    def rooms(self) -> tuple[Floats, Floats]:
-        """How far cells can be believed to fall and to rise."""
-        return self.instance.down, self.instance.up
+    def __init__(self, pattern: Pattern) -> None:
+        self.pattern, self.instance = pattern, pattern.instance
+        self.rise, self.fall = levels(pattern.instance)
 
     @property
-    def cost(self) -> float:
-        """What the pattern costs."""
-        return self.instance.pattern_cost(self.withheld)
+    def withheld(self) -> Mask:
+        """All that is withheld."""
+        return self.pattern.withheld
+
+    @property
+    def rises(self) -> Mask:
+        """Cells that need not rise further than is proved."""
+        return self.pattern.rises
+
+    @property
+    def falls(self) -> Mask:
+        """Cells that need not fall further than is proved."""
+        return self.pattern.falls
 
     @property
     def open(self) -> Integers:
         """Cells that are not known to be protected."""
         return np.flatnonzero(~(self.rises & self.falls))
 
-    def add(self, deviation: Floats) -> None:
-        """Withhold what a deviation of the whole table moves, and note whom it serves."""
-        self.withheld |= np.abs(deviation) > USED
-        self._serves(deviation)
-        if (deviation <= self.instance.down).all() and (-deviation <= self.instance.up).all():
-            self._serves(-deviation)
+    def rooms(self) -> Room:
+        """How far cells can be believed to rise and to fall."""
+        return Room(self.instance.up, self.instance.down)
 
-    def _serves(self, deviation: Floats) -> None:
-        self.rises |= deviation >= self.rise * REACHED
-        self.falls |= -deviation >= self.fall * REACHED
+    def add(self, move: Floats) -> None:
+        """Keep a move of the whole table as a deviation, if it protects anybody who is open."""
+        deviation = self._deviation(move)
+        if not len(deviation.cells):
+            return
+        served = self.pattern.protected_by(deviation, Room(self.instance.up, self.instance.down), REACHED)
+        served = served[self.pattern.by[served] < 0]
+        if len(served):
+            self.pattern.add(replace(deviation, served=served))
+
+    def _deviation(self, move: Floats) -> Deviation:
+        """The cells that a move uses; a solver's noise takes nothing beyond its room."""
+        cells = np.flatnonzero(np.abs(move) > USED)
+        return Deviation(cells, np.clip(move[cells], -self.instance.down[cells], self.instance.up[cells]))
 
 
-class Convincing(Pattern):
-    """The same, where a target is protected only when no respondent is left in doubt."""
+class Convincing(Reach):
+    """The same, where a target is protected only when no respondent is left in doubt.
+
+    A single deviation seldom convinces everybody: a target is said to rely on the one that convinced the last, and none
+    is dropped.
+    """
 
     def __init__(self, instance: Instance, listed: Listed, withheld: Mask) -> None:
-        super().__init__(instance, withheld)
+        super().__init__(Pattern(instance.withholding(withheld)))
         self.doubts = Doubts(listed, self.fall, self.rise)
         self.still = np.zeros(len(instance), dtype=np.bool_)
         """Cells that are to stay at rest, so that those who know them are convinced."""
-        self.look()
+        self._rises, self._falls = ~self.doubts.open(1), ~self.doubts.open(-1)
 
-    def rooms(self) -> tuple[Floats, Floats]:
-        """How far everybody can believe cells to fall and to rise; but for what somebody knows and is asked to move."""
-        return self.doubts.rooms(self.instance.down, self.instance.up, self.still)
+    @property
+    def rises(self) -> Mask:
+        """Cells of which everybody is convinced that they can rise so far."""
+        return self._rises
 
-    def _serves(self, deviation: Floats) -> None:
-        self.doubts.add(deviation)
-        self.look()
+    @property
+    def falls(self) -> Mask:
+        """Cells of which everybody is convinced that they can fall so far."""
+        return self._falls
 
-    def look(self) -> None:
-        """Read off who is left in doubt."""
-        self.rises, self.falls = ~self.doubts.open(1), ~self.doubts.open(-1)
+    def rooms(self) -> Room:
+        """How far everybody can believe cells to rise and to fall; but for what somebody knows and is asked to move."""
+        down, up = self.doubts.rooms(self.instance.down, self.instance.up, self.still)
+        return Room(up, down)
+
+    def add(self, move: Floats) -> None:
+        """Keep a move of the whole table as a deviation, and ask everybody about it and its reverse."""
+        self.doubts.add(move)
+        if (move <= self.instance.down).all() and (-move <= self.instance.up).all():
+            self.doubts.add(-move)
+        self.keep(move)
+
+    def keep(self, move: Floats) -> None:
+        """Keep a move as a deviation about which everybody was asked, and read off who is left in doubt."""
+        self._rises, self._falls = ~self.doubts.open(1), ~self.doubts.open(-1)
+        cell, sign, by = self.instance.cell, self.instance.sign, self.pattern.by
+        convinced = np.where(sign > 0, self._rises[cell], self._falls[cell])
+        self.pattern.add(replace(self._deviation(move), served=np.flatnonzero(convinced & (by < 0))))
 
 
 def levels(instance: Instance) -> tuple[Floats, Floats]:
@@ -146,19 +182,18 @@ class Together:
     """
 
     def __init__(self, pattern: Pattern, suggested: Mask, budget: Budget, random: np.random.Generator) -> None:
-        self.pattern, self.instance, self.budget, self._random = pattern, pattern.instance, budget, random
+        self.reach, self.instance, self.budget, self._random = Reach(pattern), pattern.instance, budget, random
         self.suggested = suggested
         may = self.instance.live & ~self.instance.forced
         self._cost = self.instance.cost + EACH * float(self.instance.cost[may].mean() if may.any() else 0.0)
-        self._need = np.maximum(pattern.rise, pattern.fall)
+        self._need = np.maximum(self.reach.rise, self.reach.fall)
         self._main = _main_parts(self.instance, self._need)
 
     def protect(self, *, only: bool = False) -> None:
         """Protect what is open; with `only`, by nothing but what is suggested."""
-        pattern, tried = self.pattern, np.zeros(len(self.instance), dtype=np.int64)
+        reach, tried = self.reach, np.zeros(len(self.instance), dtype=np.int64)
         worth = INSISTING if only else WORTH
-        while not self.budget.over and len(pattern.open):
-            cells = pattern.open
+        while not self.budget.over and len(cells := reach.open):
             turn = int(tried[cells].min())
             if turn == len(worth):
                 break
@@ -180,24 +215,24 @@ class Together:
 
     def _add(self, deviation: Floats | None) -> None:
         if deviation is not None:
-            self.pattern.add(deviation)
+            self.reach.add(deviation)
 
     def _within(self) -> None:
         """Move open targets by what is withheld, as long as that serves many of them."""
-        pattern, nothing = self.pattern, np.zeros(len(self.instance), dtype=np.bool_)
-        while not self.budget.over and len(pattern.open):
-            cells = pattern.open
+        reach, nothing = self.reach, np.zeros(len(self.instance), dtype=np.bool_)
+        while not self.budget.over and len(cells := reach.open):
             way = self._ways(cells)
-            level = np.where(way > 0, pattern.rise[cells], pattern.fall[cells])
+            level = np.where(way > 0, reach.rise[cells], reach.fall[cells])
             self._add(self._moved(cells, way * float(np.median(level)) / level, 1.0, self._cost, nothing))
-            if len(pattern.open) > (1 - PAYS) * len(cells):
+            if len(reach.open) > (1 - PAYS) * len(cells):
                 return
 
     def _one_by_one(self) -> None:
         """The last ones, each as cheap as can be; what one of them withholds the next ones use."""
-        pattern = self.pattern
-        for cell in pattern.open[np.argsort(-self._need[pattern.open], kind="stable")].tolist():
-            for way, done in ((1.0, pattern.rises), (-1.0, pattern.falls)):
+        reach = self.reach
+        for cell in reach.open[np.argsort(-self._need[reach.open], kind="stable")].tolist():
+            for way in (1.0, -1.0):
+                done = reach.rises if way > 0 else reach.falls
                 if not done[cell] and not self.budget.over:
                     price = self._cost / np.clip(self.instance.down, 1.0, self._need[cell])
                     one = np.array([cell])
@@ -205,7 +240,7 @@ class Together:
 
     def _ways(self, cells: Integers) -> Floats:
         """A direction for each cell in which it must still move, by chance; totals go where their largest part goes."""
-        rises, falls = self.pattern.rises, self.pattern.falls
+        rises, falls = self.reach.rises, self.reach.falls
         way = self._random.choice([-1.0, 1.0], len(self.instance))
         way = np.where(rises & ~falls, -1.0, np.where(falls & ~rises, 1.0, way))
         return np.where(rises[cells], -1.0, np.where(falls[cells], 1.0, way[self._main[cells]]))
@@ -216,7 +251,7 @@ class Together:
         A cell costs the same however far it moves, a program charges by the unit. So it is asked again among the cells
         of its answer, at prices with which each would have cost what it does: short moves become dear, and merge.
         """
-        level, withheld = float(np.median(self._need[batch])), self.pattern.withheld
+        level, withheld = float(np.median(self._need[batch])), self.reach.withheld
         price, best = cost / np.clip(self.instance.down, 1.0, level), None
         if int((offered & ~withheld).sum()) > MANY:
             amid = self._moved(batch, way, worth, price, offered, **INTERIOR)
@@ -247,16 +282,16 @@ class Together:
         **options: Any,
     ) -> Floats | None:
         """The deviation that moves the cells of a batch as far as that is worth its price; None where time is over."""
-        pattern, instance = self.pattern, self.instance
-        far = FAR * max(float(pattern.rise.max()), float(pattern.fall.max()))
-        down, up = pattern.rooms()
+        reach, instance, withheld = self.reach, self.instance, self.reach.withheld
+        far = FAR * max(float(reach.rise.max()), float(reach.fall.max()))
+        up, down = reach.rooms()
         above, below = np.minimum(up, far), np.minimum(down, far)
-        for room, own, need in ((above, instance.up, pattern.rise), (below, instance.down, pattern.fall)):
+        for room, own, need in ((above, instance.up, reach.rise), (below, instance.down, reach.fall)):
             room[batch] = np.where(need[batch] > 0, np.minimum(need[batch], own[batch]), room[batch])
-        level = np.where(way > 0, pattern.rise[batch], pattern.fall[batch])
+        level = np.where(way > 0, reach.rise[batch], reach.fall[batch])
         useful = instance.live & (np.minimum(instance.up, instance.down) >= least * float(level.min()))
         useful &= (above > 0) | (below > 0)
-        free, paid = np.flatnonzero(pattern.withheld & useful), np.flatnonzero(offered & ~pattern.withheld & useful)
+        free, paid = np.flatnonzero(withheld & useful), np.flatnonzero(offered & ~withheld & useful)
         gain = np.zeros(len(instance))
         gain[batch] = worth * way
         dear = instance.columns[:, paid]
@@ -281,24 +316,25 @@ class Together:
 class TogetherForAll(Together):
     """The same until every respondent is convinced: by what is withheld as far as that goes, then by more."""
 
-    pattern: Convincing
+    reach: Convincing
 
-    def __init__(self, pattern: Convincing, suggested: Mask, budget: Budget, random: np.random.Generator) -> None:
-        super().__init__(pattern, suggested, budget, random)
-        self.found: list[Floats] = []
-        """The deviations by which respondents were convinced."""
+    def __init__(self, convincing: Convincing, suggested: Mask, budget: Budget, random: np.random.Generator) -> None:
+        super().__init__(convincing.pattern, suggested, budget, random)
+        self.reach = convincing
 
-    def _add(self, deviation: Floats | None) -> None:
-        super()._add(deviation)
-        if deviation is not None:
-            self.found.append(deviation)
+    @property
+    def found(self) -> Iterator[Floats]:
+        """The moves by which respondents were convinced."""
+        for deviation in self.reach.pattern.deviations:
+            move = np.zeros(len(self.instance))
+            move[deviation.cells] = deviation.amount
+            yield move
 
     def protect(self, *, only: bool = False) -> None:
         """Convince everybody of what is open; a batch that may buy cells comes when what is withheld does no more."""
-        pattern, tried = self.pattern, np.zeros(len(self.instance), dtype=np.int64)
+        reach, tried = self.reach, np.zeros(len(self.instance), dtype=np.int64)
         self._within()
-        while not self.budget.over and len(pattern.open):
-            cells = pattern.open
+        while not self.budget.over and len(cells := reach.open):
             turn = int(tried[cells].min())
             if turn == AGAIN * len(WORTH):
                 break
@@ -308,7 +344,7 @@ class TogetherForAll(Together):
             batch = self._random.choice(cells, min(SEVERAL, len(cells)), replace=False)
             tried[batch] += 1
             way = self._ways(batch)
-            chosen, pattern.still = pattern.doubts.batch(batch, way, self._random)
+            chosen, reach.still = reach.doubts.batch(batch, way, self._random)
             batch, way = batch[chosen], way[chosen]
             if not len(batch):
                 continue
@@ -319,14 +355,13 @@ class TogetherForAll(Together):
             self._within()
 
     def _within(self) -> None:
-        for deviation in convince(self.pattern.doubts, self._mover, self._ways, self.budget):
-            self.pattern.look()
-            self.found.append(deviation)
+        for move in convince(self.reach.doubts, self._mover, self._ways, self.budget):
+            self.reach.keep(move)
 
     def _mover(self, cells: Integers, way: Floats, still: Mask) -> tuple[Floats, int] | None:
-        pattern, nothing = self.pattern, np.zeros(len(self.instance), dtype=np.bool_)
-        pattern.still = still
-        level = np.where(way > 0, pattern.rise[cells], pattern.fall[cells])
+        reach, nothing = self.reach, np.zeros(len(self.instance), dtype=np.bool_)
+        reach.still = still
+        level = np.where(way > 0, reach.rise[cells], reach.fall[cells])
         deviation = self._moved(cells, way * float(np.median(level)) / level, 1.0, self._cost, nothing)
         return None if deviation is None else (deviation, 1)
 

@@ -17,8 +17,6 @@ from tablesafe.core.release import Release, Status
 from tablesafe.methods.views.bounds import sliced, view_bounds
 from tablesafe.methods.views.instance import Axes, Hidden, Structure, TwoViews, targets_of
 
-COSTS = ("unit", "value", "weighted", "balanced")
-
 
 @dataclass(frozen=True, eq=False)
 class Fitted:

@@ -31,6 +31,7 @@ from tablesafe.methods.views.reading import (
 FITTED = 4_000
 """Cells of a cube up to which one is sought that has the confidential values too, when only views are given."""
 FIT_S = 10.0
+"""Seconds for that search."""
 REASON = "confidential view"
 
 

@@ -15,7 +15,7 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.tabulate import tabulate
+from tablesafe.tabulate import Columns, tabulate
 from tablesafe.tauargus.batch.commands import Batch, Command, ReadTable, Recode, RuleCall, SpecifyTable, WriteTable
 from tablesafe.tauargus.batch.journal import Journal
 from tablesafe.tauargus.batch.rules import ASKED, COUNTING, Rules, build_rules, contributors_of, refuse_for_counts
@@ -386,13 +386,15 @@ class _Plan:
         return tabulate(
             self._frame(),
             dimensions={name: self._tree(name) for name in names},
-            value=self.response,
-            holding=records.holding if holding else None,
-            weight=records.weight if rules.weighted else None,
-            shadow=self.shadow if ranked else None,
-            cost=cost,
-            columns=[ASKED] if rules.requests else [],
-            request=records.request if rules.requests else None,
+            columns=Columns(
+                value=self.response,
+                holding=records.holding if holding else None,
+                weight=records.weight if rules.weighted else None,
+                shadow=self.shadow if ranked else None,
+                cost=cost,
+                further=[ASKED] if rules.requests else [],
+                request=records.request if rules.requests else None,
+            ),
             largest=max(LEAST_LARGEST, contributors_of(calls) + ROOM),
         )
 

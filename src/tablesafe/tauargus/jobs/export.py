@@ -226,7 +226,7 @@ def why_not_records(job: Job, problem: Problem) -> list[str]:
     plain = ProblemOptions(cost=options.cost, manual_range=options.manual_range, apriori=options.apriori)
     if options != plain:
         why.append("bounds, or cells chosen in [problem]")
-    if options.apriori is not None and not options.apriori.lower().endswith(".hst"):
+    if not all(file.lower().endswith(".hst") for file in options.apriori_files):
         why.append("an a-priori file that is not .hst")
     if not float(options.manual_range).is_integer():
         why.append("manual_range is not a whole number")
@@ -256,7 +256,8 @@ def records_texts(job: Job, problem: Problem, name: str, commands: Commands) -> 
     holding = source.respondent if merged else holding
     cost, _ = cost_of(job)
     columns = _columns(job, problem, holding, cost)
-    apriori = {} if job.problem.apriori is None else {f"{name}.hst": _hst(job)}
+    known = [read_text(job.resolve(file)) for file in job.problem.apriori_files]
+    apriori = {f"{name}{f'-{i}' if len(known) > 1 else ''}.hst": text for i, text in enumerate(known, 1)}
     rules = rules_text(
         job.rules, holdings=holding is not None, counted="holdings" if merged else "records",
         manual_range=job.problem.manual_range if apriori else None,
@@ -321,11 +322,6 @@ def _number(source: Source, name: str, role: Role) -> Column:
     text = as_text(values).set(empty, "")
     longest: Any = text.str.extract(r"\.(\d+)$").str.len_chars().max()
     return Column(name=name, role=role, text=text, decimals=min(int(longest or 0), 15))
-
-
-def _hst(job: Job) -> str:
-    assert job.problem.apriori is not None
-    return read_text(job.resolve(job.problem.apriori))
 
 
 # -- folders -----------------------------------------------------------------------------------------------------------

@@ -124,6 +124,8 @@ def _control(screen: Screen, entry: Entry, path: Path) -> ui.element:
             return _several(screen, entry, path, label, value)
         case "file":
             return _file(screen, path, label, value)
+        case "files":
+            return _files(screen, path, label, value)
         case "lines":
             area = ui.textarea(label, value=written(entry, value), on_change=keep)
             return area.props(f"outlined dense autogrow debounce={WAIT_MS}").classes("w-full")
@@ -187,6 +189,19 @@ def _file(screen: Screen, path: Path, label: str, value: Any) -> ui.element:
         files, value=now, label=label, clearable=True, on_change=lambda e: screen.put(path, e.value or None)
     )
     return box.props("outlined dense").classes("w-full")
+
+
+def _files(screen: Screen, path: Path, label: str, value: Any) -> ui.element:
+    """One file or several, in the order in which they are chosen."""
+    now = [str(each) for each in (value if isinstance(value, list) else [value] if value else [])]
+
+    def keep(event: events.ValueChangeEventArguments[Any]) -> None:
+        chosen = list(event.value or ())
+        screen.put(path, chosen[0] if len(chosen) == 1 else chosen or None)
+
+    files = list(dict.fromkeys([*screen.files, *now]))
+    box = ui.select(files, value=now, label=label, multiple=True, clearable=True, on_change=keep)
+    return box.props("outlined dense use-chips").classes("w-full")
 
 
 def _slider(screen: Screen, entry: Entry, path: Path, label: str, value: Any) -> ui.element:

@@ -36,7 +36,7 @@ RETRY_S = 0.2
 KEEPERS = {
     "tablesafe.methods.suppress.method": "_found",
     "tablesafe.methods.suppress.modular": "clean_up",
-    "tablesafe.methods.adjust": "_moves",
+    "tablesafe.methods.adjust.controlled_adjustment": "_moves",
     "tablesafe.methods.round.controlled": "round_controlled",
     "tablesafe.methods.views.method": "_improved",
 }

@@ -13,15 +13,14 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import InvalidOption, OutOfTime, SolverFailure
 from tablesafe.core.problem import Problem
 from tablesafe.loss.statistics import Group, groups_of
+from tablesafe.methods.adjust.aims import Keep, Tabu
 from tablesafe.methods.adjust.instance import Instance, Way
 from tablesafe.methods.adjust.interrupt import until_interrupted
 from tablesafe.methods.adjust.means import Means
 from tablesafe.methods.adjust.repair import NoChange, Short, repaired
-from tablesafe.methods.adjust.statistics import Keep
 from tablesafe.methods.adjust.tabu import kernel
 from tablesafe.methods.adjust.tabu.cycles import Cycles
 from tablesafe.methods.adjust.tabu.kernel import FAR, Data, State
-from tablesafe.methods.adjust.tabu.options import Tabu
 from tablesafe.solve.least_change import LeastChange
 from tablesafe.work.budget import Budget
 

@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
 from tablesafe.core.equations import Floats, Integers, Mask, to_integers
@@ -326,6 +325,8 @@ def _linear(variable: Variable, design: Floats, target: Floats) -> Fitted:
 
 def _logistic(variable: Variable, design: Floats, target: Floats) -> Fitted:
     """Multinomial logistic regression; equal rows of predictors are fitted once, with their counts."""
+    from scipy.optimize import minimize
+
     assert variable.codes is not None
     patterns, where = np.unique(design, axis=0, return_inverse=True)
     n, k = len(target), len(variable.codes)

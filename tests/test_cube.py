@@ -276,7 +276,9 @@ def test_very_many_sensitive_unseen_cells_are_safe_exactly_where_they_would_be_j
 
 def test_very_many_sensitive_unseen_cells_are_not_proved_where_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("tablesafe.core.problem"), "MOST_JUDGED", 0)
-    problem = ts.Problem(made(random_records(np.random.default_rng(0), (3, 3, 3), 0.4), largest=20), [ts.PPercent(p=20)])
+    problem = ts.Problem(
+        made(random_records(np.random.default_rng(0), (3, 3, 3), 0.4), largest=20), [ts.PPercent(p=20)]
+    )
     assert problem.unjudged
     nothing = ts.Release.from_suppression(problem, np.ones(problem.table.seen, np.bool_))
     findings = ts.audit(problem, nothing, time_limit_s=0)

@@ -474,7 +474,10 @@ def test_equations_between_filters_and_a_release_with_a_hole() -> None:
     problem = ts.Problem(second)
     mask = np.array([False, True, True])
     hidden = ts.Release.from_suppression(problem, mask)
-    assert ts.difference({"a": first, "b": hidden}, rules=[ts.Threshold(n=3)], dimensions={"age": tree}).safe
+    safe = ts.difference({"a": first, "b": hidden}, rules=[ts.Threshold(n=3)], dimensions={"age": tree})
+    assert safe.safe
+    assert str(safe).startswith("SAFE: the tables give nothing away together to outsiders.")
+    assert "Respondents were not looked at" in str(safe)
 
 
 def test_rounded_tables_are_subtracted_as_intervals() -> None:

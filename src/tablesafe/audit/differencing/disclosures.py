@@ -124,7 +124,8 @@ class Differences:
     def text(self, *, shown: int = MOST_SHOWN) -> str:
         """A summary for the terminal."""
         if self.safe:
-            return f"SAFE: the tables give nothing away together.\n{self.searched}"
+            whom = "" if self.findings is not None else " to outsiders"
+            return f"SAFE: the tables give nothing away together{whom}.\n{self.searched}"
         lines = [self._headline(), self.searched]
         for each in self.found[:shown]:
             interval = f"{each.lower:,.12g}" if each.exact else f"from {each.lower:,.12g} to {each.upper:,.12g}"

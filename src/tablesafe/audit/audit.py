@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cached_property
+from hashlib import sha256
 from math import inf
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -50,6 +51,8 @@ BATCH = 1_000
 """Sensitive unseen cells of a large cube that are asked about at a time, where there are very many."""
 PATIENT_S = 60.0
 """Seconds for very many sensitive unseen cells, where nobody said how long."""
+REMEMBERED = 4
+"""Releases of which it is remembered what sums they give away."""
 
 
 class Audit:
@@ -102,6 +105,8 @@ class Audit:
         self._suggested: tuple[ExactMove, ...] = ()
         self._unread = False
         """Whether what was suggested was not looked at yet."""
+        self._sums: dict[bytes, Unions] = {}
+        """The sums that could be derived from the last releases that were searched for them to the end."""
 
     @classmethod
     def going_on(cls, problem: Problem, run: Run) -> Audit:
@@ -294,7 +299,7 @@ class Audit:
             insiders=self._insiders(
                 system, question.at[protected & question.sensitive], groups, budget, presume=presume, together=not trial
             ),
-            unions=None if trial else self._unions(system, budget),
+            unions=None if trial else self._unions(judged, system, budget),
             possibly=self.possibly,
             late=late,
             worked_out=0 if presume else worked_out(problem, system, groups, whole=self.whole, budget=budget),
@@ -368,13 +373,19 @@ class Audit:
         told = [] if inside is None else [*(each.cell for each in inside.found), *inside.unsearched, *inside.late]
         return np.union1d(question.cells[~proved], np.array(told, dtype=np.intp))
 
-    def _unions(self, system: System, budget: Budget) -> Unions | None:
+    def _unions(self, release: Release, system: System, budget: Budget) -> Unions | None:
         """The sums that can be derived; of a large cube those of shown cells."""
         if not self.unions:
             return None
+        told = _digest(release)
+        if told in self._sums:
+            return self._sums[told]
         if budget.overdue:
             raise Interrupted("The audit was interrupted; nothing was written.")
-        return find_unions(self.problem, without_unseen(system) if system.is_large else system, budget=budget)
+        found = find_unions(self.problem, without_unseen(system) if system.is_large else system, budget=budget)
+        if not found.late and not budget.over:
+            self._sums = dict([*self._sums.items(), (told, found)][-REMEMBERED:])
+        return found
 
 
 def audit(
@@ -447,6 +458,12 @@ def knows_whole_numbers(table: Table, integers: bool | None) -> bool:
             )
         )
     return integers
+
+
+def _digest(release: Release) -> bytes:
+    """The same for releases that tell the same."""
+    told = (release.values, release.lower, release.upper, release.status)
+    return sha256(b"".join(np.ascontiguousarray(each).tobytes() for each in told)).digest()
 
 
 def _refuse_foreign(problem: Problem, release: Release) -> None:

@@ -130,6 +130,8 @@ def constant_sums(
     if are_points(system.matrix, lower - system.truth, upper - system.truth):  # all cells rise from one to the other
         nothing = sparse.csr_array((0, matrix.shape[1]), dtype=np.int64), sparse.csr_array((0, matrix.shape[0]))
         return ConstantSums(*nothing, matrix, fixed, False)
+    if budget.over:
+        return ConstantSums(*_empty(matrix), matrix, fixed, False, late=True)
     marks = _null_vectors(matrix, ~fixed)
     fixed = fixed | (np.abs(marks) <= _EQUAL).all(axis=1)
     matrix = _without(matrix, fixed)

@@ -246,19 +246,44 @@ def test_an_unseen_cell_that_anybody_can_work_out_is_not_called_safe_where_nobod
     assert ts.audit(problem, nothing).safe
 
 
-def test_sensitive_unseen_cells_that_are_too_many_to_judge_are_not_called_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("insiders", [False, True])
+def test_very_many_sensitive_unseen_cells_are_safe_exactly_where_they_would_be_judged_so(
+    monkeypatch: pytest.MonkeyPatch, insiders: bool
+) -> None:
     """One firm knows all of a margin but what one other has: bounds, with nothing withheld, tell nothing of that."""
-    monkeypatch.setattr(importlib.import_module("tablesafe.core.problem"), "MOST_JUDGED", 0)
     rules, told = [ts.PPercent(p=20)], []
-    for seed in range(20):
-        frame = random_records(np.random.default_rng(seed), (3, 3, 3), 0.4)
-        problem = ts.Problem(made(frame, largest=20), rules)
-        nothing = ts.Release.from_suppression(problem, np.ones(problem.table.seen, np.bool_))
-        findings = ts.audit(problem, nothing, possibly="accept")
-        if findings.safe and problem.unjudged:
-            told.append(ts.audit(problem, nothing).verdict.word)
-            assert any("by bounds only, which was accepted" in line for line in findings.verdict.lines)
-    assert set(told) == {"NOT PROVED"}
+    module = importlib.import_module("tablesafe.core.problem")
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        table = made(random_records(random, (3, 3, 3), 0.4), largest=20)
+        judged = ts.Problem(table, rules)
+        with monkeypatch.context() as few:
+            few.setattr(module, "MOST_JUDGED", 0)
+            problem = ts.Problem(table, rules)
+        withheld = random.random(problem.table.seen) < 1 - 0.2 * (seed % 2)
+        release, same = (ts.Release.from_suppression(each, withheld) for each in (problem, judged))
+        findings = ts.audit(problem, release, insiders=insiders)
+        assert findings.safe == ts.audit(judged, same, insiders=insiders).safe
+        if problem.unjudged:
+            accepted = ts.audit(problem, release, insiders=insiders, possibly="accept")
+            told.append((findings.verdict.word, accepted.verdict.word))
+            assert findings.unproved <= problem.unjudged
+            assert accepted.unproved == problem.unjudged
+            assert not accepted.safe or any("accepted" in line for line in accepted.verdict.lines)
+    assert (("NOT PROVED", "SAFE") in told) == insiders  # bounds alone would not do
+    assert ("SAFE", "SAFE") in told
+
+
+def test_very_many_sensitive_unseen_cells_are_not_proved_where_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("tablesafe.core.problem"), "MOST_JUDGED", 0)
+    problem = ts.Problem(
+        made(random_records(np.random.default_rng(0), (3, 3, 3), 0.4), largest=20), [ts.PPercent(p=20)]
+    )
+    assert problem.unjudged
+    nothing = ts.Release.from_suppression(problem, np.ones(problem.table.seen, np.bool_))
+    findings = ts.audit(problem, nothing, time_limit_s=0)
+    assert findings.unproved == problem.unjudged
+    assert findings.verdict.word == "NOT PROVED"
 
 
 def test_what_respondents_know_of_unseen_cells_is_not_proved_of_linked_tables() -> None:

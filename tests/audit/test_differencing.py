@@ -330,7 +330,7 @@ def test_what_is_told_is_true_and_small_parts_that_all_tables_fix_are_told(
     assert tuple(truth) in tables
 
     found = ts.difference(pl.DataFrame(rows), [ts.Published(**spec) for spec in specs], rules=[ts.Threshold(n=3)])
-    told = {records_of(found, each, cells, len(rows)): each for each in found.found}
+    told = {records_of(found, each, cells, len(rows)): each for each in found.found if each.kind != "respondent"}
     for inside, each in told.items():
         # what is told is the count of these records, and the same in every table that agrees
         assert each.lower <= len(inside) <= each.upper
@@ -474,7 +474,10 @@ def test_equations_between_filters_and_a_release_with_a_hole() -> None:
     problem = ts.Problem(second)
     mask = np.array([False, True, True])
     hidden = ts.Release.from_suppression(problem, mask)
-    assert ts.difference({"a": first, "b": hidden}, rules=[ts.Threshold(n=3)], dimensions={"age": tree}).safe
+    safe = ts.difference({"a": first, "b": hidden}, rules=[ts.Threshold(n=3)], dimensions={"age": tree})
+    assert safe.safe
+    assert str(safe).startswith("SAFE: the tables give nothing away together to outsiders.")
+    assert "Respondents were not looked at" in str(safe)
 
 
 def test_rounded_tables_are_subtracted_as_intervals() -> None:

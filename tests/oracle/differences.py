@@ -8,7 +8,7 @@ respondents in the set, each counted once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import numpy as np
@@ -53,6 +53,8 @@ class Attack:
     value: NDArray[np.int64]
     shares: list[dict[str, int]]
     """Per group, what each respondent reported."""
+    least: NDArray[np.int64] | int = 0
+    """What the attacker knows each group to be no less than."""
 
     @classmethod
     def of(cls, rows: list[Row], sheets: list[Sheet], *, empty: tuple[str, ...] = ()) -> Attack:
@@ -77,6 +79,13 @@ class Attack:
             shares.append(share)
         value = np.array([sum(share.values()) for share in shares])
         return cls(groups, marks[:, shown].T, value, shares)
+
+    def knowing(self, firm: str) -> Attack:
+        """The same by a respondent: it knows what it reported, and all of a group in which nobody else did."""
+        alone = [group for group, share in enumerate(self.shares) if set(share) == {firm}]
+        known = np.eye(len(self.groups), dtype=np.int64)[alone]
+        own = np.array([share.get(firm, 0) for share in self.shares])
+        return replace(self, published=np.vstack([self.published, known]), least=own)
 
     def merged(self, some: tuple[int, ...]) -> dict[str, int]:
         """What each respondent has in a set of groups."""
@@ -114,9 +123,10 @@ class Attack:
         cost = np.zeros(len(self.groups))
         cost[list(some)] = 1
         known = self.published @ self.value
+        bounds = np.column_stack([np.broadcast_to(self.least, len(cost)), np.full(len(cost), np.inf)])
         ends = []
         for sign in (1, -1):
-            found = linprog(sign * cost, A_eq=self.published, b_eq=known, bounds=(0, None), method="highs")
+            found = linprog(sign * cost, A_eq=self.published, b_eq=known, bounds=bounds, method="highs")
             ends.append(np.inf if found.status == 3 else sign * found.fun)
         return float(ends[0]), float(ends[1])
 

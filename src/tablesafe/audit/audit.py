@@ -12,6 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -46,6 +47,10 @@ MANY = 2_000
 MANY_WHOLE = 200
 """Unknown cells from which on a release with changed values gets the quick answer only, and unseen cells from which on
 every release does; and of whole numbers."""
+BATCH = 1_000
+"""Sensitive unseen cells of a large cube that are asked about at a time, where there are very many."""
+PATIENT_S = 60.0
+"""Seconds for very many sensitive unseen cells, where nobody said how long."""
 REMEMBERED = 4
 """Releases of which it is remembered what sums they give away."""
 
@@ -298,9 +303,12 @@ class Audit:
             possibly=self.possibly,
             late=late,
             worked_out=0 if presume else worked_out(problem, system, groups, whole=self.whole, budget=budget),
+            unproved=problem.unjudged,
         )
         if not certify:
             return findings
+        if problem.unjudged and not presume and not findings.failing:
+            findings = replace(findings, unproved=self._unproved(judged, system, budget))
         counted = () if self.possibly == "accept" else findings.verdict.possibly
         others = (*(str(opening) for opening in findings.beyond_outsiders), *map(str, counted), *findings.not_proved)
         certificate = Certificate(
@@ -329,6 +337,41 @@ class Audit:
         )  # fmt: skip
         self._settled.keep(system, keep[settled.cells], [keep[each] for each in settled.moved], settled.by)
         return found
+
+    def _unproved(self, judged: Release, system: System, budget: Budget) -> int:
+        """How many sensitive unseen cells nothing shows to be hidden, where they are too many to count as the others.
+
+        They are asked about as the others are, in exact arithmetic, but without a certificate; of a large cube some at
+        a time.
+        """
+        if not self.problem.unjudged or self.possibly == "accept":
+            return self.problem.unjudged
+        budget = budget.child(PATIENT_S) if budget.left == inf else budget
+        whole = self.problem.flagging_unjudged()
+        attackers = replace(self.run.attackers, unions=False)
+        run = replace(self.run, attackers=attackers, budget=None, examined=None, audits=None)
+        session, left, unproved = Audit(whole, run=run), whole.sensitive, 0
+        while left.size:
+            if budget.over:
+                return unproved + len(left)
+            batch = left[:BATCH] if system.is_large else left
+            some = np.zeros(len(whole.table), dtype=np.bool_)
+            some[batch] = True
+            session.problem = whole.replace(sensitivity=whole.sensitivity.where(some))
+            unproved += len(session._open(judged, system, budget))
+            left = left[len(batch) :]
+        return unproved
+
+    def _open(self, judged: Release, system: System, budget: Budget) -> NDArray[np.intp]:
+        """The sensitive cells of which nothing shows that they are hidden, in exact arithmetic, from everybody."""
+        work = Outsiders(self.problem, judged, system, self.whole, True, self.executor, None, budget, None)
+        question, groups = work.decide(
+            Question.of(self.problem, system, everything=False), self._proved.holding(system, certify=True), exact=False
+        )
+        proved = question.proved_by(groups)
+        inside = self._insiders(system, question.at[proved], groups, budget, presume=False, together=True)
+        told = [] if inside is None else [*(each.cell for each in inside.found), *inside.unsearched, *inside.late]
+        return np.union1d(question.cells[~proved], np.array(told, dtype=np.intp))
 
     def _unions(self, release: Release, system: System, budget: Budget) -> Unions | None:
         """The sums that can be derived; of a large cube those of shown cells."""
@@ -372,7 +415,7 @@ def audit(
     without, they are only as wide as the answer needs, which is much faster. Large releases with changed values, and
     linked tables with many unseen cells, are always answered so: one system ties all their cells together. `certify`
     proves every protected cell by two exact tables; without it only those are whose interval ends where it must, so
-    that no tolerance decides.
+    that no tolerance decides, and more than 1,000 sensitive unseen cells of linked tables are not asked about.
     `insiders` asks what respondents, or coalitions of up to `coalition`, learn about each other, and tells them by
     their role unless `names` are wanted; `unions` judges the sums of withheld cells that can be derived. A cell is
     `possibly` open where that turns on contributors that the table does not list: it counts as open unless this says

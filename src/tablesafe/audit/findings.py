@@ -42,7 +42,7 @@ SUMS_LATE = "Sums of withheld cells that can be derived were not all searched fo
 UNSEEN_PARTS = "What respondents know of their own part of unseen cells is not told by linked tables, only by records."
 UNSEEN_KNOWN = "Unseen cells of which nobody knows who contributes to them can, or may, be worked out from the release."
 
-UNSEEN_ROUGHLY = "Very many unseen cells are sensitive, and were asked about by bounds only."
+UNSEEN_UNPROVED = "Very many unseen cells are sensitive, and not all of them were shown to be hidden."
 
 
 @shown
@@ -73,6 +73,8 @@ class Findings:
     """Whether the time was over before all was decided: what is not protected was perhaps only not looked at."""
     worked_out: int | None = 0
     """How many unseen cells can be worked out though nobody knows who contributes to them; None: not looked at."""
+    unproved: int = 0
+    """How many sensitive unseen cells, where these are very many, nothing shows to be hidden as far as rules ask."""
 
     @property
     def safe(self) -> bool:
@@ -95,8 +97,8 @@ class Findings:
         apart = tuple(str(each) for each in self.apart if each.why != "ignored")
         parts = (UNSEEN_PARTS,) if self.unseen_parts and self.possibly == "open" else ()
         known = (UNSEEN_KNOWN,) if self.worked_out != 0 and self.possibly == "open" else ()
-        roughly = (UNSEEN_ROUGHLY,) if self.problem.unjudged and self.possibly == "open" else ()
-        return (*apart, *((SUMS_LATE,) if self.sums_late else ()), *parts, *known, *roughly)
+        unproved = (UNSEEN_UNPROVED,) if self.unproved and self.possibly == "open" else ()
+        return (*apart, *((SUMS_LATE,) if self.sums_late else ()), *parts, *known, *unproved)
 
     @property
     def sums_late(self) -> bool:

@@ -303,8 +303,12 @@ def _judged_unseen(findings: Findings) -> Text:
             accepted=accepted,
         )
     accepted = "" if findings.possibly == "open" else text(", which was accepted (possibly = accept)")
-    roughly = text("; some are sensitive that were asked about by bounds only{accepted}", accepted=accepted)
-    left = roughly if problem.unjudged else ""
+    unproved = text(
+        "; nothing shows that {number:,} of them are hidden as far as the rules ask{accepted}",
+        number=findings.unproved,
+        accepted=accepted,
+    )
+    left = unproved if findings.unproved else ""
     return text("those that are sensitive were judged like cells that are shown{left}.", left=left)
 
 

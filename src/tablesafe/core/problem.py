@@ -30,8 +30,8 @@ class Problem:
     cells are withheld already. `withheld` cells are never published by design (inner cells of a cube of which only
     margins appear): unknown, at no cost. The table's unseen cells are always of that kind; everybody knows only that
     they are not negative, where contributions cannot be. Rules hold for them too where the records told who
-    contributes; where very many are sensitive, only those are judged that the table gives away by its bounds when
-    nothing at all is withheld, and `unjudged` says how many were not.
+    contributes; where very many are sensitive, only those count as such that the table gives away by its bounds when
+    nothing at all is withheld. `unjudged` says how many do not: an audit asks about them, as far as it has time.
     """
 
     table: Table
@@ -64,9 +64,7 @@ class Problem:
                 hint="ts.tabulate(…) makes one from records, ts.Table.from_cells(…) from cells.",
             )
         rules = _rules(rules)
-        n = len(table)
-        combined = reduce(lambda a, b: a | b, [rule(table) for rule in rules], Sensitivity.none(n))
-        combined, unjudged = _judged(table, combined)
+        combined, unjudged = _judged(table, _flagged(rules, table))
         if sensitivity is not None:
             combined = combined | _of_all(table, sensitivity)
         parts: dict[str, Any] = {
@@ -138,6 +136,14 @@ class Problem:
         object.__setattr__(new, "unjudged", self.unjudged)
         return new
 
+    def flagging_unjudged(self) -> Problem:
+        """The problem in which those unseen cells alone are sensitive that are in this one too many to be judged."""
+        found = _flagged(self.rules, self.table)
+        assert self.table.unseen is not None
+        left = self.replace(sensitivity=found.where(self.table.unseen & ~self.sensitivity.mask))
+        object.__setattr__(left, "unjudged", 0)
+        return left
+
     @property
     def bounds_differ(self) -> bool:
         """Whether the attacker's prior bounds are not the same for all cells that may change.
@@ -151,6 +157,11 @@ class Problem:
     def sensitive(self) -> NDArray[np.intp]:
         """The numbers of the sensitive cells."""
         return np.flatnonzero(self.sensitivity.mask)
+
+
+def _flagged(rules: tuple[Rule, ...], table: Table) -> Sensitivity:
+    """What the rules say of all cells."""
+    return reduce(lambda a, b: a | b, [rule(table) for rule in rules], Sensitivity.none(len(table)))
 
 
 def least(table: Table) -> Floats:

@@ -20,6 +20,10 @@ SETTLE = (
     "subtracted. The records settle it: ts.difference(records, [ts.Published(...), ...], rules=...)."
 )
 
+SETTLE_LISTED = (
+    "What is possibly open turns on contributors that are not listed: a larger largest= of ts.difference settles it."
+)
+
 
 class Kind(StrEnum):
     """How something is given away."""
@@ -32,6 +36,8 @@ class Kind(StrEnum):
     """Units that the tables tell apart can be bounded too closely by all equations together."""
     SUM = "sum"
     """A sum of such units follows from several equations."""
+    RESPONDENT = "respondent"
+    """A respondent that knows its own contributions can bound the others too closely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +92,13 @@ class Differences:
     """What was looked at, in words."""
     findings: Findings | None = field(default=None, repr=False)
     """The audit of the linked system, where the records were there to judge it."""
+    late: int = 0
+    """Parts and cells for which there was no time to look at every respondent."""
 
     @property
     def safe(self) -> bool:
         """Whether nothing is given away, and nothing can be that was not excluded."""
-        return not self.found
+        return not self.found and not self.late
 
     @property
     def possibly(self) -> tuple[Disclosure, ...]:
@@ -116,7 +124,8 @@ class Differences:
     def text(self, *, shown: int = MOST_SHOWN) -> str:
         """A summary for the terminal."""
         if self.safe:
-            return f"SAFE: the tables give nothing away together.\n{self.searched}"
+            whom = "" if self.findings is not None else " to outsiders"
+            return f"SAFE: the tables give nothing away together{whom}.\n{self.searched}"
         lines = [self._headline(), self.searched]
         for each in self.found[:shown]:
             interval = f"{each.lower:,.12g}" if each.exact else f"from {each.lower:,.12g} to {each.upper:,.12g}"
@@ -126,11 +135,13 @@ class Differences:
         if len(self.found) > shown:
             lines.append(f"  ... and {len(self.found) - shown:,} more.")
         if self.possibly:
-            lines.append(SETTLE)
+            lines.append(SETTLE if self.findings is None else SETTLE_LISTED)
         return "\n".join(lines)
 
     def _headline(self) -> str:
         """The verdict in one line."""
+        if not self.found:
+            return "NOT PROVED: nothing was found, but not every respondent was looked at."
         own = sum(each.kind is Kind.PUBLISHED for each in self.found)
         possibly = sum(each.kind is not Kind.PUBLISHED for each in self.possibly)
         derived = len(self.found) - own - possibly

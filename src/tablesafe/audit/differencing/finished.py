@@ -129,7 +129,8 @@ def from_tables(
     found += judge.published()
     searched = (
         f"{overlap.members.shape[0]:,} cells of {len(source)} tables are sums of {overlap.members.shape[1]:,} parts; "
-        f"{len(given):,} differences were judged, the interval of every part and withheld cell, and {sums.words}."
+        f"{len(given):,} differences were judged, the interval of every part and withheld cell, and {sums.words}. "
+        "Respondents were not looked at: the tables do not tell who contributes."
     )
     return Differences(tuple(found), overlap, searched)
 

@@ -18,7 +18,16 @@ from tablesafe.audit.audit import audit
 from tablesafe.audit.differencing.disclosures import Differences, Disclosure, Kind, Published
 from tablesafe.audit.differencing.overlap import Overlap, joined, upwards
 from tablesafe.audit.differencing.subtractions import subtractions
-from tablesafe.audit.differencing.sums import PART, Sums, bounded, count_of, judged_sets, sets_tabulated
+from tablesafe.audit.differencing.sums import (
+    PART,
+    Sums,
+    bounded,
+    count_of,
+    judged_sets,
+    sets_tabulated,
+    to_respondents,
+)  # fmt: skip
+from tablesafe.audit.insiders import insiders
 from tablesafe.core.equations import Floats, Integers, Mask, cell_keys
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
@@ -28,6 +37,7 @@ from tablesafe.core.table import Table
 from tablesafe.files.read import read_source
 from tablesafe.rules.groups import GroupDisclosure
 from tablesafe.tabulate.run import tabulate
+from tablesafe.work.run import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +142,9 @@ ROW = "row of tablesafe"
 MOST_WHOLE = 500
 """Parts up to which the attacker is taken to know, without being told, that counts are whole numbers."""
 
+RESPONDENTS_S = 60.0
+"""Seconds to ask what respondents learn."""
+
 
 def from_records(
     source: Any,
@@ -163,6 +176,8 @@ def from_records(
     if integers is None and overlap.members.shape[1] > MOST_WHOLE:
         integers = False
     findings = audit(problem, release, insiders=False, unions=False, certify=False, integers=integers)
+    hidden = findings.system.positions(findings.cells[findings.protected])
+    respondents = insiders(problem, findings.system, hidden[hidden >= 0], budget=Run().within(RESPONDENTS_S))
     given = subtractions(overlap, visible)
     found = judged_sets(inside, given, problem, at, options).told(overlap)
     known = sparse.csr_array(sparse.vstack([given.sets, overlap.members[visible]]))
@@ -170,12 +185,16 @@ def from_records(
     sums = Sums.of(findings.system, overlap, at, known)
     found += sums.told(overlap, judged_sets(inside, sums.given, problem, at, options))
     found += _published(overlap, visible, problem, at)
+    found += to_respondents(overlap, problem, respondents, at)
+    late = len(respondents.late)
+    unasked = f" For {late:,} of the parts and cells there was no time to ask all of them." if late else ""
     whole = "" if integers is not False else " Nobody was assumed to know that values are whole numbers."
     searched = (
         f"{overlap.members.shape[0]:,} cells of {len(tables)} tables are sums of {overlap.members.shape[1]:,} parts; "
-        f"{len(given):,} differences were judged, and {sums.words}.{whole}"
+        f"{len(given):,} differences were judged, and {sums.words}. Every respondent was looked at, by itself, "
+        f"knowing what it contributes to each part.{unasked}{whole}"
     )
-    return Differences(tuple(found), overlap, searched, findings)
+    return Differences(tuple(found), overlap, searched, findings, late)
 
 
 def _refuse_repeated(tables: Sequence[Published]) -> None:

@@ -21,6 +21,7 @@ from tablesafe.audit.differencing.disclosures import Disclosure, Kind
 from tablesafe.audit.differencing.overlap import Overlap, hashes
 from tablesafe.audit.differencing.subtractions import Subtractions
 from tablesafe.audit.findings import Findings
+from tablesafe.audit.insiders import Insiders
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.merging import Groups, counts_add_up, merged
 from tablesafe.audit.sums import ConstantSums, SumSearch, constant_sums
@@ -145,6 +146,25 @@ def bounded(
                 Kind.PART, overlap.part(k) if k < parts else overlap.describe(k - parts), because,
                 float(findings.lower[i]), float(findings.upper[i]), count_of(table, cell), levels.why(cell),
                 overlap.names, inside,
+            )
+        )  # fmt: skip
+    return found
+
+
+def to_respondents(overlap: Overlap, problem: Problem, inside: Insiders, at: Integers) -> list[Disclosure]:
+    """Parts and withheld cells that a respondent bounds too closely, knowing what it contributes itself."""
+    parts, table, levels = overlap.members.shape[1], problem.table, problem.sensitivity
+    number = np.full(len(table), -1, dtype=np.int64)
+    number[at] = np.arange(len(at))
+    found = []
+    for each in sorted(inside.found, key=lambda insider: int(number[insider.cell])):
+        k = int(number[each.cell])
+        found.append(
+            Disclosure(
+                Kind.RESPONDENT, overlap.part(k) if k < parts else overlap.describe(k - parts),
+                f"of what {each.role} knows itself", each.lower, each.upper, count_of(table, each.cell),
+                levels.why(each.cell), overlap.names, (k,) if k < parts else tuple(_row(overlap.members, k - parts)),
+                each.certain,
             )
         )  # fmt: skip
     return found

@@ -124,12 +124,12 @@ def test_less_is_asked_of_the_largest_by_the_formula_of_the_audit(seed: int) -> 
 def test_the_largest_contributor_is_convinced_by_less_or_by_nothing() -> None:
     """It has 100 of a cell in which nobody can learn of the next, 5, what the others, 4, hide anyway."""
     who, room, alone = [[0, 1], [2, -1], [3, -1]], [[9.0, 104.0], [0.0, 0.0], [0.0, 0.0]], [False, True, True]
-    some = Largest(np.array([0, -1, -1]), np.array([0.05, 1.0, 1.0]), np.array([-0.25 * 12, 0.0, 0.0]))
-    listed = Listed(np.array(who), np.array(room), np.array(alone), np.array([FAR] * 3), some)
+    some = Largest(np.array([0, -1, -1]), np.array([0.05, 1.0, 1.0]), np.array([-0.25 * 12, 0.0, 0.0]), np.zeros(3))
+    listed = Listed(np.array(who), np.array(room), np.array(alone), np.array([FAR] * 3), (some,))
     doubts = Doubts(listed, np.array([0.0, 0.0, 0.0]), np.array([6.0, 0.0, 0.0]))
     assert _left(doubts, 1, 0) == {2, 3}  # nothing is hidden from the largest; the second has no say in any other cell
-    some = Largest(np.array([0, -1, -1]), np.array([0.5, 1.0, 1.0]), np.zeros(3))
-    listed = Listed(np.array(who), np.array(room), np.array(alone), np.array([FAR] * 3), some)
+    some = Largest(np.array([0, -1, -1]), np.array([0.5, 1.0, 1.0]), np.zeros(3), np.zeros(3))
+    listed = Listed(np.array(who), np.array(room), np.array(alone), np.array([FAR] * 3), (some,))
     doubts = Doubts(listed, np.array([0.0, 0.0, 0.0]), np.array([6.0, 0.0, 0.0]))
     assert 0 in _left(doubts, 1, 0)
     doubts.add(np.array([2, -2, 0]))

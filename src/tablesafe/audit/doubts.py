@@ -25,7 +25,7 @@ import numpy as np
 from tablesafe.audit.respondent_knowledge import Knowledge
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
-from tablesafe.rules.combined import measured_by_value, waived
+from tablesafe.rules.combined import agreed, measured_by_value, not_to_be_known
 
 NOISE = 1e-6
 """What a solver's point may be beyond its bounds."""
@@ -55,8 +55,8 @@ class Listed:
     """Cells of which the first is all there is."""
     others: Floats = field(repr=False)
     """How far whoever is not listed can believe the cell to fall."""
-    largest: Largest | None = field(default=None, repr=False)
-    """From whom less must be hidden than from others; None where that is nobody."""
+    largest: tuple[Largest, ...] = field(default=(), repr=False)
+    """From whom less must be hidden than from others, as each of the rules has it; none where that is nobody."""
 
     @classmethod
     def of(cls, problem: Problem, known: Knowledge) -> Self:
@@ -64,7 +64,7 @@ class Listed:
         truth, lower = known.system.truth, known.system.lower
         least = np.where(known.negative, lower, np.maximum(known.own, lower[:, None]).T).T
         room, others = (np.floor(np.maximum(each, 0.0)) for each in (truth[:, None] - least, truth - known.guess))
-        return cls(known.who, room, known.everyone == 1, others, Largest.of(problem, known))
+        return cls(known.who, room, known.everyone == 1, others, Largest.every(problem, known))
 
     @cached_property
     def fall(self) -> Floats:
@@ -89,16 +89,18 @@ class Listed:
         who, room = np.full((n, self.who.shape[1]), -1), np.full((n, self.who.shape[1]), np.inf)
         alone, others = np.zeros(n, dtype=np.bool_), np.full(n, np.inf)
         who[cells], room[cells], alone[cells], others[cells] = self.who, self.room, self.alone, self.others
-        return Listed(who, room, alone, others, None if self.largest is None else self.largest.among(cells, n))
+        return Listed(who, room, alone, others, tuple(each.among(cells, n) for each in self.largest))
 
     def take(self, cells: Integers) -> Listed:
         """The lists of some cells."""
-        largest = None if self.largest is None else self.largest.take(cells)
+        largest = tuple(each.take(cells) for each in self.largest)
         return Listed(self.who[cells], self.room[cells], self.alone[cells], self.others[cells], largest)
 
     def asked(self, level: Floats, cells: Integers, place: Integers) -> Floats:
         """How much of a level of each cell must be hidden from those listed there, in whole units."""
-        return level[cells] if self.largest is None else self.largest.asked(level, cells, place)
+        if not self.largest:
+            return level[cells]
+        return np.asarray(np.max([each.asked(level, cells, place) for each in self.largest], axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,23 +115,29 @@ class Largest:
     """Where it is listed; −1 where as much must be hidden from it as from others."""
     slope: Floats = field(repr=False)
     offset: Floats = field(repr=False)
+    least: Floats = field(repr=False)
+    """A unit where it must not know the cell exactly in any case."""
 
     @classmethod
-    def of(cls, problem: Problem, known: Knowledge) -> Self | None:
-        """Read off the lists of the unknown cells; None where contributors were ranked by something else."""
+    def every(cls, problem: Problem, known: Knowledge) -> tuple[Self, ...]:
+        """Read off the lists of the unknown cells; none where contributors were ranked by something else."""
+        if known.lists.shadow:
+            return ()
+        return tuple(cls._of(problem, known, mask) for mask in agreed(problem.rules, known.system.table))
+
+    @classmethod
+    def _of(cls, problem: Problem, known: Knowledge, waived: Mask) -> Self:
         lists, cells, own = known.lists, known.system.cells, known.own
-        if lists.shadow:
-            return None
-        agreed, listed = waived(problem.rules, known.system.table)[cells], known.who >= 0
+        waived, listed = waived[cells], known.who >= 0
         value = known.system.truth.astype(np.float64)
         value = np.where(known.negative, np.abs(own).sum(axis=1) + np.abs(value - own.sum(axis=1)), value)
         own = np.where(known.negative[:, None], np.abs(own), own)
-        order = np.lexsort((-own, agreed), axis=1)
+        order = np.lexsort((-own, waived), axis=1)
         own = np.take_along_axis(own, order, axis=1)
-        agreed, listed = np.take_along_axis(agreed, order, axis=1), np.take_along_axis(listed, order, axis=1)
+        waived, listed = np.take_along_axis(waived, order, axis=1), np.take_along_axis(listed, order, axis=1)
         unlisted, first = lists.unlisted[cells], own[:, 0]
         second = own[:, 1:].max(axis=1) if own.shape[1] > 1 else unlisted
-        other = np.where(listed & ~agreed, own, -np.inf)[:, 1:].max(axis=1, initial=-np.inf)
+        other = np.where(listed & ~waived, own, -np.inf)[:, 1:].max(axis=1, initial=-np.inf)
         other = np.where(np.isfinite(other), other, unlisted)
         with np.errstate(invalid="ignore", divide="ignore"):
             slope = other / first
@@ -139,22 +147,24 @@ class Largest:
         told &= (levels.lower[cells] > 0) | (levels.upper[cells] > 0)
         if known.system.table.signed is None or measured_by_value(problem.rules):
             told &= ~known.negative
-        return cls(np.where(told, order[:, 0], -1), np.where(told, slope, 1.0), np.where(told, offset, 0.0))
+        least = not_to_be_known(problem.rules, levels)[cells].astype(np.float64)
+        return cls(np.where(told, order[:, 0], -1), np.where(told, slope, 1.0), np.where(told, offset, 0.0), least)
 
     def among(self, cells: Integers, n: int) -> Largest:
         """The same of some of so many cells; of the others there is none."""
-        place, slope, offset = np.full(n, -1), np.ones(n), np.zeros(n)
-        place[cells], slope[cells], offset[cells] = self.place, self.slope, self.offset
-        return Largest(place, slope, offset)
+        place, slope, offset, least = np.full(n, -1), np.ones(n), np.zeros(n), np.zeros(n)
+        place[cells], slope[cells], offset[cells], least[cells] = self.place, self.slope, self.offset, self.least
+        return Largest(place, slope, offset, least)
 
     def take(self, cells: Integers) -> Largest:
         """The largest contributors of some cells."""
-        return Largest(self.place[cells], self.slope[cells], self.offset[cells])
+        return Largest(self.place[cells], self.slope[cells], self.offset[cells], self.least[cells])
 
     def asked(self, level: Floats, cells: Integers, place: Integers) -> Floats:
         """How much of a level of each cell must be hidden from those listed there, in whole units."""
         far = level[cells]
-        less = np.clip(np.ceil(self.slope[cells] * far + self.offset[cells]), 0.0, far)
+        less = np.ceil(self.slope[cells] * far + self.offset[cells])
+        less = np.minimum(np.maximum(less, self.least[cells]), far)
         return np.where(self.place[cells] == place, less, far)
 
 

@@ -12,8 +12,9 @@ hold for every insider as they do for the outsider, with three exceptions. To th
 cell it is no secret. From the largest contributor, and a coalition with it, the cell must hide not the largest but the
 next largest contributor: with the tolerance t that the level implies, `level = t·x1 − (X − x1 − x2)`, that is
 `t·m − (X − c − m)` for a coalition that has c itself, where m is the largest other; if this is not above zero, the
-others hide each other, and nothing more is asked. And nothing is asked below what the coalition has itself; where a
-shadow variable ranks the contributors, that is what it has in the parts of which it is the only contributor.
+others hide each other, and nothing more is asked, unless the cell is sensitive whatever they weigh (too few of them, or
+flagged by hand): then it must still not be known exactly. And nothing is asked below what the coalition has itself;
+where a shadow variable ranks the contributors, that is what it has in the parts of which it is the only contributor.
 
 **Negative contributions.** Where they may be negative, x1, c and m are absolute values and X is the sum of them, as in
 the rules; and the cell can be less than what the coalition has in it, so that no level is cut off there.
@@ -43,7 +44,7 @@ from tablesafe.audit.together import MANY, affordable, convincing_moves
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidOption, OutOfTime
 from tablesafe.core.problem import Problem
-from tablesafe.rules.combined import measured_by_value, waived
+from tablesafe.rules.combined import agreed, measured_by_value, not_to_be_known
 from tablesafe.work.budget import ENDLESS, Budget
 
 _RANKS = ("largest", "second largest", "third largest", "fourth largest", "fifth largest")
@@ -357,7 +358,9 @@ class _Search:
         self.whole = 0
         """Questions asked of whole components (see `WHOLE`)."""
         self.budget = budget
-        self.waived = waived(problem.rules, self.system.table)[self.system.cells]
+        self.agreed = tuple(mask[self.system.cells] for mask in agreed(problem.rules, self.system.table))
+        """Who agreed to publication, as each of the rules has it."""
+        self.not_to_be_known = not_to_be_known(problem.rules, problem.sensitivity)[self.system.cells]
         said = self.system.table.signed is not None
         self.as_it_is = not said or knowledge.lists.shadow or measured_by_value(problem.rules)
         """Whether the levels of cells with negative contributions tell nothing about absolute values."""
@@ -695,11 +698,13 @@ class _Search:
         unlisted = left / max(int(known.everyone[target]) - int(listed.sum()), 1)
         if not certain:
             unlisted = float(known.lists.unlisted[self.system.cells[target]])
-        found = _for_members(need, value, own, inside, listed, unlisted, self.waived[target])
+        several = [_for_members(need, value, own, inside, listed, unlisted, agreed[target]) for agreed in self.agreed]
+        lower, upper, sliding = (max(getattr(one, name) for one in several) for name in ("lower", "upper", "sliding"))
+        found = replace(need, lower=lower, upper=upper, sliding=sliding)
         if not signed:
             lower = min(found.lower, value - float(own[inside].sum()))
             found = replace(found, lower=lower)
-        return found
+        return replace(found, bare=True) if found.nothing and self.not_to_be_known[target] else found
 
     def _has(self, members: Members) -> Floats:
         """What a coalition is known to have in each unknown cell; kept for the next target."""

@@ -15,7 +15,11 @@ from tablesafe.core.sensitivity import Rule, Sensitivity, range_levels, reachabl
 from tablesafe.core.table import Table
 from tablesafe.rules.columns import Column, amounts, column, listed, marked
 from tablesafe.rules.contributions import shadowed
+from tablesafe.rules.counts import Threshold, ZeroCells
 from tablesafe.rules.linear import PQ, Dominance, LinearSensitivity, PPercent
+
+WEIGHING = ("p%", "pq", "dominance", "linear")
+"""Reasons of rules that weigh contributors against each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,11 +207,30 @@ class Manual:
         return Sensitivity.of(marked(table, self.cells), lower, upper, sliding, reason="manual")
 
 
-def waived(rules: Iterable[Rule], table: Table) -> Mask:
-    """Which of the kept contributors agreed to publication, by one of the rules (per cell and place)."""
-    names = [name for rule in rules for name in _who_waived(rule)]
+def agreed(rules: Iterable[Rule], table: Table) -> tuple[Mask, ...]:
+    """Which of the kept contributors agreed to publication (per cell and place), as each of the rules has it.
+
+    Rules that know of other waivers, or of none, hide other contributors, and all of them hold. What asks for levels
+    without weighing contributors hides everybody.
+    """
+    every = {names for rule in rules for names in _waived_for(rule, frozenset())} or {frozenset()}
     places = 1 if table.contributors is None else table.contributors.identity.shape[1]
-    return listed(table.contributors, names) if names else np.zeros((len(table), places), dtype=np.bool_)
+    nobody = np.zeros((len(table), places), dtype=np.bool_)
+    return tuple(
+        listed(table.contributors, names) if names else nobody
+        for names in sorted(every, key=lambda names: sorted(map(str, names)))
+    )
+
+
+def not_to_be_known(rules: Iterable[Rule], found: Sensitivity) -> Mask:
+    """Cells that are sensitive whatever their contributors weigh: they have too few, or somebody said so.
+
+    A rule that weighs contributors is content where those who are left hide each other. The others are not: nobody may
+    know such a cell exactly but all its contributors together.
+    """
+    weighing = {*WEIGHING, *(["request"] if all(map(_weighs_on_request, rules)) else [])}
+    others = sum(1 << bit for bit, reason in enumerate(found.reasons) if reason not in weighing)
+    return np.asarray(found.mask & ((found.reason & np.uint32(others)) != 0))
 
 
 def measured_by_value(rules: Iterable[Rule]) -> bool:
@@ -226,16 +249,46 @@ def _inner(rule: Rule) -> tuple[Rule, ...]:
             return ()
 
 
-def _who_waived(rule: Rule) -> Iterator[str | int]:
+def _waived_for(rule: Rule, names: frozenset[str | int], ranged: bool = False) -> Iterator[frozenset[str | int]]:
+    """Who agreed to publication, for each part of a rule that weighs contributors, and for each that asks for levels.
+
+    The latter take no notice of waivers. Inside `Levels` with a range of its own every part asks for levels.
+    """
     match rule:
+        case PPercent() | PQ() | Dominance() | LinearSensitivity():
+            yield names
         case Waiver():
-            yield from rule.respondents
-            yield from _who_waived(rule.of)
-        case AnyOf() | AllOf():
-            for part in rule.rules:
-                yield from _who_waived(part)
-        case Levels() | RequestRule():
-            yield from _who_waived(rule.of)
+            yield from _waived_for(rule.of, names | {*rule.respondents}, ranged)
+        case Levels():
+            yield from _waived_for(rule.of, names, ranged or rule.range_percent > 0 or rule.range_absolute > 0)
+        case AnyOf() | AllOf() | RequestRule():
+            for part in _inner(rule):
+                yield from _waived_for(part, names, ranged)
+        case Threshold() | ZeroCells() if not ranged and not _range(rule):
+            return
+        case _:
+            yield frozenset()
+
+
+def _range(rule: Threshold | ZeroCells) -> float:
+    return max(getattr(rule, "range_percent", 0.0), rule.range_absolute)
+
+
+def _weighs_on_request(rule: Rule) -> bool:
+    """Whether all that a rule flags on request is flagged by what contributors weigh."""
+    match rule:
+        case RequestRule():
+            return all(isinstance(part, PPercent | PQ | Dominance | LinearSensitivity) for part in _leaves(rule.of))
+        case _:
+            return all(map(_weighs_on_request, _inner(rule)))
+
+
+def _leaves(rule: Rule) -> Iterator[Rule]:
+    inner = _inner(rule)
+    if not inner:
+        yield rule
+    for part in inner:
+        yield from _leaves(part)
 
 
 def _with_waived(rule: Rule, table: Table, waived: Mask) -> Sensitivity:

@@ -43,7 +43,7 @@ LEAST_S = 6.0
 """Seconds that a first safe pattern may take in any case, beside twice the limit."""
 SUMS_S = 1.5e-4
 """Seconds for each cell that a last look at sums takes."""
-PROPOSING, ENOUGH = 0.25, 4.0
+PROPOSING, ENOUGH = 0.25, 2.0
 """Share of the time left for a proposal of null vectors, and how many times as long as it took to make the last pattern
 safe there must be: the audit of what they leave takes longer."""
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
@@ -174,9 +174,19 @@ class Securing:
         if spare.over or self.group is not None:
             return pattern
         with heed(self.budget):
-            self.best = published_again(self._all, self.instance, pattern, spare, self.budget)
+            self.best = published_again(self._all, self.instance, pattern, spare, self.budget, self._mended)
         self.cost, self._proofs = self.instance.pattern_cost(self.best), self._all.memory()
         return self.best
+
+    def _mended(self, pattern: Mask) -> Mask | None:
+        """A pattern with what makes it safe; None where there is no time, or repair does not think of everybody."""
+        if self._single is not self._all:
+            return None
+        try:
+            safe, late = repaired(self._all, self.instance, pattern, cubes=self.cubes, budget=self.budget)
+        except SolverFailure:
+            return None
+        return None if late else safe
 
     def suggest(self, moves: Iterable[ExactMove]) -> None:
         """Tell the audits of deviations by which the next pattern is said to be safe; they check them."""

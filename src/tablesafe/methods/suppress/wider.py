@@ -132,13 +132,21 @@ def thinned(
     return pattern
 
 
-def published_again(session: Audit, instance: Instance, pattern: Mask, budget: Budget, last: Budget) -> Mask:
+def published_again(
+    session: Audit,
+    instance: Instance,
+    pattern: Mask,
+    budget: Budget,
+    last: Budget,
+    mended: Callable[[Mask], Mask | None],
+) -> Mask:
     """The pattern without what can be published again, for tables with so many sensitive cells that audits take long.
 
     Many cells are published at once, the most costly first. Whoever is open then, or was not looked at in time, gets
     all back that its tables in the old pattern change: with that it is as safe as before, and all others were just
-    seen to be. Sums that can be derived are looked for now and then, for that takes as long as all the rest. It ends
-    with the budget; the `last` look at sums may take longer.
+    seen to be. Sums that can be derived are looked for now and then, for that takes as long as all the rest; where
+    some fail, the pattern is `mended`, if that can be done in time and pays. It ends with the budget; the `last` look
+    at sums may take longer.
     """
     safe, checked, size, unchecked = pattern, pattern, FIRST, 0
     proofs = session.memory()
@@ -149,8 +157,11 @@ def published_again(session: Audit, instance: Instance, pattern: Mask, budget: B
         enough = budget.over or not left.size
         if unchecked and (enough or unchecked >= UNCHECKED):
             if judge_of(session, last, presume=True)(safe).failing:
-                session.recall(proofs)
-                safe, size = checked, max(size / 4, LEAST)
+                fixed = mended(safe)
+                if fixed is None or instance.pattern_cost(fixed) >= instance.pattern_cost(checked):
+                    session.recall(proofs)
+                    fixed, size = checked, max(size / 4, LEAST)
+                safe = fixed
             checked, proofs, unchecked = safe, session.memory(), 0
         if enough:
             session.recall(proofs)

@@ -426,7 +426,7 @@ class Workspace:
 
     def _reading(self) -> dict[str, Any]:
         source = self.draft.get("source", {})
-        return {key: source[key] for key in desk.READING if isinstance(source.get(key), str | int)}
+        return {key: source[key] for key in desk.READING if isinstance(source.get(key), str | int | list)}
 
     async def close(self) -> None:
         """End the worker and remove the folder."""

@@ -111,7 +111,7 @@ def test_columns_of_a_file_that_is_not_the_source_any_more_are_not_shown(
 
 
 def test_a_question_that_is_given_up_takes_no_other_with_it(tmp_path: Path) -> None:
-    """A process that computes ends with a question that nobody waits for; who waits behind it is answered by another."""
+    """A process ends with a question that nobody waits for; who waits behind it is answered by another."""
 
     async def scenario(_: Sessions, session: Session) -> None:
         session.workspace.store("firms.csv", FIRMS)

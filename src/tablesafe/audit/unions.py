@@ -105,9 +105,9 @@ def unions(
         return Unions((), 0, words, examined=False)
     if system.tells_nothing:
         return Unions((), 0, text("none: nothing is published but zeros"))
-    known = None if before is None else before.known
+    searched = None if before is None else before.known
     found = _of_shown(
-        system, constant_sums(system, lower=lower, upper=upper, search=search, budget=budget, known=known)
+        system, constant_sums(system, lower=lower, upper=upper, search=search, budget=budget, known=searched)
     )
     judged_before = before.sums if before is not None and found.beyond else 0
     if not len(found):

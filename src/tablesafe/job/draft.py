@@ -13,8 +13,8 @@ import polars as pl
 
 from tablesafe.core.errors import InvalidFile, InvalidHierarchy, TablesafeError
 from tablesafe.core.hierarchy import TOTAL, Hierarchy
-from tablesafe.core.statuses import Scheme, recognised_scheme, schemes_of
 from tablesafe.core.sensitivity import Rule
+from tablesafe.core.statuses import Scheme, recognised_scheme, schemes_of
 from tablesafe.core.totals import looks_like_total
 from tablesafe.files.read import Source as Rows
 from tablesafe.job.dump import dump_job

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import optimize, sparse
 
 import tablesafe as ts
 from tablesafe.audit import insiders as module
-from tablesafe.audit.doubts import Doubts, Listed
+from tablesafe.audit.doubts import Doubts, Largest, Listed
 from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.respondent_knowledge import Knowledge
 from tablesafe.audit.system import System
@@ -17,13 +18,11 @@ from tablesafe.core.problem import Problem
 from tablesafe.work.budget import Budget
 
 
-def _problem(seed: int) -> Problem:
+def _frame(seed: int) -> pl.DataFrame:
     """Few firms in a cell, several cells of many firms."""
-    import polars as pl
-
     random = np.random.default_rng(seed)
     k = int(random.integers(30, 70))
-    frame = pl.DataFrame(
+    return pl.DataFrame(
         {
             "a": random.choice(list("pqrs"), k),
             "b": random.choice(list("xyzw"), k),
@@ -31,9 +30,10 @@ def _problem(seed: int) -> Problem:
             "value": np.ceil(random.lognormal(3, 1.2, k)),
         }
     )
-    table = ts.tabulate(
-        frame, dimensions=["a", "b"], value="value", respondent="firm", largest=int(random.integers(2, 6))
-    )
+
+
+def _problem(seed: int) -> Problem:
+    table = ts.tabulate(_frame(seed), dimensions=["a", "b"], value="value", respondent="firm", largest=2 + seed % 4)
     return ts.Problem(table, rules=[ts.Threshold(n=3), ts.PPercent(p=15)])
 
 
@@ -90,7 +90,53 @@ def test_who_is_convinced_cannot_rule_it_out(seed: int, monkeypatch: pytest.Monk
                 continue
             for member in np.unique(known.who[known.who >= 0]).tolist():
                 if not search._covers(target, (member,)):
-                    assert _reaches(system, known, target, member, by), (seed, target, member, by)
+                    need = search._need(target, (member,))
+                    far = min(need.upper if side > 0 else need.lower, abs(by))
+                    assert far <= 0 or _reaches(system, known, target, member, side * far), (seed, target, member, by)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_less_is_asked_of_the_largest_by_the_formula_of_the_audit(seed: int) -> None:
+    """With losses, waivers, short lists and without."""
+    random = np.random.default_rng(seed)
+    frame = _frame(seed)
+    if seed % 4 == 3:
+        frame = frame.with_columns(value=frame["value"] * random.choice([-1.0, 1.0, 1.0, 1.0], len(frame)))
+    table = ts.tabulate(frame, dimensions=["a", "b"], value="value", respondent="firm", largest=2 + seed % 3)
+    rule: ts.rules.Rule = ts.PPercent(p=30)
+    if seed % 2:
+        rule = ts.Waiver(of=rule, respondents=(int(frame["firm"][0]), int(frame["firm"][5])))
+    problem = ts.Problem(table, rules=[ts.Threshold(n=3, range_percent=5), rule])
+    system = System.of(problem, ts.Release.from_suppression(problem, np.ones(len(table), dtype=np.bool_)))
+    known = Knowledge.of(system, 1)
+    assert known is not None
+    wanted = np.flatnonzero(problem.sensitivity.mask[system.cells])
+    search, listed = module._Search(problem, known, wanted, 0, ts.Run().within(None)), Listed.of(problem, known)
+    for cell in wanted.tolist():
+        level = search.needs[cell]
+        for place in np.flatnonzero(known.who[cell] >= 0).tolist():
+            need = search._need(cell, (int(known.who[cell, place]),))
+            far = float(np.ceil(level.upper))
+            asked = listed.asked(np.full(len(system), far), np.array([cell]), np.array([place]))[0]
+            assert need.upper <= asked <= np.ceil(need.upper) + 2, (cell, place)
+
+
+def test_the_largest_contributor_is_convinced_by_less_or_by_nothing() -> None:
+    """It has 100 of a cell in which nobody can learn of the next, 5, what the others, 4, hide anyway."""
+    who, room, alone = [[0, 1], [2, -1], [3, -1]], [[9.0, 104.0], [0.0, 0.0], [0.0, 0.0]], [False, True, True]
+    some = Largest(np.array([0, -1, -1]), np.array([0.05, 1.0, 1.0]), np.array([-0.25 * 12, 0.0, 0.0]))
+    listed = Listed(np.array(who), np.array(room), np.array(alone), np.array([FAR] * 3), some)
+    doubts = Doubts(listed, np.array([0.0, 0.0, 0.0]), np.array([6.0, 0.0, 0.0]))
+    assert _left(doubts, 1, 0) == {2, 3}  # nothing is hidden from the largest; the second has no say in any other cell
+    some = Largest(np.array([0, -1, -1]), np.array([0.5, 1.0, 1.0]), np.zeros(3))
+    listed = Listed(np.array(who), np.array(room), np.array(alone), np.array([FAR] * 3), some)
+    doubts = Doubts(listed, np.array([0.0, 0.0, 0.0]), np.array([6.0, 0.0, 0.0]))
+    assert 0 in _left(doubts, 1, 0)
+    doubts.add(np.array([2, -2, 0]))
+    assert 0 in _left(doubts, 1, 0)
+    doubts.add(np.array([3, -3, 0]))
+    assert 0 not in _left(doubts, 1, 0)
+    assert {2, 3} <= _left(doubts, 1, 0)
 
 
 # -- what convinces whom, followed by hand -----------------------------------------------------------------------------

@@ -99,6 +99,10 @@ class Limits:
         )
 
 
+Box = tuple[NDArray[np.intp], Floats]
+"""The cells of a hypercube, and the way each of them goes."""
+
+
 class Moves:
     """Looks for moves of the unknown cells of a system."""
 
@@ -116,6 +120,8 @@ class Moves:
         self._search: local.Search | None = None
         """Space for a search; all rooms have the same shape."""
         self._cubes, self._free = hypercubes_of(system), np.zeros(len(system))
+        self._boxes: dict[tuple[Room, int, float], Box | None] = {}
+        self._limited: tuple[tuple[Room, int, float], Limits, Box | None] | None = None
 
     @cached_property
     def _space(self) -> tuple[NullSpace, bool]:
@@ -207,14 +213,28 @@ class Moves:
         return found if found is not None and abs(found.at(cell)) >= abs(by) - 1e-6 else None
 
     def _boxed(self, room: Room, cell: int, by: float, other: Limits) -> Move | None:
-        """A hypercube that moves a cell by so much, whichever way each of the others goes."""
+        """A hypercube that moves a cell by so much, whichever way each of the others goes: up if down, so kept."""
         if self._cubes is None:
             return None
+        key = room, cell, abs(by)
+        if len(other.cells):  # of limits, of which there are many, the last are kept
+            if self._limited is None or self._limited[0] != key or self._limited[1] is not other:
+                self._limited = key, other, self._box(room, cell, abs(by), other)
+            found = self._limited[2]
+        else:
+            if key not in self._boxes:
+                self._boxes[key] = self._box(room, cell, abs(by), other)
+            found = self._boxes[key]
+        return None if found is None else Move(found[0], by * found[1])
+
+    def _box(self, room: Room, cell: int, by: float, other: Limits) -> Box | None:
+        """The cells of such a hypercube, and the way each of them goes when the one asked about rises."""
+        assert self._cubes is not None
         both, changed = room.both_ways, np.append(other.cells, cell)
         before = both[changed]
         np.minimum.at(both, other.cells, np.minimum(other.down, other.up))
-        both[cell] = abs(by)
-        found = self._cubes.cheapest(cell, abs(by), self._free, both, looks=LOOKS)
+        both[cell] = by
+        found = self._cubes.cheapest(cell, by, self._free, both, looks=LOOKS)
         both[changed] = before
         if found is None:
             return None
@@ -223,7 +243,7 @@ class Moves:
         columns = self._columns
         if not adds_up(columns.indptr, columns.indices, columns.data, cells, signs, self._sums):
             return None
-        return Move(cells, by * signs.astype(np.float64))
+        return cells, signs.astype(np.float64)
 
     def reach(self, room: Room, cell: int, sign: int, other: Limits, *, exactly: bool) -> float:
         """How far a cell can fall (sign −1) or rise (+1), within the room and other limits.

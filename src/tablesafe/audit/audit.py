@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -45,6 +46,8 @@ MANY = 2_000
 MANY_WHOLE = 200
 """Unknown cells from which on a release with changed values gets the quick answer only, and unseen cells from which on
 every release does; and of whole numbers."""
+REMEMBERED = 4
+"""Releases of which it is remembered what sums they give away."""
 
 
 class Audit:
@@ -99,6 +102,8 @@ class Audit:
         self._suggested: tuple[ExactMove, ...] = ()
         self._unread = False
         """Whether what was suggested was not looked at yet."""
+        self._sums: dict[bytes, Unions] = {}
+        """The sums that could be derived from the last releases that were searched for them to the end."""
 
     @classmethod
     def going_on(cls, problem: Problem, run: Run) -> Audit:
@@ -307,7 +312,7 @@ class Audit:
             insiders=self._insiders(
                 system, question.at[protected & question.sensitive], groups, budget, presume=presume, together=not trial
             ),
-            unions=None if trial else self._unions(system, budget),
+            unions=None if trial else self._unions(judged, system, budget),
             possibly=self.possibly,
             late=late,
             settled=self._settled.copy() if self.insiders else None,
@@ -344,15 +349,20 @@ class Audit:
         self._settled.keep(system, keep[settled.cells], [keep[each] for each in settled.moved], settled.by)
         return found
 
-    def _unions(self, system: System, budget: Budget) -> Unions | None:
+    def _unions(self, release: Release, system: System, budget: Budget) -> Unions | None:
         """The sums that can be derived; of a large cube those of shown cells."""
         if not self.unions:
             return None
+        told = _digest(release)
+        if told in self._sums:
+            return self._sums[told]
         if budget.overdue:
             raise Interrupted("The audit was interrupted; nothing was written.")
         shown = without_unseen(system) if system.is_large else system
         found = find_unions(self.problem, shown, budget=budget, before=self._unions_before)
-        self._remember(found)
+        if not found.late and not budget.over:
+            self._sums = dict([*self._sums.items(), (told, found)][-REMEMBERED:])
+            self._remember(found)
         return found
 
 
@@ -426,6 +436,12 @@ def knows_whole_numbers(table: Table, integers: bool | None) -> bool:
             )
         )
     return integers
+
+
+def _digest(release: Release) -> bytes:
+    """The same for releases that tell the same."""
+    told = (release.values, release.lower, release.upper, release.status)
+    return sha256(b"".join(np.ascontiguousarray(each).tobytes() for each in told)).digest()
 
 
 def _refuse_foreign(problem: Problem, release: Release) -> None:

@@ -7,6 +7,9 @@ as far, and keeps to whatever both keep to. So a respondent is convinced as to a
 out, or by two that it rules out for opposite reasons. Moves at random directions convince half of those who are left,
 one after another; nobody has to be asked alone.
 
+From the largest contributor of a target less must be hidden than from others, often nothing: it knows the largest part,
+and what the rule hides from it is the next. It is convinced by a shorter move.
+
 For each side of each target there are three sets of respondents, as bits: who has ruled out every move so far, who saw
 its own cells rise, who saw them fall.
 """
@@ -21,6 +24,8 @@ import numpy as np
 
 from tablesafe.audit.respondent_knowledge import Knowledge
 from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.problem import Problem
+from tablesafe.rules.combined import measured_by_value, waived
 
 NOISE = 1e-6
 """What a solver's point may be beyond its bounds."""
@@ -50,14 +55,16 @@ class Listed:
     """Cells of which the first is all there is."""
     others: Floats = field(repr=False)
     """How far whoever is not listed can believe the cell to fall."""
+    largest: Largest | None = field(default=None, repr=False)
+    """From whom less must be hidden than from others; None where that is nobody."""
 
     @classmethod
-    def of(cls, known: Knowledge) -> Self:
-        """What single respondents know of the unknown cells of a system."""
+    def of(cls, problem: Problem, known: Knowledge) -> Self:
+        """What single respondents know of the unknown cells of a system, and what must be hidden from them."""
         truth, lower = known.system.truth, known.system.lower
         least = np.where(known.negative, lower, np.maximum(known.own, lower[:, None]).T).T
         room, others = (np.floor(np.maximum(each, 0.0)) for each in (truth[:, None] - least, truth - known.guess))
-        return cls(known.who, room, known.everyone == 1, others)
+        return cls(known.who, room, known.everyone == 1, others, Largest.of(problem, known))
 
     @cached_property
     def fall(self) -> Floats:
@@ -82,11 +89,73 @@ class Listed:
         who, room = np.full((n, self.who.shape[1]), -1), np.full((n, self.who.shape[1]), np.inf)
         alone, others = np.zeros(n, dtype=np.bool_), np.full(n, np.inf)
         who[cells], room[cells], alone[cells], others[cells] = self.who, self.room, self.alone, self.others
-        return Listed(who, room, alone, others)
+        return Listed(who, room, alone, others, None if self.largest is None else self.largest.among(cells, n))
 
     def take(self, cells: Integers) -> Listed:
         """The lists of some cells."""
-        return Listed(self.who[cells], self.room[cells], self.alone[cells], self.others[cells])
+        largest = None if self.largest is None else self.largest.take(cells)
+        return Listed(self.who[cells], self.room[cells], self.alone[cells], self.others[cells], largest)
+
+    def asked(self, level: Floats, cells: Integers, place: Integers) -> Floats:
+        """How much of a level of each cell must be hidden from those listed there, in whole units."""
+        return level[cells] if self.largest is None else self.largest.asked(level, cells, place)
+
+
+@dataclass(frozen=True, eq=False)
+class Largest:
+    """The largest contributor of each cell, and which part of a level must be hidden from it.
+
+    Of a level L it is slope * L + offset, between nothing and all of it: what the rule asks for the largest other
+    contributor, less what hides that one already (see `insiders`).
+    """
+
+    place: Integers = field(repr=False)
+    """Where it is listed; −1 where as much must be hidden from it as from others."""
+    slope: Floats = field(repr=False)
+    offset: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, problem: Problem, known: Knowledge) -> Self | None:
+        """Read off the lists of the unknown cells; None where contributors were ranked by something else."""
+        lists, cells, own = known.lists, known.system.cells, known.own
+        if lists.shadow:
+            return None
+        agreed, listed = waived(problem.rules, known.system.table)[cells], known.who >= 0
+        value = known.system.truth.astype(np.float64)
+        value = np.where(known.negative, np.abs(own).sum(axis=1) + np.abs(value - own.sum(axis=1)), value)
+        own = np.where(known.negative[:, None], np.abs(own), own)
+        order = np.lexsort((-own, agreed), axis=1)
+        own = np.take_along_axis(own, order, axis=1)
+        agreed, listed = np.take_along_axis(agreed, order, axis=1), np.take_along_axis(listed, order, axis=1)
+        unlisted, first = lists.unlisted[cells], own[:, 0]
+        second = own[:, 1:].max(axis=1) if own.shape[1] > 1 else unlisted
+        other = np.where(listed & ~agreed, own, -np.inf)[:, 1:].max(axis=1, initial=-np.inf)
+        other = np.where(np.isfinite(other), other, unlisted)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slope = other / first
+            offset = np.maximum(value - first - second, 0.0) * slope - np.maximum(value - first - other, 0.0)
+        levels = problem.sensitivity
+        told = listed[:, 0] & (first > 0) & np.isfinite(slope) & np.isfinite(offset) & (levels.sliding[cells] == 0)
+        told &= (levels.lower[cells] > 0) | (levels.upper[cells] > 0)
+        if known.system.table.signed is None or measured_by_value(problem.rules):
+            told &= ~known.negative
+        return cls(np.where(told, order[:, 0], -1), np.where(told, slope, 1.0), np.where(told, offset, 0.0))
+
+    def among(self, cells: Integers, n: int) -> Largest:
+        """The same of some of so many cells; of the others there is none."""
+        place, slope, offset = np.full(n, -1), np.ones(n), np.zeros(n)
+        place[cells], slope[cells], offset[cells] = self.place, self.slope, self.offset
+        return Largest(place, slope, offset)
+
+    def take(self, cells: Integers) -> Largest:
+        """The largest contributors of some cells."""
+        return Largest(self.place[cells], self.slope[cells], self.offset[cells])
+
+    def asked(self, level: Floats, cells: Integers, place: Integers) -> Floats:
+        """How much of a level of each cell must be hidden from those listed there, in whole units."""
+        far = level[cells]
+        less = np.clip(np.ceil(self.slope[cells] * far + self.offset[cells]), 0.0, far)
+        return np.where(self.place[cells] == place, less, far)
 
 
 class Doubts:
@@ -95,7 +164,6 @@ class Doubts:
     def __init__(self, listed: Listed, fall: Floats, rise: Floats) -> None:
         """Nobody is convinced; cells that need not fall or rise have nobody to convince."""
         self.listed = listed
-        self._fall = fall
         reach = np.where(listed.others >= fall, fall, 0.0)  # further down than others believe: not by such moves
         self.need = {-1: reach, 1: rise}
         self.targets = np.flatnonzero((fall > 0) | (rise > 0))
@@ -121,6 +189,12 @@ class Doubts:
         self._share_of = of[order]
         self._share = np.column_stack([self.targets[row], place])[order]
         """Targets that list each respondent, and where."""
+        target, place = self._share.T
+        self._asked = {
+            -1: np.minimum(listed.asked(fall, target, place), listed.room[target, place]),
+            1: listed.asked(rise, target, place),
+        }
+        """How far each of these must move for the one that it lists."""
         width = -(-self.respondents // 8)
         everybody = np.packbits(np.ones(self.respondents, dtype=np.bool_))
         nobody = np.zeros((len(self.targets), width), dtype=np.uint8)
@@ -129,6 +203,8 @@ class Doubts:
             self._ruled[side][far[self.targets] > 0] = everybody
             own = self._owner[self.targets]
             self._clear(side, np.flatnonzero(own >= 0), own[own >= 0])
+            nothing = self._asked[side] <= 0
+            self._clear(side, at[target[nothing]], self._share_of[nothing])
 
     @staticmethod
     def bytes(listed: Listed, targets: int) -> int:
@@ -184,20 +260,21 @@ class Doubts:
             self._fell[side][served] |= fell
             own = self._owner[self.targets[served]]
             self._clear(side, served[own >= 0], own[own >= 0])
-        self._of_contributors(by, unit, noise, moved, member, fallen[row], place)
+        for side in self.need:
+            self._of_contributors(side, by, unit, noise, moved, member, fallen[row], place)
 
     def _of_contributors(
-        self, by: np.ndarray, unit: int, noise: float, moved: Mask, member: Integers, cell: Integers, place: Integers
-    ) -> None:
-        """Contributors of a target: the target need not fall below what one has there, in the eyes of that one.
+        self, side: int, by: np.ndarray, unit: int, noise: float, moved: Mask, member: Integers, cell: Integers,
+        place: Integers,
+    ) -> None:  # fmt: skip
+        """Contributors of a target: it need not fall below what one has there, nor be hidden from the largest as far.
 
         So a move convinces it that falls short of the level, and one that takes cells too far, if no other cell falls
         too far when the move goes only as far as the contributor asks. `member` objects to `cell`, for its `place`.
         """
-        target, share = self._share[:, 0], self._share[:, 1]
-        far = -by[target]
-        need = np.minimum(self._fall[target], self.listed.room[target, share])
-        good = (far >= _units(need, unit, by) - noise) & ~moved[self._share_of] & (self._fall[target] > 0)
+        target, need = self._share[:, 0], self._asked[side]
+        far = side * by[target]
+        good = (far >= _units(need, unit, by) - noise) & ~moved[self._share_of] & (need > 0)
         first, last = (np.searchsorted(self._share_of, member, side) for side in ("left", "right"))
         length = last - first
         entry = np.repeat(np.arange(len(member)), length)
@@ -207,7 +284,7 @@ class Doubts:
         fits = room * far[pair].astype(np.float64) >= asked * -by[other].astype(np.float64) * (1 + MARGIN)
         fits |= ((by[other] == by[target[pair]]) & (room >= asked)) | (other == target[pair])
         good[pair[~fits]] = False
-        self._clear(-1, self._at[target[good]], self._share_of[good])
+        self._clear(side, self._at[target[good]], self._share_of[good])
 
     def _own(self, by: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The least and the greatest move of the cells of which each respondent is the only contributor."""

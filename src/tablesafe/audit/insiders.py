@@ -39,7 +39,7 @@ from tablesafe.audit.hypercubes import hypercubes_of
 from tablesafe.audit.respondent_knowledge import Knowledge, Lists, Members
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
-from tablesafe.audit.together import MANY, convincing_moves
+from tablesafe.audit.together import MANY, affordable, convincing_moves
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidOption, OutOfTime
 from tablesafe.core.problem import Problem
@@ -318,7 +318,7 @@ class _Search:
         self, problem: Problem, knowledge: Knowledge, wanted: NDArray[np.intp], max_coalitions: int, budget: Budget,
         *, presume: bool = False,
     ) -> None:  # fmt: skip
-        self.presume = presume
+        self.problem, self.presume = problem, presume
         self.knowledge, self.system, self.max_coalitions = knowledge, knowledge.system, max_coalitions
         self.needs = {int(cell): _levels(problem, int(self.system.cells[cell])) for cell in wanted}
         self.wanted = {sign: np.zeros(len(self.system)) for sign in (-1, 1)}
@@ -369,6 +369,7 @@ class _Search:
         after them finds hardly any, they alone are looked for.
         """
         together &= len(self.needs) >= MANY and self.knowledge.size == 1
+        together &= affordable(self.system.matrix, self.budget)
         if together and hypercubes_of(self.system) is not None:
             self._together(suggested)
         searched = found = 0
@@ -400,7 +401,7 @@ class _Search:
         left = [target for target in self.needs if self._witnesses(target, (), self.free, NOTHING) is None]
         if not suggested:
             left = [target for target in left if self._witnesses(target, (), self.cautious, NOTHING) is None]
-        down, up, listed = self.plain.down, self.plain.up, Listed.of(self.knowledge)
+        down, up, listed = self.plain.down, self.plain.up, Listed.of(self.problem, self.knowledge)
         if len(left) < MANY or Doubts.bytes(listed, len(left)) > MOST_BYTES:
             return
         asked = np.zeros(len(self.system), dtype=np.bool_)
@@ -537,7 +538,7 @@ class _Search:
 
     def _covers(self, target: int, members: Members) -> bool:
         """Whether the coalition is all there is in a cell."""
-        return int(np.isin(self.knowledge.who[target], members).sum()) >= int(self.knowledge.everyone[target])
+        return int(_among(self.knowledge.who[target], members).sum()) >= int(self.knowledge.everyone[target])
 
     # -- witnesses -----------------------------------------------------------------------------------------------------
 
@@ -685,7 +686,7 @@ class _Search:
         if known.lists.shadow:
             room = float(self.system.truth[target]) - self._has(members)[target]
             return replace(need, lower=min(need.lower, max(room, 0.0)))
-        inside = np.isin(known.who[target], members) & (known.who[target] >= 0)
+        inside = _among(known.who[target], members) & (known.who[target] >= 0)
         value, own, listed = float(self.system.truth[target]), known.own[target], known.who[target] >= 0
         left = max(value - float(own.sum()), 0.0)
         if signed:
@@ -734,6 +735,11 @@ class _Search:
             names=tuple(_name(self.knowledge, member) for member in opening.members) if names else (),
             members=opening.members,
         )
+
+
+def _among(who: NDArray[np.int64], members: Members) -> Mask:
+    """Which of some contributors are members; mostly there is one."""
+    return who == members[0] if len(members) == 1 else np.isin(who, members)
 
 
 def _levels(problem: Problem, cell: int) -> _Need:

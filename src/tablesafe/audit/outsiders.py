@@ -28,7 +28,7 @@ from tablesafe.audit.proved import Holding
 from tablesafe.audit.question import Question
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
-from tablesafe.audit.together import MANY, moves_together
+from tablesafe.audit.together import MANY, affordable, moves_together
 from tablesafe.core.equations import Floats
 from tablesafe.core.errors import OutOfTime
 from tablesafe.core.problem import Problem
@@ -149,6 +149,8 @@ class Outsiders:
         Elsewhere a search from the truth is sooner done.
         """
         if len(asked) < MANY or self.whole or self.system.is_large or hypercubes_of(self.system) is None:
+            return question, ()
+        if not affordable(self.system.matrix, self.budget):
             return question, ()
         needs, system = question.needs.take(asked), self.system
         lower, upper, sliding = needs.floats()

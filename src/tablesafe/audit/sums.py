@@ -183,6 +183,8 @@ def constant_sums(
     if are_points(system.matrix, lower - system.truth, upper - system.truth):  # all cells rise from one to the other
         nothing = sparse.csr_array((0, matrix.shape[1]), dtype=np.int64), sparse.csr_array((0, matrix.shape[0]))
         return ConstantSums(*nothing, matrix, fixed, False)
+    if budget.over:
+        return ConstantSums(*_empty(matrix), matrix, fixed, False, late=True)
     left = None if known is None else known.left(system, fixed)
     vectors = _null_vectors(matrix, ~fixed) if left is None else left
     marks = vectors[:, :_PROJECTIONS]

@@ -39,6 +39,8 @@ READ, LARGEST, COMMON = 2.0**-24, 1_000, 10**11
 """How finely a solver's values are read, the denominators that they may have, and what these may have in common."""
 PER_STEP = 1.3e-9
 """Seconds of a step of such a program, for each of its entries to the power of 1.5."""
+STEPS, AFFORDED = 30, 0.1
+"""Steps that such a program takes, and the share of the time left that one may take, or none is tried."""
 SEVERAL, FEWEST = 1_500, 1_000
 """Cells that a program moves which is to convince respondents: at first, and a third of it each time that this does no
 more; some move only when few others must."""
@@ -47,6 +49,11 @@ TURNS, FEWER, CONVINCED = 4, 0.04, 0.08
 IN_VAIN = 4
 """How many times as long as others a cell waits for its next turn that gained nothing by the last one."""
 SEED = 7
+
+
+def affordable(matrix: sparse.csr_array, budget: Budget) -> bool:
+    """Whether there is time for a number of programs over all cells: of a few hundred thousand one takes a minute."""
+    return bool(PER_STEP * STEPS * matrix.nnz**1.5 <= AFFORDED * budget.left)
 
 
 def moves_together(

@@ -58,8 +58,8 @@ class Choices:
     unprotectable: Annotated[
         str | None,
         Parameter(
-            help="a cell that nothing protects while frozen cells and zeros are published: error, or withhold totals, "
-            "the fewest of these that give it away, which is told"
+            help="a cell that nothing protects while frozen cells and zeros are published: error; withhold totals, the "
+            "fewest of these that give it away; or merge, in a job: its code with one beside it. Both are told"
         ),
     ] = None
     previous: Annotated[

@@ -57,7 +57,7 @@ LEAST_S = 8.0
 judge is lost."""
 PROTECTING = 0.8
 """Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate."""
-NO_ATTACKS = "Attacks on the release were left out."
+HURRIED = "After the stop no attacks were tried, and no pictures were drawn."
 
 FOREIGN = {".arb": "tablesafe.tauargus.jobs:run_batch"}
 """Jobs of other programs, by the ending of their files: who translates them into ours and runs these."""
@@ -167,6 +167,8 @@ class Worked:
     stability: Stability | None
     scores: Scores | None = field(repr=False)
     leaks: Leaks | None = field(repr=False)
+    stopped: bool = False
+    """Whether somebody is waiting for the end, so that nothing is drawn."""
 
     @property
     def safe(self) -> bool:
@@ -177,8 +179,8 @@ class Worked:
         """What reports are about."""
         return Subject(
             problem=self.problem, release=self.release, findings=self.findings, scores=self.scores, leaks=self.leaks,
-            trace=self.trace, origin=origin, intervals=job.output.intervals, pictures=job.output.pictures,
-            language=job.output.language,
+            trace=self.trace, origin=origin, intervals=job.output.intervals,
+            pictures=job.output.pictures and not self.stopped, language=job.output.language,
         )  # fmt: skip
 
     def result(
@@ -220,21 +222,30 @@ def _worked_out(
                 how = replace(how, budget=whole)
             attempts = Attempts(job.problem, problem, unbounded, protecting, how)
             with concerning("method"):
-                release, tables, number = kept.stage("release", attempts.outcome, {"table": problem.table})
-            problem = attempts.told(number)
+                release, tables, way = kept.stage("release", attempts.outcome, {"table": problem.table})
+            problem = attempts.told(way)
             _tell_end(release, trace, _both(listen, trace.listen))
+            if whole.stopped:
+                release = _noting(release, HURRIED)
         with clock.stage("audit"):
             listen(Event("audit", "Attacking the release"))
             how = replace(how, budget=_for_audit(job, whole, limit, least, at_most.left))
             findings = audit(
-                problem, release, cells=job.audit.cells, exact=job.audit.exact, certify=job.audit.certificate, run=how
-            )
+                problem, release, cells=job.audit.cells, exact=job.audit.exact and not whole.stopped,
+                certify=job.audit.certificate, run=how,
+            )  # fmt: skip
     with clock.stage("attack"):
         some = Budget() if limit is None else necessary(max(at_most.left, least))
         scores = None if whole.stopped else _attacked(job, findings, listen, some)
         leaks = _leaks(findings)
     stable = _stability(problem, release, method)
-    return Worked(problem, release, findings, tables, trace, clock.seconds, stable, scores, leaks)
+    return Worked(problem, release, findings, tables, trace, clock.seconds, stable, scores, leaks, whole.stopped)
+
+
+def _noting(release: Release, note: str) -> Release:
+    """The release with a further note on how it was found, where that is told."""
+    found = release.solution
+    return release if found is None else replace(release, solution=replace(found, notes=(*found.notes, note)))
 
 
 def _unbounded(job: Job) -> Job:
@@ -367,7 +378,6 @@ def _for_audit(job: Job, whole: Budget, limit: float | None, least: float, left:
     if job.audit.time_limit_s is not None or limit is None:
         return Budget(job.audit.time_limit_s)
     if whole.stopped:
-        whole.give_up(NO_ATTACKS)
         return necessary(least)
     return necessary(max(whole.left, min(limit / 2 + least, left)))
 

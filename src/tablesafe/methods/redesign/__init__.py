@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablesafe.methods.redesign.proposals import Proposals, redesign
+from tablesafe.methods.redesign.proposals import Proposals, merging, redesign
 from tablesafe.methods.redesign.steps import Step
 
-__all__ = ["Proposals", "Step", "redesign"]
+__all__ = ["Proposals", "Step", "merging", "redesign"]

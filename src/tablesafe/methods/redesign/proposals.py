@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tablesafe.core.display import shown
 from tablesafe.core.errors import InvalidOption, TablesafeError
@@ -21,7 +23,7 @@ from tablesafe.files.read import did_you_mean
 from tablesafe.methods.redesign.candidates import Candidate, Wishes, candidates
 from tablesafe.methods.redesign.collapse import Redesigned, take
 from tablesafe.methods.redesign.measure import Design, Risk, Scale, Weight, front
-from tablesafe.methods.redesign.steps import Step
+from tablesafe.methods.redesign.steps import Step, joined_name, parts_of
 from tablesafe.methods.suppress import Suppress
 from tablesafe.rules.groups import GroupDisclosure
 from tablesafe.work.run import OUTSIDERS, Run
@@ -209,6 +211,57 @@ def redesign(
         path.append(Point(step.step, new.problem, design, exact, _complementary(new.problem, complementary_s)))
         looked = candidates(new.problem, scale, wishes)
     return Proposals(problem, scale, tuple(path), tuple(_proposal(each, scale) for each in first))
+
+
+def merging(problem: Problem, cell: int) -> tuple[Step, Problem] | None:
+    """The change that merges a cell with others and removes the most risk for its loss; None where there is none.
+
+    One of its codes is joined with one or more that stand beside it, or with all of them: then the parts of the code
+    above are dropped. What removes no risk by itself is taken only where nothing does.
+    """
+    scale = Scale.of(problem, risk="cells", weight="records")
+    looked = candidates(problem, scale, Wishes(dimensions=False, margins=False))
+    own = problem.table.codes[cell]
+    for step in [each.step for each in _ranked(looked, scale)] + _beside(problem, own):
+        if _merges(problem, own, step):
+            with suppress(InvalidOption):
+                return step, take(problem, step).problem
+    return None
+
+
+def _merges(problem: Problem, own: NDArray[Any], step: Step) -> bool:
+    """Whether a step joins one of the codes of a cell with others, or drops it into the code above."""
+    names = list(problem.table.dimensions)
+    if step.kind not in ("join", "drop parts") or step.dimension not in names:
+        return False
+    hierarchy = problem.table.dimensions[step.dimension]
+    code = hierarchy.codes[int(own[names.index(step.dimension)])]
+    if step.kind == "join":
+        return code in step.codes
+    return any(code in parts_of(hierarchy).get(top, ()) for top in step.codes)
+
+
+def _beside(problem: Problem, own: NDArray[Any]) -> list[Step]:
+    """Joining each code of a cell with one beside it, the smallest first; or dropping both, where there are but two."""
+    out: list[Step] = []
+    for d, (name, hierarchy) in enumerate(problem.table.dimensions.items()):
+        if name == RESPONSE or not hierarchy.is_tree:
+            continue
+        code, parts = hierarchy.codes[int(own[d])], parts_of(hierarchy)
+        top = next((total for total, members in parts.items() if code in members), None)
+        if top is None:
+            continue
+        others = [each for each in parts[top] if each != code and (each in parts) == (code in parts)]
+        size = np.bincount(problem.table.codes[:, d], np.abs(problem.table.value), len(hierarchy))
+        others.sort(key=lambda each: float(size[hierarchy.position(each)]))
+        if len(parts[top]) > 2:
+            out += [
+                Step(kind="join", dimension=name, codes=(code, each), into=joined_name((code, each), hierarchy.codes))
+                for each in others
+            ]
+        elif not any(each in parts for each in parts[top]):
+            out.append(Step(kind="drop parts", dimension=name, codes=(top,)))
+    return out
 
 
 def _next(

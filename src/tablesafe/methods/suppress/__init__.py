@@ -18,7 +18,7 @@ from tablesafe.methods.abilities import TOLD, Files, as_told, told_by
 from tablesafe.work.run import Run
 
 Algorithm = Literal["auto", "optimal", "sequential", "modular", "network", "slices"]
-Unprotectable = Literal["error", "withhold totals"]
+Unprotectable = Literal["error", "withhold totals", "merge"]
 
 
 @told_by("insiders", "unions", "possibly", "coalition", "integers", "executor", "progress")
@@ -110,8 +110,8 @@ class Suppress:
     unprotectable: Unprotectable = field(
         default="error",
         metadata={
-            "help": "a cell that nothing protects while frozen cells and zeros are published: error, or withhold "
-            "totals, the fewest of these that give it away, which is told"
+            "help": "a cell that nothing protects while frozen cells and zeros are published: error; withhold totals, "
+            "the fewest of these that give it away; or merge, in a job: its code with one beside it. Both are told"
         },
     )
     time_limit_s: float = field(

@@ -81,7 +81,7 @@ class HypercubeMethod:
                     return
                 if pattern.uses[cell]:
                     most = pattern.cost * (1 - 1e-9)
-                    engine.reconsider(np.array([cell]), most=most, within=False, ordered=self._in_order)
+                    engine.reconsider(np.array([cell]), most=most, within=False, ordered=self._in_order, stop=stop)
                 if turn % 200 == 0:
                     report(pattern.cost)
             if pattern.cost > before * (1 - 1e-3):

@@ -29,7 +29,7 @@ def clean_up(engine: Sequential, stop: Stop) -> None:
         if stop():
             return
         if pattern.uses[cell]:
-            engine.reconsider(np.array([cell]), most=pattern.cost * NO_WORSE)
+            engine.reconsider(np.array([cell]), most=pattern.cost * NO_WORSE, stop=stop)
 
 
 def improve(
@@ -63,6 +63,7 @@ def improve(
             banned=random.random() < 0.5,
             cost=cost,
             ordered=random.permutation,
+            stop=stop,
         )
         idle += 1
         if pattern.cost < best * (1 - 1e-12):

@@ -17,7 +17,7 @@ from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.respondent_knowledge import Guard, Knowledge
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting, SolverFailure
+from tablesafe.core.errors import InvalidOption, InvalidProblem, OutOfTime, Setting, SolverFailure
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.suppress import Suppress
@@ -133,7 +133,7 @@ class Suppression:
                 try:
                     ask_less(eligible, obstacles, demand, reached)
                 except InvalidProblem:
-                    if self.options.unprotectable == "error":
+                    if self.options.unprotectable != "withhold totals":
                         raise
                     problem = freed(problem, eligible, obstacles, demand, budget)
                 continue
@@ -189,7 +189,7 @@ class Suppression:
                         zeros, obstacles = reported, None
                         budget.give_up(ZEROS)
                         continue
-                    if self.options.unprotectable == "error":
+                    if self.options.unprotectable != "withhold totals":
                         raise
                     problem = freed(problem, eligible, obstacles, demand, budget)
                     eligible, obstacles = looked_after(problem), None
@@ -323,7 +323,10 @@ class Suppression:
         """
         instance, begin = search.instance, process_time()
         for pattern, left in self._first_by_cubes(problem, search, cubes, securing):
-            pattern = self._with_programs(search, pattern, left) if left.size else pattern
+            try:
+                pattern = self._with_programs(search, pattern, left, securing.limit) if left.size else pattern
+            except OutOfTime:
+                return securing.kept()
             begin = process_time()
             securing.secure(pattern, within=securing.limit.child(SOON_S + SOON * self.seconds))
         listed = self._listed(problem, instance)
@@ -358,7 +361,7 @@ class Suppression:
         everything = Release.from_suppression(problem, (instance.live & ~problem.frozen) | instance.forced)
         system = System.of(problem, everything)
         known = Knowledge.of(system, 1)
-        return None if known is None else Listed.of(known).among(system.cells, len(problem.table))
+        return None if known is None else Listed.of(problem, known).among(system.cells, len(problem.table))
 
     def _first_by_cubes(
         self, problem: Problem, search: Search, cubes: Hypercubes, securing: Securing
@@ -377,12 +380,12 @@ class Suppression:
                 search.instance, cubes, guard, lambda: limit.child(max(CLEANING_ALL * budget.left, A_SECOND))
             )
 
-    def _with_programs(self, search: Search, pattern: Mask, left: Integers) -> Mask:
-        """The pattern with what protects the targets that no hypercube does."""
+    def _with_programs(self, search: Search, pattern: Mask, left: Integers, budget: Budget) -> Mask:
+        """The pattern with what protects the targets that no hypercube does, if there is time for that."""
         instance = search.instance
         rest = instance.withholding(pattern).asking(left)
         try:
-            return pattern | modular(rest, seconds=0.0, executor=self.run.workers, report=search.report)
+            return pattern | modular(rest, seconds=0.0, executor=self.run.workers, report=search.report, budget=budget)
         except CannotProtect as failure:
             raise CannotProtect(int(left[failure.target])) from failure
 

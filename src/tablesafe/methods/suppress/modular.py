@@ -25,6 +25,7 @@ from tablesafe.methods.suppress.pattern import CannotProtect, Pattern
 from tablesafe.methods.suppress.sequential import Sequential, boxed
 from tablesafe.methods.suppress.subtables import Subtables, region, waves
 from tablesafe.solve.highs import Model
+from tablesafe.work.budget import ENDLESS, Budget
 from tablesafe.work.executor import in_order, workers
 
 REGION = 40_000
@@ -61,16 +62,18 @@ def modular(
     seconds: float = 60.0,
     executor: Executor | None = None,
     report: Callable[[float, float], None] | None = None,
+    budget: Budget = ENDLESS,
 ) -> Mask:
     """A pattern that protects every target of an instance; raises CannotProtect for the first that none protects.
 
     With a guard, against single respondents too, as far as that can be. Second thoughts take `seconds` of work in all,
-    or a quarter as much as the first ones; an interrupt ends them. `report` is told the cost and a bound on it.
+    or a quarter as much as the first ones; an interrupt ends them. `report` is told the cost and a bound on it. When
+    the budget is over before every target is protected, it raises OutOfTime.
     """
     if not len(instance.level):
         return instance.forced.copy()
     with workers(executor, len(instance.level) * (TARGET_S + DOUBT_S)) as pool:
-        plan = Modular(instance, guard, pool, report)
+        plan = Modular(instance, guard, pool, report, budget)
         plan.protect()
         try:
             plan.clean_up(seconds)
@@ -88,9 +91,10 @@ class Modular:
         guard: Guard | None,
         pool: Executor | None,
         report: Callable[[float, float], None] | None = None,
+        budget: Budget = ENDLESS,
     ) -> None:
         self.instance = instance
-        self._report = report
+        self._report, self._budget = report, budget
         self._guard = guard
         self._pool = pool
         self._subtables = Subtables.of(instance.rows)
@@ -106,6 +110,7 @@ class Modular:
             batches = self._subtables.batches(self.instance.cell[targets], together, ROOM)
             depth = [int(self._subtables.depth[self.instance.cell[targets[own[0]]]]) for own in batches]
             for wave in waves(batches, depth, WAVE if size <= REGION else 2):
+                self._budget.check()
                 self._protect_wave([np.sort(targets[batches[i]]) for i in wave], size)
             targets = self.pattern.open
             if not targets.size:

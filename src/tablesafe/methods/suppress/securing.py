@@ -44,7 +44,7 @@ SUMS_S = 1.5e-4
 NOT_PROVED = "Respondents and coalitions were not all looked at: the pattern is not proved to be safe."
 DEARER = "A cheaper pattern was found, but there was no time to make it safe from everybody."
 NOTHING_LEFT = (
-    "Stopped before a pattern was proved to be safe: nothing is published but zeros, which is safe and coarse."
+    "It ended before a pattern was proved to be safe: nothing is published but zeros, which is safe and coarse."
 )
 NOT_THINNED = "Repair added cells that may not all be needed: there was no time to look at them again."
 

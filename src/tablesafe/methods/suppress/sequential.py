@@ -199,13 +199,14 @@ class Sequential:
         cost: Floats | None = None,
         ordered: Callable[[Integers], Integers] | None = None,
         crowded: float = np.inf,
+        stop: Stop = never,
     ) -> bool:
         """Take cells out of the pattern and protect anew whoever relied on them; keep the result if it costs less.
 
         Or if it costs no more than `most`. What the rest of the pattern allows is tried first, even what was there only
         for them, unless `within` is not wanted. The cells may be used again unless they are `banned`. `cost` are other
-        costs to search with. Nothing is done where more than `crowded` deviations rely on them. Says whether the result
-        was kept.
+        costs to search with. Nothing is done where more than `crowded` deviations rely on them, and after a `stop`
+        all is as it was. Says whether the result was kept.
         """
         pattern = self.pattern
         names = pattern.relying_on(cells.tolist())
@@ -224,7 +225,9 @@ class Sequential:
                 strict[each.served] = each.guarded
         targets = trial.targets if ordered is None else ordered(trial.targets)
         with pattern.charging(cost, cells if banned else None):
-            failed = self.protect_all(targets.tolist(), effort=effort, most=limit, strict=strict, first=first)
+            failed = self.protect_all(
+                targets.tolist(), effort=effort, most=limit, strict=strict, first=first, stop=stop
+            )
         if failed or pattern.cost > limit:
             trial.undo()
             return False

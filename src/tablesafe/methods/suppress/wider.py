@@ -188,5 +188,7 @@ def _hopeless(problem: Problem, instance: Instance, findings: Findings) -> Inval
     ways += [("allow cells of value zero (", Setting("zeros", True), ")")] if zeros_kept(problem, instance) else []
     ways += [f"merge it with a neighbour (see ts.redesign), or waive {opening.name}."]
     return InvalidProblem(
-        f"Even if everything is withheld that may be, this stays open: {opening}{more}.", hint=joined(", ", ways)
+        f"Even if everything is withheld that may be, this stays open: {opening}{more}.",
+        hint=joined(", ", ways),
+        about=("cells", int(opening.cell)),
     )

@@ -202,7 +202,7 @@ def constant_sums(
         bare = np.flatnonzero(np.diff(used.indptr) == 0)
         new[bare] = ~known.has(cells[bare], known.system.positions(system.cells), search)
         cells, used, cut = cells[new], used[new], cut or known.cut
-    kept = KnownSums(system, vectors, fixed, cut) if own and left is None else None
+    kept = KnownSums(system, vectors, fixed, cut) if own else None
     return ConstantSums(cells, used, matrix, fixed, cut, not (ended and all_told), kept, changed is not None)
 
 

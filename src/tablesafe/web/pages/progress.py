@@ -203,7 +203,9 @@ def stopping(run: Run) -> str:
     """What becomes of a run that was told to stop: which answer is kept, if there is one."""
     best = _rise(run.history)
     if best[0] is None:
-        return say("stopping: the best safe pattern so far is kept; if there is none yet, nothing is published but zeros")
+        return say(
+            "stopping: the best safe pattern so far is kept; if there is none yet, nothing is published but zeros"
+        )
     kept = best[0] if best[1] is None else best[1]
     return say("stopping: the answer that costs {cost} is made safe and kept", cost=_shown(kept))
 

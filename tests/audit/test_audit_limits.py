@@ -129,7 +129,7 @@ def test_sums_that_were_not_searched_for_are_not_proved(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         import_module("tablesafe.audit.audit"),
         "find_unions",
-        lambda problem, system, budget: unions(problem, system, budget=over()),
+        lambda problem, system, budget, before: unions(problem, system, budget=over()),
     )
     late = ts.audit(problem, release)
     assert late.verdict.word is Word.NOT_PROVED

@@ -18,11 +18,14 @@ from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.findings import Findings
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.proved import Proved
+from tablesafe.audit.sums import ConstantSums, constant_sums
 from tablesafe.audit.system import System
 from tablesafe.core.errors import InvalidInput, InvalidRelease
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.files.serialization import freeze, thaw
+from tablesafe.work.run import Attackers
 
 
 def firms(seed: int, *, n: int = 110, rows: int = 6, columns: int = 5) -> Problem:
@@ -242,3 +245,83 @@ def test_what_cannot_be_asked_is_said() -> None:
     session.judge(Release.from_suppression(frozen, frozen.sensitivity.mask), exact=False, certify=False)
     with pytest.raises(InvalidRelease, match="frozen"):
         session.withhold(np.flatnonzero(frozen.frozen)[:1])
+
+
+def cube(seed: int) -> Problem:
+    """Firms in three dimensions, one of them a tree: equations that share cells in long chains."""
+    random = np.random.default_rng(seed)
+    n = 260
+    frame = pl.DataFrame(
+        {
+            "nace": random.choice(["A1", "A2", "A3", "B1", "B2", "C1", "C2", "C3"], n),
+            "region": random.choice(["N", "S", "W"], n),
+            "size": random.choice(["1", "2", "3"], n),
+            "firm": random.integers(0, n, n),
+            "turnover": np.ceil(random.lognormal(3, 1.3, n)).astype(int),
+        }
+    )
+    tree = ts.Hierarchy.from_prefixes(sorted(set(frame["nace"])), lengths=[1])
+    table = ts.tabulate(
+        frame, dimensions={"nace": tree, "region": None, "size": None}, value="turnover", respondent="firm", largest=4
+    )
+    return ts.Problem(table, rules=[ts.Threshold(n=4), ts.PPercent(p=20)])
+
+
+@pytest.mark.parametrize("seed", fresh(1, "what if goes on from findings"))
+def test_what_if_goes_on_from_findings_that_were_kept(seed: int) -> None:
+    """As the app asks: the findings were written, and read by another process."""
+    problem = cube(seed)
+    release = ts.protect(problem, ts.Suppress(time_limit_s=0.5))
+    findings: Findings = thaw(freeze(audit(problem, release)))
+    session = Audit.after(findings, Attackers())
+    cells = np.random.default_rng(seed).permutation(np.flatnonzero(release.suppressed))[:4]
+    for cell in cells.tolist():
+        changed = release.publishing(np.arange(len(problem.table)) == cell)
+        assert told(session.publish([cell])) == told(audit(problem, changed, exact=False, certify=False))
+    many = np.isin(np.arange(len(problem.table)), cells)
+    assert told(session.publish(many)) == told(audit(problem, release.publishing(many), exact=False, certify=False))
+
+
+def test_findings_that_are_kept_are_not_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = cube(3)
+    release = ts.protect(problem, ts.Suppress(time_limit_s=0.5))
+    findings = audit(problem, release)
+    assert findings.safe
+    session = Audit.after(findings, Attackers())
+    asked: list[int] = []
+    search = outsiders.protection
+
+    def counted(system: System, wanted: Any, *others: Any, **options: Any) -> Any:
+        asked.append(len(wanted))
+        return search(system, wanted, *others, **options)
+
+    monkeypatch.setattr(outsiders, "protection", counted)
+    again = session.judge(release, exact=False, certify=False)
+    assert again.safe
+    assert sum(asked) == 0
+    assert again.insiders is not None
+    assert again.insiders.programs == 0
+
+
+@pytest.mark.parametrize("seed", fresh(3, "sums beyond those that are known"))
+def test_sums_that_a_published_cell_adds_are_all_found(seed: int) -> None:
+    """Those of a fresh search that were not judged before; and no other."""
+    problem = cube(seed)
+    random = np.random.default_rng(seed)
+    pattern = problem.sensitivity.mask | (random.random(len(problem.table)) < 0.5)
+    base = System.of(problem, Release.from_suppression(problem, pattern))
+    before = constant_sums(base)
+    for cell in random.choice(np.flatnonzero(pattern), 6, replace=False).tolist():
+        less = pattern.copy()
+        less[cell] = False
+        system = System.of(problem, Release.from_suppression(problem, less))
+        every, beyond = constant_sums(system), constant_sums(system, known=before.known)
+        assert beyond.beyond
+        assert as_cells(system, beyond) <= as_cells(system, every)
+        assert as_cells(system, every) - as_cells(base, before) <= as_cells(system, beyond)
+
+
+def as_cells(system: System, sums: ConstantSums) -> set[tuple[int, ...]]:
+    """Sums as the table's cells."""
+    found = np.split(system.cells[sums.cells.indices], sums.cells.indptr[1:-1])
+    return {tuple(sorted(each.tolist())) for each in found} if len(sums) else set()

@@ -108,3 +108,22 @@ def test_columns_of_a_file_that_is_not_the_source_any_more_are_not_shown(
         assert FAILED.message not in [fault.message for fault in screen.faults]
 
     on_a_page(tmp_path, scenario)
+
+
+def test_a_question_that_is_given_up_takes_no_other_with_it(tmp_path: Path) -> None:
+    """A process ends with a question that nobody waits for; who waits behind it is answered by another."""
+
+    async def scenario(_: Sessions, session: Session) -> None:
+        session.workspace.store("firms.csv", FIRMS)
+        session.workspace.draft = dict(DRAFT)
+        await session.workspace.columns()
+        worker = session.workspace._worker
+        given_up = asyncio.create_task(session.workspace.table())
+        behind = [asyncio.create_task(session.workspace.columns()) for _ in range(2)]
+        while worker is None or not worker.busy:
+            await asyncio.sleep(0.01)
+        given_up.cancel()
+        for answer in behind:
+            assert [column["name"] for column in await answer] == ["region", "firm", "size", "turnover"]
+
+    in_session(tmp_path, scenario)

@@ -357,7 +357,9 @@ def test_what_is_still_to_be_hidden_from_others_is_told_from_the_beginning() -> 
 
 
 def test_a_run_that_stops_says_what_it_keeps() -> None:
-    assert stopping(going("protect")) == "stopping: there is no answer yet, the first is kept"
+    assert stopping(going("protect")) == (
+        "stopping: the best safe pattern so far is kept; if there is none yet, nothing is published but zeros"
+    )
     assert stopping(going("protect", (8.0, 5.0))) == "stopping: the answer that costs 8 is made safe and kept"
 
 

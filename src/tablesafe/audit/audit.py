@@ -102,6 +102,8 @@ class Audit:
         self._release: Release | None = None
         self._system: System | None = None
         self._proved, self._settled = Proved(), Settled()
+        self._unions_before: Unions | None = None
+        """Sums of a release judged before, where none of them fails."""
         self._suggested: tuple[ExactMove, ...] = ()
         self._unread = False
         """Whether what was suggested was not looked at yet."""
@@ -118,6 +120,18 @@ class Audit:
             run.audits[key] = cls(problem, run=replace(run, budget=None, examined=None, audits=None))
         begun: Audit = run.audits[key]
         return begun
+
+    @classmethod
+    def after(cls, findings: Findings, attackers: Attackers) -> Audit:
+        """The examination that came to these findings, to be asked what if: what they prove is not proved again."""
+        audit = cls(findings.problem, run=Run(attackers=attackers))
+        audit._release, audit._system = findings.release, findings.system
+        if findings.certificate is not None:
+            audit._proved.keep(findings.system, findings.certificate.groups, checked=True)
+        if findings.settled is not None:
+            audit._settled = findings.settled.copy()
+        audit._remember(findings.unions)
+        return audit
 
     @property
     def release(self) -> Release:
@@ -230,11 +244,15 @@ class Audit:
     # -- how it is done ------------------------------------------------------------------------------------------------
 
     def _if(self, release: Release, options: dict[str, Any]) -> Findings:
-        kept = self._release, self._system
+        kept = self._release, self._system, self._unions_before
         try:
             return self.judge(release, **{"exact": False, "certify": False, **options})
         finally:
-            self._release, self._system = kept
+            self._release, self._system, self._unions_before = kept
+
+    def _remember(self, unions: Unions | None) -> None:
+        if unions is not None and unions.known is not None:
+            self._unions_before = unions
 
     def _mask(self, cells: ArrayLike) -> Mask:
         given = np.asarray(cells)
@@ -302,6 +320,7 @@ class Audit:
             unions=None if trial else self._unions(judged, system, budget),
             possibly=self.possibly,
             late=late,
+            settled=self._settled.copy() if self.insiders else None,
             worked_out=0 if presume else worked_out(problem, system, groups, whole=self.whole, budget=budget),
             unproved=problem.unjudged,
         )
@@ -382,9 +401,11 @@ class Audit:
             return self._sums[told]
         if budget.overdue:
             raise Interrupted("The audit was interrupted; nothing was written.")
-        found = find_unions(self.problem, without_unseen(system) if system.is_large else system, budget=budget)
+        shown = without_unseen(system) if system.is_large else system
+        found = find_unions(self.problem, shown, budget=budget, before=self._unions_before)
         if not found.late and not budget.over:
             self._sums = dict([*self._sums.items(), (told, found)][-REMEMBERED:])
+            self._remember(found)
         return found
 
 

@@ -30,6 +30,7 @@ from tablesafe.work.run import Possibly
 
 if TYPE_CHECKING:
     from tablesafe.audit.insiders import Insider, Insiders
+    from tablesafe.audit.proved import Settled
     from tablesafe.audit.unions import Union, Unions
 
 NEVER_NARROWER = 1e-6
@@ -71,6 +72,8 @@ class Findings:
     """Whether cells that are only possibly open count as open, or are accepted."""
     late: bool = False
     """Whether the time was over before all was decided: what is not protected was perhaps only not looked at."""
+    settled: Settled | None = field(default=None, repr=False)
+    """What no respondent comes too close to, and what shows it: so that another release is asked about the rest."""
     worked_out: int | None = 0
     """How many unseen cells can be worked out though nobody knows who contributes to them; None: not looked at."""
     unproved: int = 0

@@ -24,20 +24,29 @@ TIMES = 3
 """Proofs per cell before only the newest of each is kept."""
 
 
+def _nobody() -> NDArray[np.intp]:
+    return np.zeros(0, dtype=np.intp)
+
+
+@dataclass(eq=False)
 class _Changes:
     """Sets of cells of the table that have to be hidden, each within bounds no narrower than these."""
 
-    def __init__(self) -> None:
-        self.cell = np.zeros(0, dtype=np.intp)
-        self.lower, self.upper = np.zeros(0), np.zeros(0)
-        self.length = np.zeros(0, dtype=np.intp)
+    cell: NDArray[np.intp] = field(default_factory=_nobody, repr=False)
+    """Cells with their bounds, one or more for each system in which they were changed."""
+    lower: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    upper: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    entry: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32), repr=False)
+    """Which of these each set has, one set after the other."""
+    length: NDArray[np.intp] = field(default_factory=_nobody, repr=False)
 
     def __len__(self) -> int:
         return len(self.length)
 
     def add(self, system: System, every: Sequence[NDArray[np.intp]]) -> None:
         """Further sets, as positions among the unknown cells of a system."""
-        at = np.concatenate([np.zeros(0, np.intp), *every])
+        at, entry = np.unique(np.concatenate([_nobody(), *every]), return_inverse=True)
+        self.entry = np.concatenate([self.entry, (entry + len(self.cell)).astype(np.int32)])
         self.cell = np.concatenate([self.cell, system.cells[at]])
         self.lower = np.concatenate([self.lower, system.lower[at]])
         self.upper = np.concatenate([self.upper, system.upper[at]])
@@ -52,18 +61,22 @@ class _Changes:
         at = system.positions(self.cell)
         good = at >= 0
         good[good] = (system.lower[at[good]] <= self.lower[good]) & (system.upper[at[good]] >= self.upper[good])
-        bad = np.bincount(np.repeat(np.arange(len(self)), self.length)[~good], minlength=len(self))
-        return np.asarray(bad == 0)
+        bad = np.append(0, np.cumsum(~good[self.entry]))
+        end = np.cumsum(self.length)
+        return np.asarray(bad[end] == bad[end - self.length])
 
     def take(self, kept: NDArray[np.intp]) -> None:
         """Forget all but some."""
-        entry = self._entries(kept)
-        self.cell, self.lower, self.upper = self.cell[entry], self.lower[entry], self.upper[entry]
+        entry, needed = self.entry[self._entries(kept)], np.zeros(len(self.cell), dtype=np.bool_)
+        needed[entry] = True
+        used = np.flatnonzero(needed)
+        self.entry = (np.cumsum(needed, dtype=np.int32) - 1)[entry]
+        self.cell, self.lower, self.upper = self.cell[used], self.lower[used], self.upper[used]
         self.length = self.length[kept]
 
     def of(self, some: NDArray[np.intp]) -> NDArray[np.intp]:
         """The cells of some sets."""
-        return self.cell[self._entries(some)]
+        return self.cell[self.entry[self._entries(some)]]
 
     def _entries(self, some: NDArray[np.intp]) -> NDArray[np.intp]:
         return spans(np.append(0, np.cumsum(self.length)), some)[0]
@@ -182,14 +195,14 @@ def _reached(group: Group, which: NDArray[np.intp]) -> Floats:
     return out
 
 
+@dataclass(eq=False)
 class Settled:
     """Cells that no respondent comes too close to, each with the sets of cells that the tables change which show it."""
 
-    def __init__(self) -> None:
-        self._changes = _Changes()
-        self._cell = np.zeros(0, dtype=np.intp)
-        self._pairs = np.zeros((0, 2), dtype=np.intp)
-        """A place among these cells, and a set that it rests on."""
+    _changes: _Changes = field(default_factory=_Changes, repr=False)
+    _cell: NDArray[np.intp] = field(default_factory=_nobody, repr=False)
+    _pairs: NDArray[np.intp] = field(default_factory=lambda: np.zeros((0, 2), dtype=np.intp), repr=False)
+    """A place among these cells, and a set that it rests on."""
 
     def copy(self) -> Settled:
         """The same cells; what is added to either is not added to the other."""

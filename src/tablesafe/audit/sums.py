@@ -30,8 +30,11 @@ from tablesafe.solve.program import Columns
 from tablesafe.solve.propagate import are_points, propagate
 from tablesafe.work.budget import ENDLESS, Budget
 
-_PROJECTIONS = 3
-"""Random null vectors: a chance agreement of all three to twelve digits does not happen."""
+_PROJECTIONS, _SPARE = 3, 3
+"""Random null vectors: a chance agreement of all three to twelve digits does not happen. And further ones: of these are
+made the vectors that are left when cells are published."""
+_SURE, _NOTHING = 1e-4, 1e-10
+"""Singular values that count, and those that are rounding; between them nobody can tell."""
 _LARGEST_DENOMINATOR = 60
 STRIDE = 2_000
 """Combinations that are extended between two looks at the time."""
@@ -70,6 +73,10 @@ class ConstantSums:
     """Whether the search met a limit, so that there may be more."""
     late: bool = False
     """Whether the time was over before its end."""
+    known: KnownSums | None = field(default=None, repr=False)
+    """What it takes to find those that another system adds."""
+    beyond: bool = False
+    """Whether these are only those that were not known before."""
 
     def __len__(self) -> int:
         return int(self.cells.shape[0])
@@ -105,6 +112,50 @@ class ConstantSums:
         return {}
 
 
+@dataclass(frozen=True, eq=False)
+class KnownSums:
+    """A system whose sums were searched for: of one in which less is unknown, only what that adds is looked for."""
+
+    system: System = field(repr=False)
+    vectors: Floats = field(repr=False)
+    """Random vectors of the null space, one column each."""
+    fixed: Mask = field(repr=False)
+    cut: bool
+    """Whether the search met a limit."""
+
+    def changed(self, system: System, fixed: Mask) -> Mask | None:
+        """Which rows of a system lack a cell that they had here; None where more is unknown than here."""
+        at = self.system.positions(system.cells)
+        if (at < 0).any() or (self.fixed[at] & ~fixed).any():
+            return None
+        gone = ~self.fixed
+        gone[at[~fixed]] = False
+        rows = self.system.rows[np.unique(self.system.matrix.tocsc()[:, np.flatnonzero(gone)].indices)]
+        return np.isin(system.rows, rows)
+
+    def left(self, system: System, fixed: Mask) -> Floats | None:
+        """Random null vectors of a system in which less is unknown; None where these are too few to make them of."""
+        at = self.system.positions(system.cells)
+        if (at < 0).any():
+            return None
+        gone = np.any(self.vectors, axis=1)
+        gone[at[~fixed]] = False
+        values, turn = np.linalg.svd(np.linalg.qr(self.vectors[gone], mode="r"))[1:]
+        zero = np.append(values, np.zeros(len(turn) - len(values))) <= _SURE
+        if int(zero.sum()) < _PROJECTIONS or (values[zero[: len(values)]] > _NOTHING * np.sqrt(gone.sum())).any():
+            return None
+        return np.asarray(self.vectors[at] @ turn[zero].T * ~fixed[:, None])
+
+    def has(self, cells: sparse.csr_array, at: NDArray[np.intp], search: SumSearch) -> Mask:
+        """Which pairs and triples of cells, as columns that stand here at `at`, were found here already."""
+        size = np.diff(cells.indptr)
+        still = (np.abs(cells.astype(np.float64) @ self.vectors[at]) <= 2 * _EQUAL).all(axis=1)
+        label = components(_without(self.system.matrix, self.fixed))
+        small = np.bincount(label[~self.fixed], minlength=int(label.max(initial=-1)) + 1) <= search.max_component
+        first = at[cells.indices[cells.indptr[:-1]]]
+        return np.asarray(still & ((size == 2) | small[label[first]]))
+
+
 def constant_sums(
     system: System,
     *,
@@ -112,14 +163,16 @@ def constant_sums(
     upper: Floats | None = None,
     search: SumSearch | None = None,
     budget: Budget = ENDLESS,
+    known: KnownSums | None = None,
 ) -> ConstantSums:
     """Find the sums of two or more unknown cells that have one value in all tables that agree with the release.
 
     `lower` and `upper` are what the attacker can derive for each unknown cell (the exact intervals). Without them the
     cells are set aside that the equations determine, alone or one after the other with the bounds. When the budget is
-    over, it is what was found until then.
+    over, it is what was found until then. Where the sums of a system are `known` in which more is unknown, those are
+    told that this one adds.
     """
-    search = search or SumSearch()
+    search, own = search or SumSearch(), lower is None or upper is None
     if lower is None or upper is None:
         room = (np.floor(system.lower) - system.truth, np.ceil(system.upper) - system.truth)
         below, above = propagate(system.matrix, *(np.asarray(side, dtype=np.float64) for side in room))
@@ -132,15 +185,26 @@ def constant_sums(
         return ConstantSums(*nothing, matrix, fixed, False)
     if budget.over:
         return ConstantSums(*_empty(matrix), matrix, fixed, False, late=True)
-    marks = null_vectors(matrix, matrix.shape[1], _PROJECTIONS, free=~fixed)
+    left = None if known is None else known.left(system, fixed)
+    cells = matrix.shape[1]
+    vectors = null_vectors(matrix, cells, _PROJECTIONS + _SPARE, free=~fixed) if left is None else left
+    marks = vectors[:, :_PROJECTIONS]
     fixed = fixed | (np.abs(marks) <= _EQUAL).all(axis=1)
     matrix = _without(matrix, fixed)
+    changed = None if known is None else known.changed(system, fixed)
     remainders = _remainders(matrix)
-    chains, cut, ended = _chains(matrix, search, budget)
+    looked_at = matrix if changed is None else _around(matrix, changed, search)
+    chains, cut, ended = _chains(looked_at, search, budget)
     told, all_told = _null_space_sums(matrix, marks, fixed, search, budget)
-    skipped = _sizes_of_components(matrix, fixed).max(initial=0) > search.max_component
-    found = _stacked([remainders, chains, told])
-    return ConstantSums(found[0], found[1], matrix, fixed, cut or bool(skipped), late=not (ended and all_told))
+    cut |= bool(_sizes_of_components(matrix, fixed).max(initial=0) > search.max_component)
+    cells, used = _stacked([remainders, chains, told])
+    if known is not None and changed is not None:
+        new = np.asarray(abs(used) @ changed.astype(np.int64)) > 0
+        bare = np.flatnonzero(np.diff(used.indptr) == 0)
+        new[bare] = ~known.has(cells[bare], known.system.positions(system.cells), search)
+        cells, used, cut = cells[new], used[new], cut or known.cut
+    kept = KnownSums(system, vectors, fixed, cut) if own else None
+    return ConstantSums(cells, used, matrix, fixed, cut, not (ended and all_told), kept, changed is not None)
 
 
 Found = tuple[sparse.csr_array, sparse.csr_array]
@@ -173,6 +237,18 @@ def _lightest(rows: sparse.csr_array, cells: NDArray[Any], budget: Budget) -> di
 def _without(matrix: sparse.csr_array, fixed: Mask) -> sparse.csr_array:
     """The matrix with the columns of fixed cells emptied."""
     kept = sparse.csr_array(matrix @ sparse.diags_array((~fixed).astype(np.int8), dtype=np.int8))
+    kept.eliminate_zeros()
+    return kept
+
+
+def _around(matrix: sparse.csr_array, changed: Mask, search: SumSearch) -> sparse.csr_array:
+    """The matrix with all rows emptied but those that a chain can join with one that changed."""
+    link, near = np.diff(matrix.indptr) <= 2 * search.max_terms, changed
+    pattern = abs(matrix).astype(np.int64)
+    for _ in range(search.max_chain - 1):
+        reached = pattern.T @ (near & link).astype(np.int64)
+        near = near | (np.asarray(pattern @ reached) > 0)
+    kept = sparse.csr_array(sparse.diags_array(near.astype(np.int8), dtype=np.int8) @ matrix)
     kept.eliminate_zeros()
     return kept
 

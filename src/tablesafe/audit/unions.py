@@ -7,7 +7,7 @@ respondent in two cells is one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.audit.merging import Groups, counts_add_up, merged
-from tablesafe.audit.sums import ConstantSums, SumSearch, constant_sums
+from tablesafe.audit.sums import ConstantSums, KnownSums, SumSearch, constant_sums
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.language import Text, text
@@ -67,6 +67,8 @@ class Unions:
     """False when there is no rule that could judge a sum."""
     late: bool = False
     """Whether the time was over before all were searched for."""
+    known: KnownSums | None = field(default=None, repr=False)
+    """Where all were judged and none fails: what it takes to judge only those that another release adds."""
 
     @property
     def searched(self) -> str:
@@ -87,13 +89,15 @@ def unions(
     upper: Floats | None = None,
     search: SumSearch | None = None,
     budget: Budget = ENDLESS,
+    before: Unions | None = None,
 ) -> Unions:
     """Find the sums that a release gives away and that fail one of the problem's rules.
 
     `lower` and `upper` are what an attacker can derive for each unknown cell of the system, in units: cells with one
     possible value are no secret, so they are left out of the sums. Of unions within each other the smallest is told.
     From which known cells a sum follows is told as long as nobody is in a hurry: a program is solved for each. When the
-    budget is over, those are told that were found until then.
+    budget is over, those are told that were found until then. What was judged of a release `before` this one is not
+    judged again, where none of it failed.
     """
     search = search or SumSearch()
     if not problem.rules:
@@ -101,9 +105,14 @@ def unions(
         return Unions((), 0, words, examined=False)
     if system.tells_nothing:
         return Unions((), 0, text("none: nothing is published but zeros"))
-    found = _of_shown(system, constant_sums(system, lower=lower, upper=upper, search=search, budget=budget))
+    searched = None if before is None else before.known
+    found = _of_shown(
+        system, constant_sums(system, lower=lower, upper=upper, search=search, budget=budget, known=searched)
+    )
+    judged_before = before.sums if before is not None and found.beyond else 0
     if not len(found):
-        return Unions((), 0, _searched(found, search), late=found.late)
+        passed = None if found.late else found.known
+        return Unions((), judged_before, _searched(found, judged_before, search), late=found.late, known=passed)
     groups = _groups(system, found)
     known, cautious = (merged(problem.table, groups, cautious=how) for how in (False, True))
     rules = [for_sums(rule, problem.table, groups.cells) for rule in problem.rules]
@@ -111,7 +120,9 @@ def unions(
     failed = _smallest(found.cells, np.flatnonzero(judged.possible.mask), judged.certain.mask)
     told = [_told(system, found, judged, number, budget) for number in failed]
     told.sort(key=lambda union: (not union.certain, len(union.cells), union.cells))
-    return Unions(tuple(told), len(found), _searched(found, search), late=found.late)
+    passed = found.known if not told and not found.late else None
+    many = judged_before + len(found)
+    return Unions(tuple(told), many, _searched(found, many, search), late=found.late, known=passed)
 
 
 def _of_shown(system: System, found: ConstantSums) -> ConstantSums:
@@ -133,11 +144,11 @@ class _Judged:
     possible: Sensitivity
 
 
-def _searched(found: ConstantSums, search: SumSearch) -> Text:
+def _searched(found: ConstantSums, many: int, search: SumSearch) -> Text:
     return text(
         "{found:,} found: the remainder of every equation; combinations of up to {chain} equations with up to {terms} "
         "cells; all pairs, and all triples in components of up to {component:,} cells{more}{late}",
-        found=len(found), chain=search.max_chain, terms=search.max_terms, component=search.max_component,
+        found=many, chain=search.max_chain, terms=search.max_terms, component=search.max_component,
         more=text("; a limit was met, there may be more") if found.cut else "",
         late=text("; the time was over before the end") if found.late else "",
     )  # fmt: skip

@@ -171,6 +171,12 @@ def recognised_scheme(source: Source, column: str) -> Scheme:
     return _vocabulary(source, column, _entries(source, column), None, pattern=False)[0]
 
 
+def schemes_of(source: Source, column: str) -> tuple[Scheme, ...]:
+    """The vocabularies that know every entry of a column; none for a column without entries."""
+    words = [word for word in _entries(source, column).unique().to_list() if word]
+    return tuple(_fitting(words, list(VOCABULARIES))) if words else ()
+
+
 def _entries(source: Source, column: str) -> pl.Series:
     return source.text(column).str.to_lowercase().str.replace(r"^(\d+)\.0+$", "$1").fill_null("")
 

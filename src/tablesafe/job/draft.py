@@ -14,6 +14,7 @@ import polars as pl
 from tablesafe.core.errors import InvalidFile, InvalidHierarchy, TablesafeError
 from tablesafe.core.hierarchy import TOTAL, Hierarchy
 from tablesafe.core.sensitivity import Rule
+from tablesafe.core.statuses import Scheme, recognised_scheme, schemes_of
 from tablesafe.core.totals import looks_like_total
 from tablesafe.files.read import Source as Rows
 from tablesafe.job.dump import dump_job
@@ -42,6 +43,11 @@ _IDENTITY = re.compile(r"(^|[_ ])(id|ident|person|unit)($|[_ ])|id$", re.I)
 _HOLDING = re.compile(r"(^|[_ ])(group|holding|parent|owner|konzern|groupe|gruppe|konsern|koncern)($|[_ ])", re.I)
 _SURELY_HOLDING = re.compile(r"(^|[_ ])(holding|konzern|konsern|koncern)($|[_ ])", re.I)
 _WEIGHT = re.compile(r"(^|[_ ])(w|wt|wgt|weight|weights|pond|poids|peso|gewicht|vekt)($|[_ ])|weight$", re.I)
+_STATUS = re.compile(
+    r"status|flag|confiden|suppress|sensitiv|withheld|secre|geheim|gesperrt|secreto|confidencial|primary", re.I
+)
+MARKS = frozenset({".", "..", "...", "na", "n/a", "#n/a", "nan", "null", "none", "missing"})
+"""What programs write for an amount that is missing, in small letters."""
 _LARGEST = re.compile(r"max|largest|^top", re.I)
 _YEAR = re.compile(r"year|date|period", re.I)
 
@@ -62,6 +68,8 @@ class Look:
     """How many entries are negative."""
     hierarchy: str | None = None
     """The file beside the data, in its folder, whose leaves are the codes of this column."""
+    marks: tuple[str, ...] = ()
+    """Texts in a column of numbers that stand for nothing."""
 
     @property
     def is_code(self) -> bool:
@@ -122,13 +130,20 @@ def _fitting(column: pl.Series, look: Look, trees: dict[str, frozenset[str]]) ->
 def _look(column: pl.Series, rows: int) -> Look:
     text = column.cast(pl.String).str.strip_chars()
     filled = text.filter(text.is_not_null() & (text != ""))
-    number = filled.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
-    numeric = len(filled) > 0 and number.null_count() == 0
+    marked = filled.str.to_lowercase().is_in(list(MARKS))
+    marks = filled.filter(marked).unique().sort().to_list()
+    number = filled.filter(~marked).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+    numeric = len(number) > 0 and number.null_count() == 0
+    if numeric:
+        filled = filled.filter(~marked)
     whole = numeric and bool((number == number.floor()).all())
     codes = set(filled.unique().to_list())
     total = next((code for code in sorted(codes) if looks_like_total(code)), None) if not numeric else None
     negative = int((number < 0).sum()) if numeric else 0
-    return Look(column.name, rows, len(codes), numeric, whole, rows - len(filled), total, negative)
+    return Look(
+        column.name, rows, len(codes), numeric, whole, rows - len(filled), total, negative,
+        marks=tuple(marks) if numeric else (),
+    )  # fmt: skip
 
 
 def draft_text(
@@ -179,7 +194,7 @@ def draft_job(path: Path, source: Rows, *, folder: Path) -> tuple[Job, list[Look
         )
     file = _relative(path, folder)
     if totals:
-        return _of_cells(file, looks, totals), looks
+        return _of_cells(file, source, looks, totals), looks
     frequency = _frequency(source, looks, codes)
     beside = {
         look.name: _relative(path.parent / look.hierarchy, folder) for look in codes if look.hierarchy is not None
@@ -271,7 +286,15 @@ def _of_records(file: str, looks: list[Look], codes: list[Look], dimensions: dic
     gaps = f'"{amounts[0].name}" IS NOT NULL' if amounts and amounts[0].empty and '"' not in amounts[0].name else None
     return Job(
         title=f"{amounts[0].name if amounts else 'Records'} by {' and '.join(dimensions)}",
-        source=Source(file=file, kind="records", respondent=respondent, holding=holding, weight=weight, where=gaps),
+        source=Source(
+            file=file,
+            kind="records",
+            respondent=respondent,
+            holding=holding,
+            weight=weight,
+            where=gaps,
+            empty=amounts[0].marks if amounts else (),
+        ),
         dimensions=dimensions,
         response=Response(value=(amounts[0].name,) if amounts else ()),
         rules=(Threshold(), PPercent()) if amounts else (Threshold(),),
@@ -299,7 +322,7 @@ def _of_counts(file: str, looks: list[Look], dimensions: dict[str, Dimension], f
     )
 
 
-def _of_cells(file: str, looks: list[Look], codes: list[Look]) -> Job:
+def _of_cells(file: str, rows: Rows, looks: list[Look], codes: list[Look]) -> Job:
     count = next(
         (look.name for look in looks if look.whole and looks_like_frequency(look.name) and look not in codes), None
     )
@@ -307,15 +330,37 @@ def _of_cells(file: str, looks: list[Look], codes: list[Look]) -> Job:
     used = {look.name for look in codes} | {count, *largest}
     amounts = [look for look in looks if look.is_amount and look.name not in used]
     value = next((look.name for look in amounts), count or looks[-1].name)
+    status, scheme = _status(rows, [look for look in looks if look.name not in used | {value}])
     rules: tuple[Rule, ...] = (Threshold(), PPercent()) if len(largest) >= 2 else (Threshold(),)
     return Job(
         title=f"{value} by {' and '.join(look.name for look in codes)}",
-        source=Source(file=file, kind="cells", count=count, contributions=tuple(largest) if len(largest) >= 2 else ()),
+        source=Source(
+            file=file,
+            kind="cells",
+            count=count,
+            contributions=tuple(largest) if len(largest) >= 2 else (),
+            status=status,
+            scheme=scheme,
+        ),
         dimensions={look.name: Dimension(total=look.total or TOTAL) for look in codes},
         response=Response(value=(value,)),
         rules=rules if count is not None else rules[1:] or rules,
         output=_output(),
     )
+
+
+def _status(rows: Rows, looks: list[Look]) -> tuple[str | None, Scheme | None]:
+    """The column with the status that each cell has already, and its vocabulary where nothing else can be meant.
+
+    Where several can be, a run asks which it is: what somebody else found out about cells is never passed over.
+    """
+    for look in looks:
+        if _STATUS.search(look.name) and schemes_of(rows, look.name):
+            try:
+                return look.name, recognised_scheme(rows, look.name)
+            except InvalidFile:
+                return look.name, None
+    return None, None
 
 
 def _of_crosstab(
@@ -324,7 +369,7 @@ def _of_crosstab(
     """A job for a sheet with codes down its side and across its top."""
     looks = look_at(source, path.parent)
     codes = [look for look in looks if look.name in dimensions]
-    job = _of_cells(_relative(path, folder), looks, codes)
+    job = _of_cells(_relative(path, folder), source, looks, codes)
     lacking = any(look.total is None for look in codes)
     given = replace(job.source, sheet=sheet, layout="crosstab", missing_totals="compute" if lacking else "error")
     return replace(job, source=given), looks

@@ -20,6 +20,7 @@ from tablesafe.job.toml import KeyPath
 from tablesafe.methods import METHODS, Method
 from tablesafe.report.plot_names import NAMES, require_plot_name
 from tablesafe.rules import RULES
+from tablesafe.work.run import Attackers
 
 Selector: TypeAlias = dict[str, str | tuple[str, ...]]
 """Cells by their codes: every cell that has one of the given codes in each dimension named."""
@@ -313,6 +314,14 @@ class AuditOptions:
             )
         if self.coalition < 1:
             raise InvalidOption(f"'coalition' must be 1 or more, got {self.coalition}.", about=about(self, "coalition"))
+
+    @property
+    def attackers(self) -> Attackers:
+        """Whom the release must withstand."""
+        return Attackers(
+            insiders=self.insiders, coalition=self.coalition, unions=self.unions, integers=self.integers,
+            possibly=self.possibly,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ from tablesafe.report.summary import Origin
 from tablesafe.report.writing import Subject
 from tablesafe.work.budget import Budget, necessary
 from tablesafe.work.executor import executor_called
-from tablesafe.work.run import Attackers, Run
+from tablesafe.work.run import Run
 from tablesafe.work.stopping import heed
 
 if TYPE_CHECKING:
@@ -355,13 +355,11 @@ def _how(job: Job, problem: Problem, listen: Listener, executor: Executor | None
     def examined(done: float) -> None:
         listen(Event("audit", "Attacking the release", round(100 * done), 100))
 
-    message, asked = f"Protecting {len(problem.sensitive):,} sensitive cells", job.audit
-    attackers = Attackers(
-        insiders=asked.insiders, unions=asked.unions, possibly=asked.possibly, coalition=asked.coalition,
-        integers=asked.integers,
-    )  # fmt: skip
+    message = f"Protecting {len(problem.sensitive):,} sensitive cells"
     memo = kept if kept.wanted else None
-    return Run(executor=executor, progress=progress, examined=examined, attackers=attackers, memo=memo, audits={})
+    return Run(
+        executor=executor, progress=progress, examined=examined, attackers=job.audit.attackers, memo=memo, audits={}
+    )  # fmt: skip
 
 
 def _least(problem: Problem) -> float:

@@ -22,7 +22,7 @@ from tablesafe.pipeline import build_problem
 from tablesafe.pipeline.columns import extra_columns
 from tablesafe.pipeline.tables import build_table
 from tablesafe.rules.needs import contributors_needed
-from tablesafe.tabulate.sources import Column, Connection, Records, one_row, open_records, seal, session
+from tablesafe.tabulate.sources import Column, Connection, Records, one_row, open_records, quoted, seal, session
 from tablesafe.web.child import Desk
 from tablesafe.web.drafts import JOB_FILE
 
@@ -77,10 +77,15 @@ LONGEST = 60
 
 
 def survey(
-    path: Path, *, delimiter: str | None = None, sheet: str | None = None, layout: Crosstab | None = None
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    sheet: str | None = None,
+    layout: Crosstab | None = None,
+    empty: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """Every column: name, kind ("text", "numbers", "whole numbers"), rows, distinct, empty and negative entries, a few
-    examples.
+    examples. The texts of `empty` stand for nothing.
 
     Files that describe cells one by one (JJ, .tab, .asc) have no columns of the user's making: the answer is empty.
     """
@@ -95,7 +100,7 @@ def survey(
         records = open_records(connection, source, private, delimiter=delimiter, wanted=lambda name: True)
         if records.paths:
             seal(connection, records)
-        return [_column(connection, records, name) for name in list(records.columns)[:MOST_COLUMNS]]
+        return [_column(connection, records, name, empty) for name in list(records.columns)[:MOST_COLUMNS]]
 
 
 def _require_readable(path: Path, suffix: str) -> None:
@@ -103,9 +108,11 @@ def _require_readable(path: Path, suffix: str) -> None:
         read_jj(path)
 
 
-def _column(connection: Connection, records: Records, name: str) -> dict[str, Any]:
+def _column(connection: Connection, records: Records, name: str, empty: Sequence[str]) -> dict[str, Any]:
     column = records.columns[name]
     text = f"nullif(trim(CAST({column.sql} AS VARCHAR)), '')"
+    for nothing in empty:
+        text = f"nullif({text}, {quoted(nothing)})"
     number = _number(column, text)
     rows, filled, distinct, numbers, whole, negative = one_row(
         connection,
@@ -150,11 +157,14 @@ def columns(desk: Desk, name: str, options: Mapping[str, Any]) -> list[dict[str,
     from tablesafe.web.desk import survey
 
     layout = layout_of(options) if options.get("layout") == CROSSTAB else None
-    return survey(desk.folder / name, delimiter=options.get("delimiter"), sheet=options.get("sheet"), layout=layout)
+    return survey(
+        desk.folder / name, delimiter=options.get("delimiter"), sheet=options.get("sheet"), layout=layout,
+        empty=options.get("empty") or (),
+    )  # fmt: skip
 
 
 CROSSTAB = "crosstab"
-READING = ("delimiter", "sheet", "layout", "area", "header_rows", "label_columns")
+READING = ("delimiter", "sheet", "layout", "area", "header_rows", "label_columns", "empty")
 """Keys of the source that say how its file is read."""
 
 

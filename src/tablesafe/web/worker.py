@@ -36,6 +36,10 @@ class TaskFailed(TablesafeError):
         self.settings = tuple(Setting(str(name), value, str(of)) for name, value, of in settings)
 
 
+class WorkerGone(TaskFailed):
+    """The process was ended before it began with a task: another may do it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a process may read: in a workspace, and in the folder that the user allowed."""
@@ -52,6 +56,7 @@ def _surroundings(place: Place) -> dict[str, str]:
     return {**inherited, **dict.fromkeys(TEMPORARY, str(temporary)), "PYTHONSAFEPATH": "1"}
 
 
+ENDED = "The process that did this was ended.", "perhaps there was not enough memory: try a smaller table."
 NOTHING = -1
 """In the place of an end of a pipe, where processes are not watched by one."""
 
@@ -105,9 +110,12 @@ class Worker:
     async def call(self, task: Callable[..., Any], *arguments: Any, tell: Tell | None = None) -> Any:
         """What a function of this package gives for plain arguments, called there with the desk before them.
 
-        `tell` hears of its events. Errors come back as `TaskFailed`.
+        `tell` hears of its events. Errors come back as `TaskFailed`; where somebody gave up the task before this one,
+        and the process ended with it, as `WorkerGone`.
         """
         async with self._turn:
+            if self._killed:
+                raise WorkerGone("Ended", *ENDED)
             request = {"task": f"{task.__module__}:{task.__qualname__}", "arguments": arguments}
             try:
                 await self._send(request).drain()
@@ -140,7 +148,7 @@ class Worker:
     async def _post_mortem(self) -> tuple[str, str]:
         code = await self._process.wait()
         if was_ended(code):
-            return "The process that did this was ended.", "perhaps there was not enough memory: try a smaller table."
+            return ENDED
         return "The process that did this broke down.", "run the job file from the shell to see why."
 
     def interrupt(self) -> None:

@@ -6,6 +6,7 @@ files anywhere else, is the job that the app runs.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import time
@@ -26,7 +27,7 @@ from tablesafe.web import desk
 from tablesafe.web.drafts import Draft, draft_of, look_over, toml_of, with_outputs
 from tablesafe.web.folders import Folder
 from tablesafe.web.uploads import RESERVED, TooLarge, other_name, plain_name
-from tablesafe.web.worker import Place, Worker
+from tablesafe.web.worker import Place, Worker, WorkerGone
 
 Stamp: TypeAlias = tuple[int, int, int]
 """What changes when a file does: when it was written, its size, and which file it is."""
@@ -105,6 +106,8 @@ class Workspace:
     """What was seen of the columns of a file, with the state that it was in."""
     _looked: tuple[str, Job | None, list[Fault]] | None = None
     _worker: Worker | None = None
+    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _closed: bool = False
     _used: float = 0.0
 
     @classmethod
@@ -340,13 +343,23 @@ class Workspace:
         Arguments and answer are plain data. `desk.problem_of(d, job_text)` and `desk.result_of(d, run_id)` give the
         function what it needs, from memory where it was loaded before. Errors come back as `TaskFailed`.
         """
-        if self._worker is None or not self._worker.alive:
-            self._worker = await Worker.start(self.path, self.place)
-        self._used = time.monotonic()
-        try:
-            return await self._worker.call(task, *arguments)
-        finally:
+        while True:
+            worker = await self._living()
             self._used = time.monotonic()
+            try:
+                return await worker.call(task, *arguments)
+            except WorkerGone:  # with a question before this one, which somebody gave up
+                if self._closed:
+                    raise
+            finally:
+                self._used = time.monotonic()
+
+    async def _living(self) -> Worker:
+        """The worker process; a new one where there is none, and only one whoever asks at the same time."""
+        async with self._starting:
+            if self._worker is None or not self._worker.alive:
+                self._worker = await Worker.start(self.path, self.place)
+            return self._worker
 
     @property
     def place(self) -> Place:
@@ -414,10 +427,11 @@ class Workspace:
 
     def _reading(self) -> dict[str, Any]:
         source = self.draft.get("source", {})
-        return {key: source[key] for key in desk.READING if isinstance(source.get(key), str | int)}
+        return {key: source[key] for key in desk.READING if isinstance(source.get(key), str | int | list)}
 
     async def close(self) -> None:
         """End the worker and remove the folder."""
+        self._closed = True
         if self._worker is not None:
             await self._worker.close()
         shutil.rmtree(self.path, ignore_errors=True)

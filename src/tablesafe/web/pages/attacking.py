@@ -35,7 +35,7 @@ async def attacks(screen: Screen, run: Run, holder: ui.element) -> None:
         )
         with ui.element("div").classes("ts-row py-2"):
             names = ui.select([*ATTACKS, "all"], value=USUAL, multiple=True, label=say("Attacks"))
-            names.props("outlined dense use-chips").classes("min-w-96 max-w-3xl")
+            names.props("outlined dense use-chips").classes("w-full max-w-3xl")
             seconds = ui.number(say("most seconds for each"), value=30, min=1).props("outlined dense").classes("w-44")
             ui.button(say("Attack"), icon="bolt", on_click=lambda: start()).props("color=primary")
         problem = ui.element("div")

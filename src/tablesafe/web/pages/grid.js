@@ -39,6 +39,9 @@ export default {
   },
   methods: {
     cell() { return this.wide || 72; },
+    // How wide a column is, and where it begins: those of a list have widths of their own, those of a table are alike.
+    width(j) { return this.widths ? this.widths[j] : this.cell(); },
+    start(j) { return this.widths ? this.widths.slice(0, j).reduce((sum, each) => sum + each, 0) : j * this.cell(); },
     // The names at the side: as wide as they are, but never more than leaves room for a column beside them.
     aside() {
       const most = Math.max(110, Math.floor(this.pane.clientWidth * (this.side > 300 ? 0.6 : 0.42)));
@@ -62,6 +65,7 @@ export default {
       if (!this.rows) return [0, Math.ceil(high / ROW) + MARGIN, 0, Math.ceil(wide / w) + 2];
       const first = Math.max(Math.floor(this.top() / ROW) - MARGIN, 0);
       const last = Math.min(Math.ceil((this.top() + high) / ROW) + MARGIN, this.rows);
+      if (this.widths) return [first, last, 0, this.columns];
       const left = Math.max(Math.floor(this.pane.scrollLeft / w) - 2, 0);
       const right = Math.min(Math.ceil((this.pane.scrollLeft + wide) / w) + 2, this.columns);
       return [first, last, left, Math.max(right, Math.min(left + 1, this.columns))];
@@ -70,7 +74,7 @@ export default {
       if (!this.pane || !this.pane.clientHeight) return;
       this.pane.style.height = HEAD + Math.max(this.rows, 3) * ROW + 18 + "px";
       this.sizer.style.height = this.tall() + "px";
-      this.sizer.style.width = this.aside() + this.columns * this.cell() + "px";
+      this.sizer.style.width = this.aside() + this.start(this.columns) + "px";
       this.heads.style.width = this.sizer.style.width;
       const want = this.span(), key = want.join() + "/" + this.version;
       if (key !== this.asked || again) { this.asked = key; this.$emit("window", want); }
@@ -110,13 +114,17 @@ export default {
       this.font = `${look.fontSize} ${look.fontFamily}`;
       this.folds ||= part.rows.some((row) => row.fold || row.depth);
       let longest = "", wide = 60, named = this.across(part.corner || "", true) + 28;
-      for (const head of part.heads) wide = Math.max(wide, this.across(head.text, true) + (head.fold ? 42 : head.sort ? 24 : 18));
+      const headed = part.heads.map((head) => Math.max(60, this.across(head.text, true) + (head.fold ? 42 : head.sort ? 24 : 18)));
+      for (const head of headed) wide = Math.max(wide, head);
       for (const row of part.rows) {
         named = Math.max(named, this.across(row.text, row.depth === 0) + 16 * row.depth + (this.folds ? 42 : 18));
         for (const cell of row.cells) if (cell[0].length > longest.length) longest = cell[0];
       }
+      const before = (this.widths || []).join();
+      const listed = part.left === 0 && part.heads.length === columns && part.heads.some((head) => head.sort);
+      this.widths = listed ? headed.map((head, j) => this.fitting(part, head, j)) : null;
       wide = Math.min(Math.ceil(Math.max(wide, this.across(longest) + 30)), 200);
-      const wider = wide > (this.wide || 0) || named > (this.named || 0);
+      const wider = wide > (this.wide || 0) || named > (this.named || 0) || before !== (this.widths || []).join();
       this.wide = Math.max(wide, this.wide || 0);
       this.named = Math.max(Math.ceil(named), this.named || 0);
       this.held = part;
@@ -126,15 +134,22 @@ export default {
       this.draw();
       if (other || wider) this.look();
     },
+    // As wide as what stands in a column of a list, and no narrower than it was: nothing jumps while one scrolls.
+    fitting(part, head, j) {
+      let longest = "";
+      for (const row of part.rows) if (row.cells[j][0].length > longest.length) longest = row.cells[j][0];
+      const was = (this.widths && this.widths.length === part.heads.length && this.widths[j]) || 0;
+      return Math.max(was, Math.min(Math.ceil(Math.max(head, this.across(longest) + 30)), 260));
+    },
     draw() {
-      const part = this.held, w = this.cell();
+      const part = this.held;
       if (!part) return;
       const heads = [this.made("div", "ts-corner", part.corner || "", { role: "columnheader" })];
       heads[0].style.width = this.aside() + "px";
-      heads.push(this.gap(part.left * w));
+      heads.push(this.gap(this.start(part.left)));
       part.heads.forEach((head, j) => {
         const box = this.made("div", "ts-head", "", { role: "columnheader", title: head.title, "aria-colindex": part.left + j + 2 });
-        box.style.width = w + "px";
+        box.style.width = this.width(part.left + j) + "px";
         if (head.fold) box.append(this.fold(head, "column"));
         if (head.sort) {
           const sort = this.made("button", "ts-sort", head.text, { type: "button", title: head.title });
@@ -145,11 +160,11 @@ export default {
       });
       this.heads.setAttribute("role", "row"); // not before there is a head in it
       this.heads.replaceChildren(...heads);
-      this.body.replaceChildren(...part.rows.map((row, i) => this.line(row, part.first + i, part.left, w)));
+      this.body.replaceChildren(...part.rows.map((row, i) => this.line(row, part.first + i, part.left)));
       this.place();
       this.mark();
     },
-    line(row, i, left, w) {
+    line(row, i, left) {
       const line = this.made("div", "ts-line", "", { role: "row", "aria-rowindex": i + 2 });
       const side = this.made("div", "ts-side" + (row.depth === 0 ? " ts-top" : ""), "", { role: "rowheader", title: row.title });
       side.style.width = this.aside() + "px";
@@ -157,10 +172,10 @@ export default {
       if (row.fold) side.append(this.fold(row, "row"));
       else if (this.folds) side.append(this.made("span", "ts-nofold", ""));
       side.append(document.createTextNode(row.text));
-      line.append(side, this.gap(left * w));
+      line.append(side, this.gap(this.start(left)));
       row.cells.forEach((cell, j) => {
         const box = this.made("div", "ts-cell " + cell[1], "", { role: "gridcell", "aria-colindex": left + j + 2 });
-        box.style.width = w + "px";
+        box.style.width = this.width(left + j) + "px";
         box.dataset.at = i + "," + (left + j);
         box.append(document.createTextNode(cell[0]));
         if (cell[2]) box.append(this.made("span", "ts-sign", cell[2], { "aria-hidden": "true" }));
@@ -269,13 +284,13 @@ export default {
       e.preventDefault();
     },
     reveal() {
-      const [r, c] = this.at, w = this.cell(), room = this.pane.clientHeight - HEAD;
+      const [r, c] = this.at, room = this.pane.clientHeight - HEAD;
       const full = this.rows * ROW, scale = full <= TALLEST ? 1 : Math.max(this.tall() - room, 1) / (full - room);
       if (r * ROW < this.top()) this.pane.scrollTop = Math.floor(r * ROW * scale);
       else if ((r + 1) * ROW > this.top() + room) this.pane.scrollTop = Math.ceil(((r + 1) * ROW - room) * scale);
-      if (c * w < this.pane.scrollLeft) this.pane.scrollLeft = c * w;
-      else if ((c + 1) * w > this.pane.scrollLeft + this.pane.clientWidth - this.aside())
-        this.pane.scrollLeft = (c + 1) * w - this.pane.clientWidth + this.aside();
+      if (this.start(c) < this.pane.scrollLeft) this.pane.scrollLeft = this.start(c);
+      else if (this.start(c + 1) > this.pane.scrollLeft + this.pane.clientWidth - this.aside())
+        this.pane.scrollLeft = this.start(c + 1) - this.pane.clientWidth + this.aside();
     },
     tell() {
       const node = this.mark();

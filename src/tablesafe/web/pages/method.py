@@ -248,5 +248,6 @@ def _where(run: Run) -> str:
 
 def _ended(run: Run) -> str:
     """How a run ended, in a few words."""
-    words = say(WORDS[run.state]) + (f": {say('safe')}" if run.safe else "")
+    safe = "safe, but nothing is published" if run.facts.get("nothing") else "safe"
+    words = say(WORDS[run.state]) + (f": {say(safe)}" if run.safe else "")
     return say("{state}, after {seconds:,.1f} s", state=words, seconds=run.seconds)

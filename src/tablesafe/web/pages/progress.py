@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tablesafe.web.runs import Point, Run
+from tablesafe.web.runs import Point, Run, State
 from tablesafe.web.speech import aria, say
 
 WIDE, HIGH, LEFT, RIGHT, TOP, LOW = 460, 170, 8, 84, 30, 24
@@ -190,8 +190,9 @@ def share_done(run: Run) -> float | None:
 
 
 def time_left(run: Run) -> str:
-    """How long a run may still take, by its own limit; empty where it has none or the search has not begun."""
-    if run.state.ended or run.limit_s is None or run.stage not in {"protect", "audit"}:
+    """How long a run may still take, by its own limit; empty where it has none, has not begun to search, or stops."""
+    goes_on = run.state in {State.QUEUED, State.RUNNING}
+    if not goes_on or run.limit_s is None or run.stage not in {"protect", "audit"}:
         return ""
     left = run.limit_s - (run.seconds - run.search_began)
     over = "the time limit is over: what is left is finished"
@@ -202,7 +203,9 @@ def stopping(run: Run) -> str:
     """What becomes of a run that was told to stop: which answer is kept, if there is one."""
     best = _rise(run.history)
     if best[0] is None:
-        return say("stopping: there is no answer yet, the first is kept")
+        return say(
+            "stopping: the best safe pattern so far is kept; if there is none yet, nothing is published but zeros"
+        )
     kept = best[0] if best[1] is None else best[1]
     return say("stopping: the answer that costs {cost} is made safe and kept", cost=_shown(kept))
 

@@ -100,6 +100,14 @@ LOOSE = (
     "The gap is measured from what hiding from outsiders alone costs, which is proven to be the least. What hiding "
     "from the others costs at least is not known, so the answer may be better than the gap says."
 )
+STOPPED_EARLY = (
+    "The run was stopped before there was a safe pattern. To withhold every cell is safe, and of no use: run it again, "
+    "and give it more time."
+)
+TOO_SHORT = (
+    "No safe pattern that publishes anything was found. Give the method more time, merge codes on the page Rules, or "
+    "ask for less."
+)
 MORE = 9
 MOST_CHANGES = 6
 """Changes of the job that are listed."""
@@ -142,6 +150,8 @@ def _run(screen: Screen, run: Run) -> None:
         changed = screen.runs.outdated(run)
         if changed:
             _outdated(screen, run, changed)
+        if run.facts["nothing"]:
+            _nothing(screen, run, old=bool(changed))
         _verdict(screen, run, old=bool(changed))
         _possibly(run)
 
@@ -173,16 +183,6 @@ def _run(screen: Screen, run: Run) -> None:
 def _outdated(screen: Screen, run: Run, changed: Sequence[str]) -> None:
     """Say that a result is of another job than the one that is edited, what differs, and how to go on."""
 
-    def again() -> None:
-        try:
-            started = screen.runs.start()
-        except TablesafeError as error:
-            with problem.clear():
-                show_error(error)
-            return
-        screen.say(say("{run} has started.", run=started.id))
-        ui.navigate.to("/method")
-
     def show(name: str) -> None:
         screen.shown_run = name
         ui.navigate.reload()
@@ -208,15 +208,45 @@ def _outdated(screen: Screen, run: Run, changed: Sequence[str]) -> None:
                 words = say("Show {run}: it is of the job as it is now", run=newer[-1])
                 ui.button(words, on_click=lambda: show(newer[-1])).props("color=primary")
             else:
-                ui.button(say("Run again"), icon="play_arrow", on_click=again).props("color=primary")
+                _again(screen, problem)
             if run.facts["method"] == "suppress":
                 repair_button(screen, run, problem)
             ui.button(say("Go back to the job of {run}", run=run.id), on_click=back).props("outline color=primary")
 
 
+def _again(screen: Screen, problem: ui.element) -> None:
+    """A button that runs the job as it is now."""
+
+    def again() -> None:
+        try:
+            started = screen.runs.start()
+        except TablesafeError as error:
+            with problem.clear():
+                show_error(error)
+            return
+        screen.say(say("{run} has started.", run=started.id))
+        ui.navigate.to("/method")
+
+    ui.button(say("Run again"), icon="play_arrow", on_click=again).props("color=primary")
+
+
+def _nothing(screen: Screen, run: Run, *, old: bool) -> None:
+    """Say that a release is safe because it is empty: nobody shall take it for an answer."""
+    with ui.element("section").classes("ts-verdict possibly").props("role=status " + aria("Nothing is published")):
+        ui.html(say("! Nothing is published but zeros"), tag="strong")
+        ui.label(say(STOPPED_EARLY if run.asked_to_stop else TOO_SHORT))
+        if not old:
+            row, problem = ui.element("div").classes("ts-row pt-2"), ui.element("div")
+            with row:
+                _again(screen, problem)
+                ui.button(
+                    say("Go to the page {page}", page=say("Method")), on_click=lambda: ui.navigate.to("/method")
+                ).props("outline color=primary")
+
+
 def _verdict(screen: Screen, run: Run, *, old: bool) -> None:
     safe = run.safe
-    look = "old" if old else "safe" if safe else "open"
+    look = "old" if old else "possibly" if run.facts["nothing"] else "safe" if safe else "open"
     with ui.element("section").classes(f"ts-verdict {look}").props("role=status " + aria("Verdict")):
         if old:
             ui.label(say("What was found of the job of {run}:", run=run.id))

@@ -277,15 +277,10 @@ def what_if(desk: Desk, run: str, cell: int, publish: bool) -> dict[str, Any]:
     from tablesafe.audit.audit import Audit
 
     result = result_of(desk, run)
-    asked = result.job.audit
     kept: dict[str, Audit] = desk.loaded.setdefault("audits", {})
     if run not in kept:
         kept.clear()  # an audit holds a whole system: one is enough
-        kept[run] = Audit(
-            result.problem, insiders=asked.insiders, coalition=asked.coalition, unions=asked.unions,
-            possibly=asked.possibly, integers=asked.integers,
-        )  # fmt: skip
-        kept[run].judge(result.release, exact=False, certify=False, time_limit_s=WHAT_IF_S)
+        kept[run] = Audit.after(result.findings, result.job.audit.attackers)
     audit = kept[run]
     ask = audit.publish if publish else audit.withhold
     found = ask([cell], time_limit_s=WHAT_IF_S)

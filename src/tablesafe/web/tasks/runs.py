@@ -135,7 +135,10 @@ def _keep(path: Path, result: Result) -> None:
 
 
 def facts_of(desk: Desk, result: Result) -> dict[str, Any]:
-    """The run in numbers, with the names of its files relative to its folder; `safe`, `open`, `withheld`, …"""
+    """The run in numbers, with the names of its files relative to its folder; `safe`, `open`, `withheld`, …
+
+    `nothing` says that no cell is published but zeros.
+    """
     from tablesafe.report.frontier import method_words
 
     facts = result.facts()
@@ -147,6 +150,7 @@ def facts_of(desk: Desk, result: Result) -> dict[str, Any]:
     possibly = result.verdict.possibly
     facts["possibly"] = [f"{each.cell}: possibly open to {each.attacker}" for each in possibly[:MOST_POSSIBLY]]
     facts["settled_by"] = possibly[0].settled_by if possibly else ""
+    facts["nothing"] = not bool((~result.release.suppressed & (result.problem.table.value != 0)).any())
     facts["words"] = method_words(result.job.method)
     facts["table"], facts["problem"] = _identity(result.problem)
     return facts

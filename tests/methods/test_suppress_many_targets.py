@@ -27,6 +27,7 @@ from tablesafe.methods.suppress.levels import demanded
 from tablesafe.methods.suppress.lower_bound import lower_bound
 from tablesafe.methods.suppress.many_targets import completed, convincing_patterns, first_pattern, improved
 from tablesafe.methods.suppress.pattern import Pattern
+from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.sequential import never
 from tablesafe.methods.suppress.simultaneous import Convincing, Reach, Together, TogetherForAll, levels
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
@@ -271,6 +272,10 @@ def safe_from_all(problem: Problem, pattern: Mask) -> bool:
     return ts.audit(problem, ts.Release.from_suppression(problem, pattern), exact=False, certify=False).safe
 
 
+def never_mended(pattern: Mask) -> None:
+    """Nothing that fails is repaired."""
+
+
 @pytest.mark.parametrize("seed", fresh(2, "many targets, published again"))
 def test_what_is_published_again_was_not_needed(seed: int) -> None:
     """All is withheld at first; a fresh audit of what is left finds nothing open to anybody."""
@@ -280,7 +285,7 @@ def test_what_is_published_again_was_not_needed(seed: int) -> None:
     session = ts.Audit(problem)
     if session.judge(ts.Release.from_suppression(problem, everything), exact=False, certify=False).failing:
         pytest.skip("a cell that nothing protects")
-    fewer = published_again(session, instance, everything, Budget(work=3.0), Budget())
+    fewer = published_again(session, instance, everything, Budget(work=3.0), Budget(), never_mended)
     assert not (fewer & ~everything).any()
     assert instance.pattern_cost(fewer) < instance.pattern_cost(everything)
     assert safe_from_all(problem, fewer)
@@ -293,7 +298,7 @@ def test_it_is_safe_whenever_publishing_again_is_stopped(looks: int) -> None:
     everything, session = instance.live | instance.forced, ts.Audit(problem)
     session.judge(ts.Release.from_suppression(problem, everything), exact=False, certify=False)
     limit = Budget(1.0, clock=Rings(looks))
-    assert safe_from_all(problem, published_again(session, instance, everything, limit, limit))
+    assert safe_from_all(problem, published_again(session, instance, everything, limit, limit, never_mended))
 
 
 def test_what_a_trial_says_wrongly_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,4 +308,24 @@ def test_what_a_trial_says_wrongly_is_taken_back(monkeypatch: pytest.MonkeyPatch
     everything, session = instance.live | instance.forced, ts.Audit(problem)
     session.judge(ts.Release.from_suppression(problem, everything), exact=False, certify=False)
     monkeypatch.setattr(ts.Audit, "relied_on", lambda self, cells: np.zeros(len(problem.table), dtype=np.bool_))
-    assert safe_from_all(problem, published_again(session, instance, everything, Budget(work=3.0), Budget()))
+    assert safe_from_all(
+        problem, published_again(session, instance, everything, Budget(work=3.0), Budget(), never_mended)
+    )
+
+
+def test_what_a_trial_says_wrongly_is_mended_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = firms(3, 120, TREES)
+    instance, _ = read(problem)
+    everything, session = instance.live | instance.forced, ts.Audit(problem)
+    session.judge(ts.Release.from_suppression(problem, everything), exact=False, certify=False)
+    monkeypatch.setattr(ts.Audit, "relied_on", lambda self, cells: np.zeros(len(problem.table), dtype=np.bool_))
+    given: list[Mask] = []
+
+    def mended(pattern: Mask) -> Mask:
+        given.append(pattern)
+        return repaired(session, instance, pattern)[0]
+
+    fewer = published_again(session, instance, everything, Budget(work=3.0), Budget(), mended)
+    assert given
+    assert instance.pattern_cost(fewer) < instance.pattern_cost(everything)
+    assert safe_from_all(problem, fewer)

@@ -32,6 +32,12 @@ class Deviation:
     guarded: bool = False
     """Whether no single respondent can rule it out."""
 
+    def whole(self, n: int) -> Floats:
+        """By how much each of so many cells moves."""
+        out = np.zeros(n)
+        out[self.cells] = self.amount
+        return out
+
 
 class Room(NamedTuple):
     """How far each cell may rise and fall, in the eyes of somebody; one that may do neither stays as it is."""

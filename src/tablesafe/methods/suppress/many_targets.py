@@ -7,7 +7,7 @@ the rest. The same again, with the pattern itself as the suggestion, finds what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from tablesafe.audit.doubts import Listed
 from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.audit.together import in_fractions
-from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
@@ -78,11 +78,14 @@ def improved(
     cubes: Hypercubes,
     random: np.random.Generator,
     budget: Budget,
-) -> None:
-    """Look for cheaper patterns than the incumbent's until a budget is over; each is safe."""
-    instance = incumbent.instance
+) -> list[ExactMove]:
+    """Look for cheaper patterns than the incumbent's until a budget is over; each is safe.
+
+    Given are the deviations that protect the targets of the best one, for the audit.
+    """
+    instance, found = incumbent.instance, list[ExactMove]()
     if budget.left < LEAST_S * len(instance.level):
-        return
+        return found
     rise, fall = levels(instance)
     subtables = Subtables(instance, dimensions, cubes)
     some = budget.child(SUGGESTING * budget.left)
@@ -95,15 +98,18 @@ def improved(
         Together(pattern, condensed.whole(suggested), budget, random).protect(only=turn > 0)
         safe = completed(instance, condensed, pattern, cubes)
         if safe is not None:
+            if instance.pattern_cost(safe) < incumbent.best_cost:
+                found = _exact(
+                    condensed, (deviation.whole(len(condensed.instance)) for deviation in pattern.deviations)
+                )
             incumbent.offer_pattern(safe, instance.pattern_cost(safe))
         if turn == 0:
             some = budget.child(BOUNDING * budget.left)
             incumbent.prove(min(lower_bound(instance, targets, subtables, some), incumbent.best_cost))
-        if incumbent.best is None:
-            return
-        if turn and incumbent.best_cost > before * GAINS:
-            return
+        if incumbent.best is None or (turn and incumbent.best_cost > before * GAINS):
+            break
         suggested, turn = incumbent.best, turn + 1
+    return found
 
 
 def improved_for_all(
@@ -143,7 +149,12 @@ def improved_for_all(
         withheld |= rest.pattern
     if instance.pattern_cost(withheld) < incumbent.best_cost:
         incumbent.offer_pattern(withheld, instance.pattern_cost(withheld))
-    read = (in_fractions(deviation[condensed.number]) for deviation in together.found)
+    return _exact(condensed, together.found)
+
+
+def _exact(condensed: Condensed, moves: Iterable[Floats]) -> list[ExactMove]:
+    """Moves of the condensed table as moves of the whole one, in fractions; without those that have no simple ones."""
+    read = (in_fractions(move[condensed.number]) for move in moves)
     return [move for move in read if move is not None]
 
 

@@ -339,7 +339,7 @@ class Suppression:
         dimensions = list(problem.table.dimensions.values())
         try:
             if listed is None:
-                improved(search, dimensions, cubes, search.random, budget)
+                securing.suggest(improved(search, dimensions, cubes, search.random, budget))
             elif budget.left >= FOR_ALL_S * len(instance.level):
                 guard = Guard.of(problem)
                 securing.suggest(improved_for_all(search, listed, guard, dimensions, cubes, search.random, budget))

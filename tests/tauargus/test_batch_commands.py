@@ -149,6 +149,11 @@ def test_nothing_that_is_read_is_written_over(tmp_path: Path, data: str, writes:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(wanted)
 
 
+def test_a_name_that_is_too_long_is_no_name_for_a_file(tmp_path: Path, data: str) -> None:
+    with pytest.raises(ts.TablesafeError, match=r"j.arb, line 6: 'aaa[^ ]*' is no name for a file here"):
+        run(tmp_path, data, READ + f'<WRITETABLE> (1,3,,"{"a" * 400}.txt")')
+
+
 @pytest.mark.parametrize(
     "writes",
     ['<LOGBOOK> "a.txt"\n<WRITETABLE> (1,3,,"a.txt")', '<WRITETABLE> (1,5,,"a.tab")\n<WRITETABLE> (1,3,,"a.rda")'],

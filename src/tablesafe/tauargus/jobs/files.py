@@ -30,6 +30,9 @@ from tablesafe.tauargus.metadata import Role
 from tablesafe.tauargus.sheet import Kind
 from tablesafe.tauargus.write_table import TableFiles, table_files
 
+SHOWN = 40
+"""Characters of a name that is shown because it is none."""
+
 # -- paths -------------------------------------------------------------------------------------------------------------
 
 
@@ -130,7 +133,14 @@ def refuse_overwriting(writings: Sequence[tuple[int, Path]], inputs: Sequence[Pa
     read = {path.resolve(): path.name for path in [*inputs, batch.path]}
     seen: dict[Path, int] = {}
     for line, path in writings:
-        real = path.resolve()
+        try:
+            real, folder = path.resolve(), path.is_dir()
+        except OSError as error:
+            raise InvalidJob(
+                f"{path.name[:SHOWN]!r} is no name for a file here: {error.strerror}.",
+                hint="give it another name.",
+                where=batch.where(line),
+            ) from error
         if real in read:
             raise InvalidJob(
                 f"{path.name!r} is read by this job; writing it would destroy the original.",
@@ -143,7 +153,7 @@ def refuse_overwriting(writings: Sequence[tuple[int, Path]], inputs: Sequence[Pa
                 hint="give one of the two another name.",
                 where=batch.where(line),
             )
-        if real.is_dir():
+        if folder:
             raise InvalidJob(f"{path.name!r} is a folder.", hint="name a file in it.", where=batch.where(line))
         seen[real] = line
 

@@ -23,7 +23,7 @@ from tablesafe.files.read import read_text
 from tablesafe.files.write import whole_file
 from tablesafe.io.frames import read_frame, write_frame
 from tablesafe.io.jj import read_jj
-from tablesafe.job.load import load_job
+from tablesafe.job.load import load_job, parse_rule
 from tablesafe.tabulate import tabulate
 from tablesafe.verify import verify
 
@@ -216,3 +216,15 @@ def test_a_link_is_replaced_not_followed(tmp_path: Path) -> None:
 def _records(folder: Path) -> Path:
     (folder / "records.csv").write_text(RECORDS, encoding="utf-8")
     return folder / "records.csv"
+
+
+@pytest.mark.parametrize("text", ['{"version": ' + "1" * 5000 + "}", "[" * 100_000])
+def test_a_number_or_brackets_without_end_are_refused_in_words(tmp_path: Path, text: str) -> None:
+    (tmp_path / "cube.json").write_text(text)
+    with pytest.raises(InvalidFile, match=r"cube\.json cannot be read as JSON"):
+        read_frame(tmp_path / "cube.json")
+
+
+def test_a_number_without_end_in_a_rule_is_an_error_in_words() -> None:
+    with pytest.raises(InvalidOption, match="Cannot read the options"):
+        parse_rule("threshold n=" + "1" * 5000)

@@ -35,6 +35,11 @@ def read_jsonstat(path: str | Path) -> Dataset:
         raise InvalidFile(
             f"{path.name}, line {error.lineno}: this is no JSON: {error.msg}.", hint="is the file complete?"
         ) from error
+    except (ValueError, RecursionError) as error:  # a whole number of thousands of digits, brackets without end
+        raise InvalidFile(
+            f"{path.name} cannot be read as JSON: it holds a number of thousands of digits, or brackets without end.",
+            hint="is the file damaged?",
+        ) from error
     return _dataset(_found(document, path.name), path.name)
 
 

@@ -99,7 +99,7 @@ def parse_rule(text: str) -> Rule:
     name, *settings = text.split()
     try:
         table = read_toml("\n".join(settings))
-    except tomllib.TOMLDecodeError:
+    except (RecursionError, ValueError):
         raise InvalidOption(
             f"Cannot read the options of the rule {text!r}.",
             hint='write them as "p_percent p=10", words in quotes: "threshold on=\'holdings\'".',

@@ -17,7 +17,7 @@ LAYERS = [
     "core.totals", "core.equations", "work", "solve", "core.table", "core.cube", "core.linking", "core.sensitivity",
     "tabulate", "rules", "core.problem", "core.mechanism", "core.release", "core.statuses", "core.posterior", "core",
     "loss", "audit", "verify", "attack", "methods", "experiments", "io", "tauargus", "report", "job", "pipeline",
-    "tauargus.jobs", "web", "cli",
+    "batch_jobs", "web", "cli",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tablesafe.audit.audit import Audit, audit
     from tablesafe.audit.differencing.difference import difference
     from tablesafe.audit.differencing.disclosures import Published
+    from tablesafe.batch_jobs.export import export_tauargus
     from tablesafe.core.errors import TablesafeError
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.core.linking import link
@@ -116,7 +117,6 @@ if TYPE_CHECKING:
     from tablesafe.tabulate import Columns, Records, tabulate
     from tablesafe.tauargus.apriori import apply_hst
     from tablesafe.tauargus.cell_keys import cell_key_from_metadata
-    from tablesafe.tauargus.jobs.export import export_tauargus
     from tablesafe.verify import verify
     from tablesafe.work.run import Attackers, Run
 
@@ -168,7 +168,7 @@ _HOMES = {
     "tablesafe.loss.noise": ("NoiseMeasures", "noise_measures"),
     "tablesafe.methods.cell_key.table": ("PerturbationTable",),
     "tablesafe.pipeline": ("run",),
-    "tablesafe.tauargus.jobs.export": ("export_tauargus",),
+    "tablesafe.batch_jobs.export": ("export_tauargus",),
     "tablesafe.core.posterior": ("Posterior", "posterior"),
     "tablesafe.core.problem": ("Problem", "waive"),
     "tablesafe.loss.quality": ("Quality", "quality"),

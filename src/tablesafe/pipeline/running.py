@@ -59,7 +59,7 @@ PROTECTING = 0.8
 """Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate."""
 HURRIED = "After the stop no attacks were tried, and no pictures were drawn."
 
-FOREIGN = {".arb": "tablesafe.tauargus.jobs:run_batch"}
+FOREIGN = {".arb": "tablesafe.batch_jobs:run_batch"}
 """Jobs of other programs, by the ending of their files: who translates them into ours and runs these."""
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tablesafe.tauargus.write_table import write_table
 from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidTable
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
@@ -19,6 +18,7 @@ from tablesafe.io.frames import write_release
 from tablesafe.io.jj import read_jj, write_jj
 from tablesafe.io.patterns import read_pattern
 from tablesafe.tauargus.microdata import read_microdata
+from tablesafe.tauargus.write_table import write_table
 
 CODES = ["Total", " 1", " 2", "10"]
 

@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from tablesafe.tauargus.write_table import write_table
 from tablesafe.core.errors import TablesafeError
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
@@ -32,6 +31,7 @@ from tablesafe.tauargus.codes import read_code_list
 from tablesafe.tauargus.metadata import CellKey, Metadata, Role, Variable, read_metadata, write_metadata
 from tablesafe.tauargus.microdata import read_microdata
 from tablesafe.tauargus.table import read_code_value, read_tab, write_tab
+from tablesafe.tauargus.write_table import write_table
 
 WHOLE = settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 

@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tablesafe.audit.audit import audit
-from tablesafe.tauargus.write_table import table_files, write_table
 from tablesafe.core.errors import InvalidOption, InvalidRelease, InvalidTable
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.linking import link
@@ -35,6 +34,7 @@ from tablesafe.tabulate import tabulate
 from tablesafe.tauargus.microdata import read_microdata
 from tablesafe.tauargus.sheet import Kind, Layout, WriteOptions, is_whole, parse_options
 from tablesafe.tauargus.table import read_code_value, read_tab
+from tablesafe.tauargus.write_table import table_files, write_table
 from tablesafe.work.run import OUTSIDERS, Run
 
 

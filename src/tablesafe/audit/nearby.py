@@ -36,6 +36,7 @@ WIDE = 10_000
 FAR = 1e6
 """No cell needs to move further than this many times as far as the one in question."""
 CLOSE = 1e-9
+"""How near a bound, relative and absolute, is reached."""
 
 
 @dataclass(frozen=True, eq=False)

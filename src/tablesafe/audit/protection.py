@@ -39,6 +39,7 @@ from tablesafe.work.executor import spread
 MOST_NUMBERS = 30_000_000
 """Numbers that tables under construction may take up; beyond, they are finished and new ones begun."""
 FREE = 2**62
+"""A bound, in numerators, that is none: beyond, 64 bits overflow."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,6 +49,7 @@ TURNS, FEWER, CONVINCED = 4, 0.04, 0.08
 IN_VAIN = 4
 """How many times as long as others a cell waits for its next turn that gained nothing by the last one."""
 SEED = 7
+"""Of the order in which cells take turns: the same in every run."""
 
 
 def affordable(matrix: sparse.csr_array, budget: Budget) -> bool:

@@ -50,6 +50,7 @@ PER_ROW = 20
 UNLIMITED = 2**31 - 1
 """Iterations without a limit."""
 HAS_POINT = 2
+"""What HiGHS says of its point when it is feasible."""
 
 _BY_COLUMNS, _BY_ROWS = int(highspy.MatrixFormat.kColwise), int(highspy.MatrixFormat.kRowwise)
 _MINIMISE = int(highspy.ObjSense.kMinimize)

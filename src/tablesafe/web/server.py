@@ -22,10 +22,10 @@ from tablesafe.web.sessions import Sessions
 from tablesafe.web.worker import TOKEN
 from tablesafe.web.workspace import Quota
 
-DEFAULT_PORT = 8080
-PORTS_TRIED = 20
-"""Ports after the first that are tried when it is taken and none was asked for."""
+DEFAULT_PORT, PORTS_TRIED = 8080, 20
+"""The first port, and how many after it are tried when it is taken and none was asked for."""
 SWEEP_S = 60.0
+"""Seconds between two looks for sessions that have ended."""
 BACKLOG = 128
 """Connections that are taken in one go, before any of them is heard."""
 DEFAULTS = ServeOptions()

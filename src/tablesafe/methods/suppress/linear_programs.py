@@ -22,14 +22,12 @@ from tablesafe.solve.highs import UNLIMITED, Model
 from tablesafe.solve.neighbourhood import Effort, LocalProgram, Scratch, around
 from tablesafe.solve.program import Columns
 
-EFFORTS = 4
-SECOND_THOUGHTS = 1
+EFFORTS, SECOND_THOUGHTS = 4, 1
 """Efforts spent on a target, and on one whose deviation may be replaced."""
 EVERYTHING = 3
 """The effort that looks at everything; only where there is no other way."""
-RUINOUS = 300.0
+RUINOUS, SMALL = 300.0, 20_000
 """How many times as much as usual a deviation costs that makes one look at everything, in at most so many cells."""
-SMALL = 20_000
 MOSTLY = 0.3
 """Share of what such a deviation costs from which on a cell is one that makes it dear."""
 ALMOST_FREE, NEARLY_FREE = 0.01, 0.1

@@ -27,6 +27,7 @@ from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import ENDLESS, Budget
 
 ROUNDS = 30
+"""Rounds of protecting what the audit finds open, before the method gives up."""
 PRESUMING = 3
 """First rounds that do not ask how much respondents know, where there are hypercubes to give each a witness."""
 PATIENCE = 1

@@ -34,7 +34,9 @@ from tablesafe.work.budget import Budget
 PER_STEP = 5e-9
 """Seconds of a step of such a program, for each of its entries to the power of 1.5: factors fill up."""
 USED = 1e-6
+"""A move, in levels, that is more than noise of the solver."""
 REACHED = 1 - 1e-9
+"""Share of its level that protects a target."""
 MANY = 3_000
 """Cells on offer beyond which an interior point says first which of them are of use."""
 FAR = 100.0

@@ -18,10 +18,11 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import OutOfTime
 from tablesafe.solve.exact import rational
 from tablesafe.solve.exact import simplex as local
+from tablesafe.solve.exact.elimination import ROOM
 from tablesafe.solve.exact.extremes import PATIENCE, STRIDE, SUMS, budgets, whole_fraction
 from tablesafe.solve.exact.faces import Faces, GridPoint
 from tablesafe.solve.exact.polytope import Polytope
-from tablesafe.solve.exact.proof import ROOM, Proof, equal, forget, put
+from tablesafe.solve.exact.proof import Proof, equal, forget, put
 from tablesafe.solve.exact.ranges import Ranges, close, note, prove_point, settle
 from tablesafe.solve.exact.simplex import OPTIMAL, Search
 from tablesafe.solve.program import SolveStatus

@@ -15,6 +15,7 @@ BLUE, ORANGE, SOFT = "#0072B2", "#D55E00", "#55606e"
 MOST_DOTS = 40
 """Answers that get a mark each; of more, only the last."""
 ENDLESS = 1e300
+"""A bound beyond it is none."""
 LABEL = 13.0
 """How far apart the two numbers at the right must be to be read."""
 Places = list[tuple[float, float]]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 RANGE = re.compile(r"[<>≤≥]\s*\d.*|\d[\d .,]*\s*(([-–—]|to|bis|à)\s*\d.*|\+.*|and (more|over).*)")
 """A code such as 50-249, 250+, ≥ 65 or 0–4 years."""
 MOST_PROPOSED = 8
+"""First steps that are shown, the best."""
 MOST_NAMED = 4
 """Codes that a button names."""
 

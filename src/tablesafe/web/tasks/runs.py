@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 RETRY_S = 0.2
+"""Seconds after which a stop that had to wait is tried again."""
 KEEPERS = {
     "tablesafe.methods.suppress.method": "_found",
     "tablesafe.methods.suppress.modular": "clean_up",

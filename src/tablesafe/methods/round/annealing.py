@@ -22,9 +22,8 @@ PARTNERS = 4
 """How many cells of a sum are tried as the other end of a move."""
 MOST_ENTRIES = 80_000_000
 """Entries of the forms, of the cells in those that decide them, beyond which there are none: memory is the limit."""
-EFFORT = 3e8
+EFFORT, FEWEST, MOST = 3e8, 40, 2000
 """Entries of the forms looked at in all; between so few and so many sweeps over all deciding cells."""
-FEWEST, MOST = 40, 2000
 COLD = 0.9
 """The part of the time or of the sweeps after which only improvements are taken."""
 NEVER = 1e18

@@ -26,8 +26,7 @@ CLEARLY = 1e-7
 """By how much an inequality must be violated before it decides anything."""
 WHOLE = 1e-6
 """How near to 0 or 1 a variable of the relaxation counts as whole, in all of branch-and-cut."""
-CANDIDATES, FEW_CANDIDATES = 8, 4
-SMALL = 100
+CANDIDATES, FEW_CANDIDATES, SMALL = 8, 4, 100
 """Variables that are tried before one is branched on, fewer in small blocks; and how many variables those have."""
 ALIKE = 5e-10
 """Share of the cost by which an answer must be better to count, where costs are not whole."""

@@ -25,7 +25,7 @@ from scipy import sparse
 
 from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.intervals import EASY_S, Progress, values_at
-from tablesafe.audit.nearby import Guesses
+from tablesafe.audit.neighbourhood import Guesses
 from tablesafe.audit.system import Piece, Shape, System
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import Interrupted, InvalidOption

@@ -26,7 +26,7 @@ GROUPS = {
     "Audit and proof": ("audit", "Audit", "verify"),
     "Attacks": ("attack",),
     "Loss and quality": ("loss", "quality", "experiments"),
-    "Files": ("io", "tauargus"),
+    "Files": ("io", "tauargus", "batch_jobs"),
     "Plots and pages": ("report", "plots", "notebook"),
     "Jobs and runs": ("job", "pipeline", "work.run"),
     "Errors": ("core.errors",),

@@ -1,8 +1,8 @@
 """From a pattern that protects every cell to one that the audit finds safe, in the time that there is.
 
-Repair is aimed (`repair`); where that does not end, more is withheld all around (`widen_and_thin`). What must be done for a safe
-pattern at all is done, within a limit of its own; what only makes it better ends with the budget. Every safe pattern is
-kept, so that there is one to fall back on when time is over, or when the user stops.
+Repair is aimed (`repair`); where that does not end, more is withheld all around (`widen_and_thin`). What must be done
+for a safe pattern at all is done, within a limit of its own; what only makes it better ends with the budget. Every safe
+pattern is kept, so that there is one to fall back on when time is over, or when the user stops.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from benchmarks.judges import judged
 from benchmarks.peers import asked, outcome
 from benchmarks.registry import Case, Outcome, Row, program
 from benchmarks.tasks.suppress import pattern_of
+from tablesafe.batch_jobs import run_batch
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.suppress import Suppress
-from tablesafe.tauargus.jobs import run_batch
 from tablesafe.work.run import OUTSIDERS, Attackers, Run
 
 TASK, WARM = "τ-ARGUS job", "job_3d_optimal"

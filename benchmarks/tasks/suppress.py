@@ -11,12 +11,12 @@ from scipy import sparse
 from benchmarks.instances.files import lines
 from benchmarks.peers import asked, outcome
 from benchmarks.registry import Case, NotHere, Outcome, Row, program
+from tablesafe.batch_jobs.exported_files import Commands, problem_files
 from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.io.jj import write_jj
 from tablesafe.methods.suppress import Algorithm, Suppress
-from tablesafe.tauargus.export import Commands, problem_files
 from tablesafe.tauargus.table import read_code_value
 from tablesafe.work.run import OUTSIDERS, Attackers, Run
 

@@ -14,9 +14,9 @@ from typing import Any, get_args, get_type_hints
 import tablesafe
 from reference.pages import NOTE
 from tablesafe.audit.certificate import Certificate
+from tablesafe.batch_jobs.files import BatchResult
 from tablesafe.pipeline.result import Result
 from tablesafe.solve.program import Solution
-from tablesafe.tauargus.jobs.files import BatchResult
 
 GROUPS = {
     "Tables and hierarchies": ("core.hierarchy", "core.table", "core.linking", "tabulate"),
@@ -26,7 +26,7 @@ GROUPS = {
     "Audit and proof": ("audit", "Audit", "verify"),
     "Attacks": ("attack",),
     "Loss and quality": ("loss", "quality", "experiments"),
-    "Files": ("io", "tauargus"),
+    "Files": ("io", "tauargus", "batch_jobs"),
     "Plots and pages": ("report", "plots", "notebook"),
     "Jobs and runs": ("job", "pipeline", "work.run"),
     "Errors": ("core.errors",),

@@ -16,6 +16,7 @@ import polars as pl
 
 from reference.pages import NOTE
 from tablesafe.audit.audit import audit
+from tablesafe.batch_jobs.export import export_tauargus
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
@@ -27,7 +28,6 @@ from tablesafe.methods.suppress import Suppress
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
 from tablesafe.tauargus.apriori import write_hst
-from tablesafe.tauargus.jobs.export import export_tauargus
 from tablesafe.tauargus.table import write_tab
 from tablesafe.tauargus.write_table import write_table
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tablesafe.audit.audit import Audit, audit
     from tablesafe.audit.differencing.difference import difference
     from tablesafe.audit.differencing.disclosures import Published
+    from tablesafe.batch_jobs.export import export_tauargus
     from tablesafe.core.errors import TablesafeError
     from tablesafe.core.hierarchy import Hierarchy
     from tablesafe.core.linking import link
@@ -89,9 +90,13 @@ if TYPE_CHECKING:
     from tablesafe.methods.intervals.leaks import check_intervals
     from tablesafe.methods.records.behind import Edited
     from tablesafe.methods.records.measures import chances
-    from tablesafe.methods.redesign import Proposals, Step, redesign
+    from tablesafe.methods.redesign.proposals import Proposals, redesign
+    from tablesafe.methods.redesign.steps import Step
     from tablesafe.methods.suppress.stability import stability
-    from tablesafe.methods.views import SuppressViews, ViewBounds, view_big_m, view_bounds, views
+    from tablesafe.methods.views import SuppressViews
+    from tablesafe.methods.views.bounds import ViewBounds, view_bounds
+    from tablesafe.methods.views.problem import views
+    from tablesafe.methods.views.program import view_big_m
     from tablesafe.pipeline import run
     from tablesafe.report import plots as plots
     from tablesafe.report.frontier import Frontier, frontier
@@ -116,7 +121,6 @@ if TYPE_CHECKING:
     from tablesafe.tabulate import Columns, Records, tabulate
     from tablesafe.tauargus.apriori import apply_hst
     from tablesafe.tauargus.cell_keys import cell_key_from_metadata
-    from tablesafe.tauargus.jobs.export import export_tauargus
     from tablesafe.verify import verify
     from tablesafe.work.run import Attackers, Run
 
@@ -157,9 +161,13 @@ _HOMES = {
     "tablesafe.methods.records.behind": ("Edited",),
     "tablesafe.loss.records": ("distances",),
     "tablesafe.methods.records.measures": ("chances",),
-    "tablesafe.methods.redesign": ("Proposals", "Step", "redesign"),
+    "tablesafe.methods.redesign.proposals": ("Proposals", "redesign"),
+    "tablesafe.methods.redesign.steps": ("Step",),
     "tablesafe.methods.suppress.stability": ("stability",),
-    "tablesafe.methods.views": ("SuppressViews", "ViewBounds", "view_big_m", "view_bounds", "views"),
+    "tablesafe.methods.views": ("SuppressViews",),
+    "tablesafe.methods.views.bounds": ("ViewBounds", "view_bounds"),
+    "tablesafe.methods.views.problem": ("views",),
+    "tablesafe.methods.views.program": ("view_big_m",),
     "tablesafe.loss.statistics": ("statistics",),
     "tablesafe.methods.adjust.publish": ("guessed",),
     "tablesafe.methods.adjust.aims": ("Keep", "Relaxed", "Tabu"),
@@ -168,7 +176,7 @@ _HOMES = {
     "tablesafe.loss.noise": ("NoiseMeasures", "noise_measures"),
     "tablesafe.methods.cell_key.table": ("PerturbationTable",),
     "tablesafe.pipeline": ("run",),
-    "tablesafe.tauargus.jobs.export": ("export_tauargus",),
+    "tablesafe.batch_jobs.export": ("export_tauargus",),
     "tablesafe.core.posterior": ("Posterior", "posterior"),
     "tablesafe.core.problem": ("Problem", "waive"),
     "tablesafe.loss.quality": ("Quality", "quality"),

@@ -41,6 +41,7 @@ from tablesafe.core.errors import InvalidCertificate, MissingExtra
 
 FORMAT = "tablesafe certificate"
 VERSION = 1
+"""Of the format of certificates that this program reads."""
 FRACTION = re.compile(r"-?[0-9]+/[1-9][0-9]*")
 PLAIN = re.compile(r"[+-]?[0-9]*[.,]?[0-9]*(?:[eE][+-]?[0-9]{1,3})?")
 """A number as published files write it; an exponent of more digits would fill the memory."""

@@ -13,7 +13,7 @@ import tablesafe as ts
 from seeds import fresh
 from tablesafe.audit.alternative_tables import Moves
 from tablesafe.audit.intervals import exact_intervals
-from tablesafe.audit.nearby import Nearby
+from tablesafe.audit.neighbourhood import Neighbourhoods
 from tablesafe.audit.sums import constant_sums
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import unions
@@ -87,7 +87,7 @@ def test_intervals_are_the_same_where_the_budget_is_enough() -> None:
 def test_a_program_around_a_cell_stops_with_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(highs, "WATCHED", 0)
     _, system = everything_withheld(firms(3))
-    near = Nearby(system.matrix, over())
+    near = Neighbourhoods(system.matrix, over())
     around = near.around(0, 600)
     room = (system.lower - system.truth)[around.cells], (system.upper - system.truth)[around.cells]
     with pytest.raises(OutOfTime):

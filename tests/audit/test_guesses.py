@@ -12,7 +12,7 @@ from oracle.counts import tree
 from seeds import fresh
 from tablesafe.audit import protection
 from tablesafe.audit.audit import audit
-from tablesafe.audit.nearby import Guesses
+from tablesafe.audit.neighbourhood import Guesses
 from tablesafe.core.equations import roll_up
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release

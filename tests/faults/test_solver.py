@@ -186,7 +186,7 @@ def test_a_clock_that_jumps(job: Path, monkeypatch: pytest.MonkeyPatch, clock: s
 
 CLOCKS = {"time", "datetime", "date"}
 WALL = {"time", "time_ns", "now", "today", "utcnow", "localtime", "gmtime"}
-MAY_LOOK = {"pipeline/inputs.py", "pipeline/running.py", "tauargus/jobs/files.py", "tauargus/batch/journal.py",
+MAY_LOOK = {"pipeline/inputs.py", "pipeline/running.py", "batch_jobs/files.py", "tauargus/batch/journal.py",
             "report/writing.py", "cli/audit.py", "web/pages/panel.py"}  # fmt: skip
 """Where the time of day is told, or compared with that of a file; nothing there is a deadline."""
 

@@ -20,7 +20,7 @@ from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.repair import _with_sums
-from tablesafe.methods.suppress.wider import judge_of
+from tablesafe.methods.suppress.widen_and_thin import judge_of
 from tablesafe.solve.program import Price, Solution, SolveStatus
 from tablesafe.work.budget import Budget
 from tablesafe.work.run import Possibly

@@ -20,7 +20,7 @@ from tablesafe.core.errors import InvalidProblem, SolverFailure
 from tablesafe.core.release import Release
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.methods.suppress import Algorithm, explain, method, securing, wider
+from tablesafe.methods.suppress import Algorithm, explain, method, securing, widen_and_thin
 from tablesafe.methods.suppress.branch_and_cut import master_problem as covering
 from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles, Remedy
@@ -163,8 +163,8 @@ def test_an_interrupt_after_the_repair_keeps_the_safe_pattern(monkeypatch: pytes
 
     asked: list[bool] = []
 
-    def interrupting(*given: Any) -> wider.Judge:
-        judge = wider.judge_of(*given)
+    def interrupting(*given: Any) -> widen_and_thin.Judge:
+        judge = widen_and_thin.judge_of(*given)
 
         def judged(pattern: Any) -> ts.Findings:
             asked.append(True)

@@ -31,7 +31,7 @@ from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.sequential import never
 from tablesafe.methods.suppress.simultaneous import Convincing, Reach, Together, TogetherForAll, levels
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top, next_wave
-from tablesafe.methods.suppress.wider import published_again
+from tablesafe.methods.suppress.widen_and_thin import published_again
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
 from tablesafe.work.processes import Processes

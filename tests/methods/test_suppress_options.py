@@ -26,7 +26,7 @@ from tablesafe.methods.suppress.costs import MEASURES, cost_of
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.search import Search
 from tablesafe.methods.suppress.stability import stability
-from tablesafe.methods.suppress.wider import judge_of, widened
+from tablesafe.methods.suppress.widen_and_thin import judge_of, widened
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate
 from tablesafe.work.budget import Budget

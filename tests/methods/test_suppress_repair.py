@@ -20,7 +20,7 @@ from tablesafe.methods.suppress import insiders as parts
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
 from tablesafe.methods.suppress.repair import _opened, repaired
-from tablesafe.methods.suppress.wider import judge_of
+from tablesafe.methods.suppress.widen_and_thin import judge_of
 from tablesafe.work.budget import Budget
 from tablesafe.work.run import OUTSIDERS, Run
 

@@ -9,7 +9,7 @@ import pytest
 
 import tablesafe as ts
 from tablesafe.core.errors import InvalidProblem
-from tablesafe.methods.redesign import merging
+from tablesafe.methods.redesign.proposals import merging
 from tablesafe.pipeline import Result
 
 JOB = """

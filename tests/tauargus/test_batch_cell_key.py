@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import tablesafe as ts
+from tablesafe.batch_jobs import BatchResult
 from tablesafe.methods import CellKey
-from tablesafe.tauargus.jobs import BatchResult
 
 HEAD = '<OPENMICRODATA> "microdata.csv"\n<OPENMETADATA> "microdata.rda"\n'
 COUNTS = HEAD + '<SPECIFYTABLE> "Sex""Age"|<freq>||\n<SPECIFYTABLE> "Age"|<freq>||\n<READMICRODATA>\n'

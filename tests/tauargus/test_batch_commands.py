@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tablesafe as ts
+from tablesafe.batch_jobs import BatchResult
 from tablesafe.core.release import Status
 from tablesafe.methods import Adjust, Round, Suppress
-from tablesafe.tauargus.jobs import BatchResult
 
 META = """act 1 3
   <RECODEABLE>

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tablesafe as ts
-from tablesafe.tauargus.jobs import BatchResult
+from tablesafe.batch_jobs import BatchResult
 
 RECORDS = [  # activity, region, weight, turnover, holding
     ("01.1", "N 1", 2.5, 100.25, "h1"),

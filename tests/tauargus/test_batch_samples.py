@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tablesafe as ts
-from tablesafe.tauargus.jobs import BatchResult
+from tablesafe.batch_jobs import BatchResult
 
 PRIMARY = {"3", "4", "5", "6", "9"}
 SECONDARY = {"11", "12"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tablesafe as ts
-from tablesafe.tauargus.jobs import BatchResult
+from tablesafe.batch_jobs import BatchResult
 
 META = '<SEPARATOR> ";"\na 1\n  <RECODEABLE>\nb 1\n  <RECODEABLE>\nv 5\n  <NUMERIC>\n'
 BIG = [30, 28, 26, 25, 24]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tablesafe as ts
-from tablesafe.tauargus.jobs import BatchResult
+from tablesafe.batch_jobs import BatchResult
 
 META = """<SEPARATOR> ";"
 size "9"

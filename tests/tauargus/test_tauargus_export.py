@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tablesafe as ts
+from tablesafe.batch_jobs import run_batch
+from tablesafe.batch_jobs.export import Exported, export_tauargus
 from tablesafe.cli.app import call
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import Hierarchy
@@ -25,8 +27,6 @@ from tablesafe.core.table import Table
 from tablesafe.io.jj import read_jj
 from tablesafe.job import load_job
 from tablesafe.pipeline import build_problem
-from tablesafe.tauargus.jobs import run_batch
-from tablesafe.tauargus.jobs.export import Exported, export_tauargus
 from tablesafe.tauargus.table import read_code_value
 
 DIMENSIONS = """

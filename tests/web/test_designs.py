@@ -9,7 +9,7 @@ from browsing import firms
 
 from tablesafe.core.errors import TablesafeError
 from tablesafe.core.hierarchy import Hierarchy
-from tablesafe.methods.redesign import Step
+from tablesafe.methods.redesign.steps import Step
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import problem_of
 from tablesafe.web.folders import Folder

@@ -23,13 +23,14 @@ from tablesafe.solve.highs import INTERIOR, PRECISE, Model
 from tablesafe.solve.program import Program
 from tablesafe.work.budget import ENDLESS, Budget
 
-STEPS = 300
-HASTY = 60
+STEPS, HASTY = 300, 60
+"""Newton steps towards a centre at most, of who is patient and of who is not."""
 DONE = 1e-9
 """Newton decrement at which a component has reached its centre."""
 NEAR = 1e-3
 """Newton decrement below which whole steps are taken: too near for a search along the step to tell."""
 HALVINGS = 30
+"""Times that a step is halved before it is given up."""
 
 
 class Hill(Protocol):

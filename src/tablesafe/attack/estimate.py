@@ -17,6 +17,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.work.budget import ENDLESS, Budget
 
 INTERVALS = 10
+"""Classes into which the range of a cell is divided, to count where guesses fall."""
 EDGE = 1e-9
 """Part of the width by which a solution may miss the edge that it lies on."""
 

@@ -19,7 +19,7 @@ from scipy import sparse
 from tablesafe.audit.exact import NEAR, denominators, row_sums
 from tablesafe.audit.furthest import FurthestMove
 from tablesafe.audit.hypercubes import LOOKS, hypercubes_of
-from tablesafe.audit.nearby import SIZES, WIDE, Nearby, Surroundings
+from tablesafe.audit.neighbourhood import SIZES, WIDE, Neighbourhood, Neighbourhoods
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers
@@ -114,7 +114,7 @@ class Moves:
         """Whether to look without a solver: then none found does not mean much."""
         self.only_hypercubes = False
         """Whether to look for nothing else, where there are any."""
-        self._near = Nearby(system.matrix, budget)
+        self._near = Neighbourhoods(system.matrix, budget)
         self._component = components(system.matrix)
         self._components: dict[int, tuple[NDArray[np.intp], sparse.csr_array]] = {}
         self._search: local.Search | None = None
@@ -261,7 +261,7 @@ class Moves:
             return abs(value / float(self._divisor[cell]))
         if ended == local.UNBOUNDED:
             return np.inf
-        for near in self._surroundings(cell, (*SIZES, WIDE) if exactly else SIZES):
+        for near in self._neighbourhoods(cell, (*SIZES, WIDE) if exactly else SIZES):
             far, decided = self._near.reach(near, cell, sign, *_bounds(room, other, near.cells))
             if decided or (not exactly and np.isfinite(far) and len(near.cells) == SIZES[-1]):
                 return far
@@ -331,7 +331,7 @@ class Moves:
         cells = self._order[_ranges(self._start[forms], length)]
         return Move(cells, np.repeat(by, length) / self._divisor[cells])
 
-    def _surroundings(self, cell: int, sizes: tuple[int, ...]) -> Iterator[Surroundings]:
+    def _neighbourhoods(self, cell: int, sizes: tuple[int, ...]) -> Iterator[Neighbourhood]:
         """Ever more cells around one, as long as there are more."""
         before = 0
         for most in sizes:
@@ -342,7 +342,7 @@ class Moves:
 
     def _nearby(self, room: Room, cell: int, by: float, other: Limits) -> Move | None:
         """The shortest move among the cells around, if it is exact."""
-        for near in self._surroundings(cell, SIZES):
+        for near in self._neighbourhoods(cell, SIZES):
             lower, upper = _bounds(room, other, near.cells)
             values = self._near.shortest(near, cell, by, lower, upper)
             if values is None:

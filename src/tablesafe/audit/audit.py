@@ -43,8 +43,7 @@ from tablesafe.core.table import Table
 from tablesafe.work.budget import Budget
 from tablesafe.work.run import Attackers, Possibly, Run
 
-MANY = 2_000
-MANY_WHOLE = 200
+MANY, MANY_WHOLE = 2_000, 200
 """Unknown cells from which on a release with changed values gets the quick answer only, and unseen cells from which on
 every release does; and of whole numbers."""
 BATCH = 1_000

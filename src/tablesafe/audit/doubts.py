@@ -32,6 +32,7 @@ NOISE = 1e-6
 MOST = 2.0**24
 """No cell moves further than that many whole units, so that numerators stay within 64 bits."""
 NEVER = 2**62
+"""Further than any move, in whole units."""
 MARGIN = 1e-9
 """How much more than enough a product of floats must be to be enough."""
 MOST_BYTES = 1_000_000_000

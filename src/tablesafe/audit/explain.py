@@ -44,7 +44,7 @@ NEIGHBOURHOODS = (1, 2, 3, 5)
 PATIENCE_S = 60.0
 """Seconds for one program: an explanation is a service."""
 LARGEST_DENOMINATOR = 720
-NOBODY: Integers = np.zeros(0, dtype=np.int64)
+"""Prices of equations are read as fractions with denominators up to this; whether they prove it is then checked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,7 +330,7 @@ def _moved(group: Group, at: int) -> NDArray[np.intp]:
 
 def _near_first(findings: Findings, cell: int, places: list[NDArray[np.intp]]) -> Integers:
     if not places:
-        return NOBODY
+        return np.zeros(0, dtype=np.int64)
     cells = np.unique(findings.system.cells[np.unique(np.concatenate(places))])
     cells = cells[(cells != cell) & (cells < findings.problem.table.seen)]
     equations = findings.problem.table.equations

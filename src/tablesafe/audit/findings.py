@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 NEVER_NARROWER = 1e-6
 """Units of width below which an interval is a point: what comes from a table is whole."""
 MOST_SHOWN = 20
+"""Cells that a text names and explains, unless more are asked for."""
 PROOF = "The proof has {many:,} witness tables."
 TOO_MANY = "coalitions, of which there are more than could be looked at"
 TOO_LATE = "respondents, whom there was no time to look at"

@@ -36,6 +36,7 @@ FEW = 200
 LOOKS = 60_000
 """Cells looked at for one cell of the release."""
 MOST = 2.0**50
+"""Room of a cell without a bound, in whole units: sums of a few stay exact."""
 
 
 def hypercubes_of(system: System) -> Hypercubes | None:

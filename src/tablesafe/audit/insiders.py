@@ -52,8 +52,7 @@ _RANKS = ("largest", "second largest", "third largest", "fourth largest", "fifth
 MOST_COALITIONS = 10_000
 """Coalitions that are looked at for one cell, before it is said that this was not enough."""
 
-PER_COALITION = 2e-4
-PER_MEMBER = 1e-5
+PER_COALITION, PER_MEMBER = 2e-4, 1e-5
 """Seconds of work that a coalition takes, and each of its members: beside the programs that are solved for it."""
 SEARCHED, WORTH_IT = 40, 0.2
 """Cells for which a witness that nobody can rule out is searched for in any case, and for what share of them it must be

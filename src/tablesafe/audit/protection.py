@@ -25,7 +25,7 @@ from scipy import sparse
 
 from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.intervals import EASY_S, Progress, values_at
-from tablesafe.audit.nearby import Guesses
+from tablesafe.audit.neighbourhood import Guesses
 from tablesafe.audit.system import Piece, Shape, System
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import Interrupted, InvalidOption
@@ -39,6 +39,7 @@ from tablesafe.work.executor import spread
 MOST_NUMBERS = 30_000_000
 """Numbers that tables under construction may take up; beyond, they are finished and new ones begun."""
 FREE = 2**62
+"""A bound, in numerators, that is none: beyond, 64 bits overflow."""
 
 
 @dataclass(frozen=True, eq=False)

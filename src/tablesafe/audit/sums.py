@@ -36,6 +36,7 @@ made the vectors that are left when cells are published."""
 _SURE, _NOTHING = 1e-4, 1e-10
 """Singular values that count, and those that are rounding; between them nobody can tell."""
 _LARGEST_DENOMINATOR = 60
+"""Coefficients of a sum that can be derived are fractions with denominators up to this; checked in whole numbers."""
 STRIDE = 2_000
 """Combinations that are extended between two looks at the time."""
 _EQUAL = 1e-8

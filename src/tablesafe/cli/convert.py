@@ -66,8 +66,8 @@ def convert(
 
 def _export(source: Path, folder: Path, tolerance: float) -> tuple[list[Path], tuple[str, ...]]:
     """A job, or a table with statuses, as files for τ-ARGUS."""
+    from tablesafe.batch_jobs.export import export_tauargus
     from tablesafe.report.progress import progress_bar
-    from tablesafe.tauargus.jobs.export import export_tauargus
 
     with progress_bar() as listen:
         job = problem_job(source, tolerance)

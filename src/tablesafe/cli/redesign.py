@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tablesafe.core.problem import Problem
     from tablesafe.core.table import Negative, Table
     from tablesafe.job import Job
-    from tablesafe.methods.redesign import Proposals
+    from tablesafe.methods.redesign.proposals import Proposals
 
 
 def redesign(
@@ -74,7 +74,7 @@ def redesign(
         a job file, or a .tab file with its .rda
     """
     from tablesafe.io.frames import write_frame
-    from tablesafe.methods.redesign import redesign as propose
+    from tablesafe.methods.redesign.proposals import redesign as propose
     from tablesafe.pipeline import build_problem
     from tablesafe.report.progress import Event, progress_bar
 

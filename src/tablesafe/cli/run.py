@@ -13,9 +13,9 @@ from tablesafe.cli.show import print_json, say, warn
 from tablesafe.core.language import Code
 
 if TYPE_CHECKING:
+    from tablesafe.batch_jobs import BatchResult
     from tablesafe.job.model import Job
     from tablesafe.pipeline import Result
-    from tablesafe.tauargus.jobs import BatchResult
 
 
 def run(
@@ -42,8 +42,8 @@ def run(
     job
         the job file, or a batch file of τ-ARGUS (.arb)
     """
+    from tablesafe.batch_jobs import BatchResult
     from tablesafe.pipeline import run as run_job
-    from tablesafe.tauargus.jobs import BatchResult
 
     try:
         asked = in_language(job, language)

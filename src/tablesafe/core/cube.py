@@ -37,8 +37,7 @@ from tablesafe.work.budget import Budget
 MOST_UNSEEN = 2_000_000
 """Unseen cells of all groups of tables together; with more, the tables are not examined together, and nothing is
 proved."""
-MOST_FITTED = 200_000
-FIT_S = 120.0
+MOST_FITTED, FIT_S = 200_000, 120.0
 """Unseen cells and seconds to find some cube that has the given margins, where no records are at hand."""
 TIE, IGNORE = "tie", "ignore"
 

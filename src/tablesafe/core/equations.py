@@ -26,6 +26,9 @@ Integers = NDArray[np.int64]
 
 Mask = NDArray[np.bool_]
 
+MOST_DECIMALS = 9
+"""Decimals that are looked for in numbers which do not say how many they have."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProductEquations:

@@ -108,6 +108,11 @@ def spoken(words: Words, speech: Speech = str) -> str:
     return "".join(part if isinstance(part, str) else speech(part) for part in words)
 
 
+def and_more(many: int) -> str:
+    """How many others there are besides the first, where a message names one of many."""
+    return f" (and {many - 1:,} more)" if many > 1 else ""
+
+
 def joined(by: str, several: Iterable[Words]) -> Words:
     """Several texts as one."""
     out: list[str | Setting] = []

@@ -21,12 +21,12 @@ from tablesafe.core.options import is_number
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 
-SINGLE = 20
-"""Counts up to which the empirical prior tells every count apart; above it, classes of about equal ratio."""
-GROWTH = 1.1
+SINGLE, GROWTH = 20, 1.1
+"""Counts up to which the empirical prior tells every count apart; above it, each class begins so many times as high."""
 UNSEEN = 0.5
 """What a class of the empirical prior counts beyond the cells seen in it: no class is impossible."""
 TIE = 1e-9
+"""Chances that differ by less are equal; then the count nearest to what is published is taken."""
 
 Prior = Literal["empirical", "uniform"] | ArrayLike
 

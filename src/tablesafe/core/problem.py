@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting, Words
+from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting, Words, and_more
 from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.core.table import Table
 
@@ -121,8 +121,7 @@ class Problem:
     def _refuse(self, bad: Mask, what: str, hint: Words = "") -> None:
         if bad.any():
             cell = int(np.flatnonzero(bad)[0])
-            more = f" (and {int(bad.sum()) - 1:,} more)" if bad.sum() > 1 else ""
-            raise InvalidProblem(f"Cell {self.table.describe(cell)} {what}{more}.", hint=hint)
+            raise InvalidProblem(f"Cell {self.table.describe(cell)} {what}{and_more(int(bad.sum()))}.", hint=hint)
 
     def replace(self, **changes: Any) -> Problem:
         """The same problem with some parts changed; the sensitivity is kept, not recomputed from the rules."""

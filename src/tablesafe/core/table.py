@@ -617,6 +617,11 @@ class Table:
         parts = [f"{d}={h.codes[c]}" for (d, h), c in zip(self.dimensions.items(), self.codes[cell], strict=True)]
         return f"({', '.join(parts)})"
 
+    def describe_some(self, cells: Sequence[int] | NDArray[Any], most: int) -> str:
+        """The first of several cells in the user's codes, and how many more there are."""
+        more = f" and {len(cells) - most:,} more" if len(cells) > most else ""
+        return ", ".join(self.describe(int(cell)) for cell in cells[:most]) + more
+
     def describe_equation(self, row: int) -> str:
         """Spell out an equation in the user's own codes."""
         span = slice(self.equations.indptr[row], self.equations.indptr[row + 1])
@@ -707,11 +712,9 @@ class Table:
             )
         told = []
         if alone.size:
-            some = ", ".join(self.describe(int(cell)) for cell in alone[:SHOWN_ALONE])
-            more = f" and {alone.size - SHOWN_ALONE:,} more" if alone.size > SHOWN_ALONE else ""
             told.append(
                 f"{alone.size:,} of {len(self):,} cells are part of no sum and are taken to be published alone: "
-                f"{some}{more}."
+                f"{self.describe_some(alone, SHOWN_ALONE)}."
             )
         for name, tree in self.dimensions.items():
             loose = [

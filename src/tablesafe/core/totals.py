@@ -31,6 +31,7 @@ SHORT_WORDS = frozenset({"t", "tt", "0", "00", "*", "-"})
 CERTAIN = 20.0
 """How unlikely, as a power of two, a sum must be before it is no coincidence and the code's name no longer matters."""
 ROUNDING = 1e-9
+"""Relative noise of sums in floating point, as files hold them."""
 
 
 def looks_like_total(code: str) -> bool:

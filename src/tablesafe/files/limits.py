@@ -33,6 +33,7 @@ ROWS_PER_BYTE = 10_000
 """More rows than this for each byte of a Parquet file are no data."""
 GZIP = b"\x1f\x8b"
 CHUNK = 1 << 20
+"""Bytes that are read or unpacked at a time."""
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _KINDS = (
     (stat.S_ISDIR, "a folder, not a file"),

@@ -25,6 +25,7 @@ HIDDEN = ".tablesafe-"
 OPEN = "tablesafe-scratch-"
 """Begins the names of folders in the system's folder for temporary files."""
 TRIES = 20
+"""New folders that may be swept away by others before ours is locked; more is no accident."""
 
 
 @contextmanager

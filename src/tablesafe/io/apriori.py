@@ -27,6 +27,7 @@ from tablesafe.io.matching import key_columns, match_cells, refuse_absent, refus
 MANUAL_RANGE = 20.0
 """Percent of its value by which a cell is hidden that is sensitive by hand: the default of τ-ARGUS."""
 UNCHANGED = 255
+"""No `Meaning`, and no switch: nothing was said of the cell."""
 NUMBERS = ("cost", "lower_level", "upper_level", "sliding_level", "lower_bound", "upper_bound")
 SWITCHES = ("frozen", "suppressed")
 

@@ -33,6 +33,7 @@ ABSENT = (".", "..", "...", "\N{HORIZONTAL ELLIPSIS}", ":", "x", "X", "c", "/", 
 GROUPED = r"^[+-]?\d{1,3}(?:[ \u00a0\u2009\u202f'\u2019]\d{3})+(?:[.,]\d+)?$"
 """A number in text, with its thousands set apart."""
 YEARS = 1800, 2200
+"""A first row of nothing but whole numbers between these is a heading of years."""
 SHOWN = 6
 """Codes and notes that a preview tells."""
 EXCERPT = 14, 10

@@ -44,6 +44,7 @@ COLOURS: dict[str, str] = {
     Status.CHANGED.word: "#FCE8B2",
 }
 EXCEL_ROWS = 1_048_575
+"""Rows of a sheet of Excel, without its first line."""
 EXCEL_TEXT = 32_767
 """Letters of one cell of a sheet: of longer texts nothing would be there."""
 _FORMULA = r"^'*[=+\-@\t\r]"

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidRelease, InvalidTable, Setting
+from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidRelease, InvalidTable, Setting, and_more
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.statuses import NAMED, VOCABULARIES, Meaning, Scheme, read_statuses
@@ -27,6 +27,7 @@ from tablesafe.io.text import count_entries, read_lines, split_lines
 WITHHELD = ("", "c", "(c)", "[c]", "x", "..", "...", "…", ":", ":c", ". .", "*", "**", "/", "•", "suppressed", "conf")
 """What offices print, in lower case, where they withhold a value. A dash is not among them: it is a zero to most."""
 ROUNDING = 1e-9
+"""Relative difference of a published value from the true one that comes from writing it as text."""
 
 
 def marked_rows(read: Source, problem: Problem, statuses: Sequence[str]) -> Mask | None:
@@ -267,9 +268,8 @@ def _refuse_gaps(problem: Problem, cells: Any, name: str) -> None:
         there |= pl.Series(table.names, dtype=pl.String).str.starts_with(RIGHT_HAND_SIDE).to_numpy()
     gaps = np.flatnonzero(~there)
     if gaps.size:
-        more = f" (and {gaps.size - 1:,} more)" if gaps.size > 1 else ""
         raise InvalidTable(
-            f"{name} says nothing about cell {table.describe(int(gaps[0]))}{more}.",
+            f"{name} says nothing about cell {table.describe(int(gaps[0]))}{and_more(gaps.size)}.",
             hint=(
                 "add the row, or pass ",
                 Setting("complete", False),

@@ -13,6 +13,7 @@ from tablesafe.core.errors import InvalidFile
 from tablesafe.files.read import Source, read_text
 
 LARGEST_WHOLE = 2.0**62
+"""Below it a number is written as a whole one by way of 64 bits."""
 
 
 def as_text(values: Floats) -> pl.Series:

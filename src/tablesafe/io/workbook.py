@@ -25,6 +25,7 @@ CHILD = Path(__file__).with_name("workbook_child.py")
 ROOM = 2 << 30
 """Memory that the other process may use beyond the limit of a file, for its libraries."""
 TIME_LIMIT_S = 900.0
+"""Seconds that the other process may take."""
 SHEET = ("source", "sheet")
 
 

@@ -27,6 +27,7 @@ from tablesafe.tabulate.counted import FEWEST_COUNTED, looks_like_frequency
 MOST_CODES = 300
 """A column with more distinct entries is no dimension that anybody would print."""
 MOST_DIMENSIONS = 3
+"""Dimensions that a first draft of a job has at most; the others are offered."""
 MOST_TOTAL_CODES = 20_000
 """Distinct codes of a column that has a code for the total, and so surely is a dimension."""
 MOST_TREES = 40

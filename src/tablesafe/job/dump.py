@@ -15,6 +15,7 @@ from tablesafe.job.model import CHOICES, Job
 from tablesafe.job.toml import KeyPath, read_toml, toml_key, toml_value
 
 WIDTH = 110
+"""Letters of a line of a job file with its help."""
 LONGEST = 60
 """Letters of a value that are shown where it has changed."""
 NOTHING = "not set"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tablesafe.core.equations import Integers
-from tablesafe.core.errors import InvalidTable
+from tablesafe.core.errors import InvalidTable, and_more
 from tablesafe.core.table import Table
 
 
@@ -15,18 +15,14 @@ def whole_counts(table: Table, what: str, *, if_negative: str, if_fraction: str)
     negative = np.flatnonzero(value < 0)
     if negative.size:
         raise InvalidTable(
-            f"{what} is for counts, but cell {table.describe(int(negative[0]))} is negative{more(negative.size)}.",
+            f"{what} is for counts, but cell {table.describe(int(negative[0]))} is negative{and_more(negative.size)}.",
             hint=if_negative,
         )
     if table.decimals:
         parts = np.flatnonzero(value % 10**table.decimals)
         raise InvalidTable(
-            f"{what} is for counts, but cell {table.describe(int(parts[0]))} is not a whole number{more(parts.size)}.",
+            f"{what} is for counts, but cell {table.describe(int(parts[0]))} is not a whole "
+            f"number{and_more(parts.size)}.",
             hint=if_fraction,
         )
     return value
-
-
-def more(size: int) -> str:
-    """How many others there are besides the first."""
-    return f" (and {size - 1:,} more)" if size > 1 else ""

@@ -19,7 +19,7 @@ from tablesafe.methods.abilities import outcome
 from tablesafe.work.run import Run
 
 if TYPE_CHECKING:
-    from tablesafe.methods.redesign import Step
+    from tablesafe.methods.redesign.steps import Step
 
 ALGORITHM = "the algorithm 'network' needs a table of two dimensions with at most one hierarchy: another one is used."
 ZEROS = "cells of value zero may be withheld too: there was no other way."
@@ -84,7 +84,7 @@ class Attempts:
                 self._left, self._made = None, []
                 warnings.warn(ALGORITHM, stacklevel=2)
             else:
-                return _noted(release, attempt.told), tables, (number, tuple(steps))
+                return noted(release, *attempt.told), tables, (number, tuple(steps))
         assert failure is not None
         raise failure
 
@@ -106,7 +106,7 @@ class Attempts:
         """
         if getattr(self.method, "unprotectable", "error") != "merge" or failure.about[:1] != ("cells",):
             return None
-        from tablesafe.methods.redesign import merging
+        from tablesafe.methods.redesign.proposals import merging
 
         found = merging(self.problem, int(failure.about[1]))
         return None if found is None else found[0]
@@ -153,9 +153,9 @@ def _lost(options: ProblemOptions) -> str:
     return f"nothing can be hidden from an attacker who knows {known}: it is taken to know no bounds."
 
 
-def _noted(release: Release, told: tuple[str, ...]) -> Release:
-    """The release with what gave way among the notes of its solution."""
+def noted(release: Release, *notes: str) -> Release:
+    """The release with further notes on how it was found, where that is told."""
     found = release.solution
-    return (
-        release if found is None or not told else replace(release, solution=replace(found, notes=(*found.notes, *told)))
-    )
+    if found is None or not notes:
+        return release
+    return replace(release, solution=replace(found, notes=(*found.notes, *notes)))

@@ -32,6 +32,7 @@ ABOUT, ANSWERS, LOCK = "about.json", "answers", "lock"
 STAGES = ("problem", "release")
 NAME = "checkpoint"
 DIGEST = 32
+"""Bytes of a SHA-256."""
 HEAD = DIGEST + 8 + DIGEST
 """Bytes before an answer: what it is known by, its length, and its own hash."""
 """A file of a checkpoint is never a link: what is written would lie where the link points."""

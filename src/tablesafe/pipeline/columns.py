@@ -24,6 +24,7 @@ from tablesafe.loss.statistics import WORDS
 from tablesafe.rules.needs import inner_rules
 
 HEAD = 1 << 16
+"""Bytes of a file that show how it is written."""
 PARQUET = (".parquet", ".pq")
 COLUMN_KEYS = (
     "respondent", "holding", "weight", "frequency", "request", "count", "holdings", "contributions", "contributors",

@@ -32,7 +32,7 @@ from tablesafe.job.checks import internal_folder
 from tablesafe.job.words import as_key
 from tablesafe.methods import Method
 from tablesafe.methods.abilities import needs_records, ready, time_limit_of
-from tablesafe.pipeline.attempts import Attempts
+from tablesafe.pipeline.attempts import Attempts, noted
 from tablesafe.pipeline.checkpoint import Checkpoint, checkpoint
 from tablesafe.pipeline.inputs import Inputs, require_extras
 from tablesafe.pipeline.outputs import Outputs, together
@@ -59,7 +59,7 @@ PROTECTING = 0.8
 """Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate."""
 HURRIED = "After the stop no attacks were tried, and no pictures were drawn."
 
-FOREIGN = {".arb": "tablesafe.tauargus.jobs:run_batch"}
+FOREIGN = {".arb": "tablesafe.batch_jobs:run_batch"}
 """Jobs of other programs, by the ending of their files: who translates them into ours and runs these."""
 
 
@@ -226,7 +226,7 @@ def _worked_out(
             problem = attempts.told(way)
             _tell_end(release, trace, _both(listen, trace.listen))
             if whole.stopped:
-                release = _noting(release, HURRIED)
+                release = noted(release, HURRIED)
         with clock.stage("audit"):
             listen(Event("audit", "Attacking the release"))
             how = replace(how, budget=_for_audit(job, whole, limit, least, at_most.left))
@@ -240,12 +240,6 @@ def _worked_out(
         leaks = _leaks(findings)
     stable = _stability(problem, release, method)
     return Worked(problem, release, findings, tables, trace, clock.seconds, stable, scores, leaks, whole.stopped)
-
-
-def _noting(release: Release, note: str) -> Release:
-    """The release with a further note on how it was found, where that is told."""
-    found = release.solution
-    return release if found is None else replace(release, solution=replace(found, notes=(*found.notes, note)))
 
 
 def _unbounded(job: Job) -> Job:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 WITHHELD_TEXT = "×"
 """What stands in the place of a withheld value."""
 MOST_DECIMALS = 6
+"""Decimals that a page shows; files have all of them."""
 NO_FACTS: tuple[str, ...] = ()
 
 

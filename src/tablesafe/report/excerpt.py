@@ -44,6 +44,7 @@ class Space:
 
 
 PAGE = Space(cells=6_000, rows=400, columns=16, slices=60)
+"""What a page has room for, and a browser draws at once."""
 WORKBOOK = Space(cells=200_000, rows=1_048_000, columns=2_000, slices=60)
 """Below the limits of Excel, and small enough to open at once."""
 

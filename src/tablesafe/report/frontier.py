@@ -28,6 +28,7 @@ LossMeasure = Literal["value", "cells"]
 RiskMeasure = Literal["guessed", "open", "room"]
 ATTACKS = ("published value", "interior point", "analytic centre", "midpoint")
 SAME = 1e-9
+"""Losses and risks, as shares, that differ by less are equal."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,7 @@ LARGE = 300
 LARGEST = 3_000_000
 """Cells up to which it is drawn: beyond, nobody could see one."""
 MOST_DENSITIES = 12
+"""Cells whose guesses are drawn, each in a picture of its own."""
 
 
 def pictures(subject: Subject, *, internal: bool) -> dict[str, str]:

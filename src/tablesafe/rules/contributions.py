@@ -37,7 +37,7 @@ from typing import Literal
 
 import numpy as np
 
-from tablesafe.core.equations import Floats, Mask, to_integers
+from tablesafe.core.equations import MOST_DECIMALS, Floats, Mask, to_integers
 from tablesafe.core.errors import InvalidTable
 from tablesafe.core.table import Contributors, Table
 from tablesafe.files.read import LARGEST_EXACT
@@ -47,7 +47,6 @@ Negative = Literal["absolute", "value"]
 
 NOISE = 1e-12
 """Differences below this part of a cell are the noise of floating-point sums."""
-MOST_DECIMALS = 9
 SHADOW = "shadow"
 """The column with the totals of the variable that contributors are ranked by, where that is not the value."""
 

@@ -22,6 +22,7 @@ DIRECTIONS = 8
 LOOKS = 10_000_000
 """Cells looked at, before the cheapest box so far is taken."""
 EXACT = 1e-9
+"""A sum of moves further from zero breaks its equation."""
 
 
 class System(NamedTuple):

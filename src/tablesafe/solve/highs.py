@@ -50,6 +50,7 @@ PER_ROW = 20
 UNLIMITED = 2**31 - 1
 """Iterations without a limit."""
 HAS_POINT = 2
+"""What HiGHS says of its point when it is feasible."""
 
 _BY_COLUMNS, _BY_ROWS = int(highspy.MatrixFormat.kColwise), int(highspy.MatrixFormat.kRowwise)
 _MINIMISE = int(highspy.ObjSense.kMinimize)
@@ -319,6 +320,19 @@ class Model:
             said = self.highs.modelStatusToString(self.highs.getModelStatus())
             raise SolverFailure(f"The solver stopped without an answer ({said}).")
         return solution
+
+    def best_point(self, budget: Budget, per_step: float) -> Floats | None:
+        """The point of least cost; None where there is none, or no time.
+
+        Each step of an interior point counts as so many seconds of work: in large programs factors fill up.
+        """
+        try:
+            answer = self.solve(budget)
+        except (OutOfTime, SolverFailure):
+            return None
+        finally:
+            budget.count(per_step * max(self.info("ipm_iteration_count"), 0))
+        return answer.point if answer.status is SolveStatus.OPTIMAL else None
 
     def minimise(
         self, cost: Floats, lower: Floats, upper: Floats, columns: Columns, *, most: float = np.inf,

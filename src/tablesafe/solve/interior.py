@@ -20,6 +20,7 @@ from tablesafe.core.errors import SolverFailure
 from tablesafe.work.budget import ENDLESS, Budget
 
 STEPS = 200
+"""Newton steps at most; without an answer by then there is none."""
 DONE = 1e-8
 """Relative infeasibility and relative gap at which the method stops."""
 CLOSE = 1e-5

@@ -25,6 +25,7 @@ from tablesafe.work.budget import Budget
 TIGHT = 1e-10
 """The smallest tolerance that HiGHS takes: costs five orders below the middle one still count."""
 GAP = 1e-7
+"""Relative gap at which a choice of directions counts as proved."""
 ELIMINATION = 60
 """Dependent equations are looked for while that takes no more than this many times the entries there are."""
 LONG = 2_000

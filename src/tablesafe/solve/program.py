@@ -220,6 +220,7 @@ def power_of_two(number: float) -> float:
 
 
 NOTHING: Floats = np.zeros(0)
+"""No point, and no prices."""
 NOTHING.setflags(write=False)
 
 

@@ -22,6 +22,7 @@ from tablesafe.tabulate.plan import RECORDS, SHADOW, UNWEIGHTED, Measure, Plan, 
 from tablesafe.tabulate.tally import Best, Tally, Totals
 
 MOST_CELLS = 100_000_000
+"""Cells of a table together with its empty ones: beyond, memory is the limit, and a margin should be asked for."""
 
 
 def add_up(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tablesafe.core.equations import MOST_DECIMALS
 from tablesafe.core.errors import InvalidTable
 from tablesafe.files.read import LARGEST_EXACT
 from tablesafe.tabulate.plan import Measure, Plan
@@ -19,7 +20,6 @@ from tablesafe.tabulate.sources import Column, quoted
 
 NO_DECIMALS = 99
 """Decimals of a column that no decimal unit holds."""
-MOST_DECIMALS = 9
 NOISE = 3.6e-15
 """Relative noise of a decimal number in floating point."""
 NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "VARCHAR")

@@ -19,8 +19,8 @@ from tablesafe.core.errors import InvalidFile, InvalidOption
 from tablesafe.files.limits import require_streamable
 from tablesafe.files.read import guess_delimiter, read_bytes_probe
 
-CHUNK = 1 << 24
-HEAD = 1 << 16
+CHUNK, HEAD = 1 << 24, 1 << 16
+"""Bytes that are rewritten at a time, and that show how a file is written."""
 
 
 @dataclass(frozen=True, slots=True)

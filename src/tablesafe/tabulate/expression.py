@@ -18,10 +18,11 @@ import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 import pyarrow as pa
 
+from tablesafe.core.equations import MOST_DECIMALS
 from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidTable, Setting
 from tablesafe.files.read import LARGEST_EXACT, did_you_mean, require_parquet
 from tablesafe.tabulate.axes import Axis
-from tablesafe.tabulate.columns import MOST_DECIMALS, NO_DECIMALS, NOISE, Extent, Scale
+from tablesafe.tabulate.columns import NO_DECIMALS, NOISE, Extent, Scale
 from tablesafe.tabulate.leaves import Leaves, cell_sql, number_leaves
 from tablesafe.tabulate.plan import DROP, ERROR, Measure, Plan
 from tablesafe.tabulate.sources import Connection

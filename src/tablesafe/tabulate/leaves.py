@@ -24,6 +24,7 @@ from tablesafe.tabulate.survey import kept
 from tablesafe.tabulate.tally import Rows, Tally
 
 BATCH = 1 << 18
+"""Rows of a query that are in memory at a time."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from tablesafe.tabulate.scan import Scan, reading
 from tablesafe.tabulate.sources import one_row
 
 LARGEST_REQUEST = 1000
+"""The largest code of a request for protection that a record may hold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""τ-ARGUS: its files read and written, and in `batch` its jobs translated into ours and ours into its."""
+"""The files of τ-ARGUS, read and written, and in `batch` what its batch files say; `batch_jobs` runs them."""

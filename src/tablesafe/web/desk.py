@@ -72,6 +72,7 @@ def _key(job: Job, *more: Any) -> str:
 MOST_COLUMNS = 400
 """Columns that are looked at."""
 EXAMPLES = 8
+"""Entries of a column that are shown, the most frequent ones."""
 LONGEST = 60
 """Letters of an example that are shown."""
 

@@ -30,6 +30,7 @@ BELOW = "{!r} must be a path below the folder of the job."
 DEEPEST = 30
 """Tables in tables of a job; no key is so deep."""
 MOST_WORKERS = 2 * (os.cpu_count() or 1)
+"""Processes that a job in the app may ask for."""
 
 
 def draft_of(text: str) -> Draft:

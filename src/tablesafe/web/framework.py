@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,11 @@ from tablesafe.web.sessions import Session, Sessions, current_session
 OwnerOf = Callable[[str], Session | None]
 
 
-def build_app(sessions: Sessions) -> tuple[FastAPI, OwnerOf]:
-    """The application without its guard, and whose page a page is."""
-    from tablesafe.web.pages.shell import STEPS, build
-
+def build_app(sessions: Sessions, paths: Iterable[str], build: Callable[[Session], None]) -> tuple[FastAPI, OwnerOf]:
+    """The application without its guard, and whose page a page is; `build` draws the pages at these paths."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     add_routes(app)
-    for path in STEPS:
+    for path in paths:
         ui.page(path)(_page_of(build))
     _keep_storage_in_memory()
     _mark_scripts()

@@ -10,6 +10,7 @@ from typing import Any
 from tablesafe.core.errors import InvalidOption
 
 SHORTEST_TOKEN = 16
+"""Letters of a token that nobody guesses."""
 
 
 def _option(help: str, default: Any) -> Any:

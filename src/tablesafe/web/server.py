@@ -22,10 +22,10 @@ from tablesafe.web.sessions import Sessions
 from tablesafe.web.worker import TOKEN
 from tablesafe.web.workspace import Quota
 
-DEFAULT_PORT = 8080
-PORTS_TRIED = 20
-"""Ports after the first that are tried when it is taken and none was asked for."""
+DEFAULT_PORT, PORTS_TRIED = 8080, 20
+"""The first port, and how many after it are tried when it is taken and none was asked for."""
 SWEEP_S = 60.0
+"""Seconds between two looks for sessions that have ended."""
 BACKLOG = 128
 """Connections that are taken in one go, before any of them is heard."""
 DEFAULTS = ServeOptions()
@@ -81,13 +81,14 @@ def build(options: ServeOptions, listening: socket.socket, sessions: Sessions) -
     from tablesafe.web.framework import build_app
     from tablesafe.web.guard import Gate, Guard
     from tablesafe.web.logs import note_request
+    from tablesafe.web.pages import shell
 
     token = options.token or os.environ.get(TOKEN) or secrets.token_urlsafe(32)
     if len(token) < SHORTEST_TOKEN:
         raise InvalidOption(f"{TOKEN} must have {SHORTEST_TOKEN} letters or more: it is all that keeps others out.")
     port = int(listening.getsockname()[1])
     known_as = frozenset(name.lower() for name in options.known_as)
-    app, owner_of = build_app(sessions)
+    app, owner_of = build_app(sessions, shell.STEPS, shell.build)
     gate = Gate(
         token=token,
         hosts=hosts_of(options.host, port) | known_as,

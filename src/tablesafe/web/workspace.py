@@ -32,6 +32,7 @@ from tablesafe.web.worker import Place, Worker, WorkerGone
 Stamp: TypeAlias = tuple[int, int, int]
 """What changes when a file does: when it was written, its size, and which file it is."""
 MOST_FILES = 50
+"""Files that a session may hold."""
 MOST_FAULTS = 100
 """Faults of a job that are told at a time."""
 MOST_JOB = 1 << 20

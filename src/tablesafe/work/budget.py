@@ -21,22 +21,15 @@ from tablesafe.core.errors import OutOfTime
 from tablesafe.core.machine import after_fork
 from tablesafe.work.compiled import COMPILING
 
-PER_PROGRAM = 4e-4
-PER_ENTRY = 1.5e-7
-PER_STEP = 1.8e-7
-PER_PIVOT_AND_ENTRY = 2e-9
-PER_PAIR_OF_PIVOTS = 7.5e-9
+PER_PROGRAM, PER_ENTRY, PER_STEP, PER_PIVOT_AND_ENTRY, PER_PAIR_OF_PIVOTS = 4e-4, 1.5e-7, 1.8e-7, 2e-9, 7.5e-9
 """Seconds on a machine of 2024, fitted to 27,000 programs: the more pivots, the longer each takes."""
 PER_PIVOT = 8e-6
 """The same for programs that go on from their last answer."""
-PER_HOT = 2.5e-4
-PER_PIVOT_AND_ROW = 3e-8
+PER_HOT, PER_PIVOT_AND_ROW = 2.5e-4, 3e-8
 """The same for programs of which only the objective or a few bounds change."""
-PER_FLOW = 2e-4
-PER_ARC = 6e-8
+PER_FLOW, PER_ARC = 2e-4, 6e-8
 """The same for minimum-cost flows."""
-PER_BOX = 1e-4
-PER_LOOK = 2.5e-9
+PER_BOX, PER_LOOK = 1e-4, 2.5e-9
 """The same for boxes, by the cells looked at."""
 PATIENCE = 1.6
 """How many times as long as on a quiet machine the user waits on a busy one."""

@@ -22,12 +22,12 @@ from tablesafe.files.private import private_folder
 
 NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 """Dask shows its tasks to everybody on the machine, on pages without a key, unless it is told to have none."""
-CONNECT_S = 30.0
-PING_S = 5.0
+CONNECT_S, PING_S = 30.0, 5.0
 """Seconds in which a scheduler must answer: at first, and later."""
 PINGS = 6
 """How often a scheduler without workers is asked again: they may be on their way."""
 RECONNECTS = 3
+"""How often a lost scheduler is looked for before it is given up."""
 CONFIG: Mapping[str, Any] = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.target": False,

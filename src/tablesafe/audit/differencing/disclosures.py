@@ -10,11 +10,10 @@ from typing import Any
 import polars as pl
 
 from tablesafe.audit.differencing.overlap import Overlap
-from tablesafe.audit.findings import Findings
+from tablesafe.audit.findings import MOST_SHOWN, Findings
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.tabulate.records_and_columns import Where
 
-MOST_SHOWN = 20
 SETTLE = (
     "What is possibly open follows from the tables, but not who contributes to it: numbers of contributors cannot be "
     "subtracted. The records settle it: ts.difference(records, [ts.Published(...), ...], rules=...)."

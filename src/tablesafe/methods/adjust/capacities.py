@@ -64,8 +64,7 @@ def _with_neighbours(problem: Problem, cells: NDArray[np.intp]) -> NDArray[np.in
 
 
 def _names(problem: Problem, cells: NDArray[np.intp]) -> str:
-    more = f" and {len(cells) - NAMED:,} more" if len(cells) > NAMED else ""
-    return ", ".join(problem.table.describe(int(cell)) for cell in cells[:NAMED]) + more
+    return problem.table.describe_some(cells, NAMED)
 
 
 def _reason(problem: Problem, limits: Allowance, cells: NDArray[np.intp]) -> tuple[str, Words]:
@@ -135,6 +134,7 @@ def _none(problem: Problem) -> Mask:
 FLIPS = 100
 """Directions that are turned round, at most, so that less has to be raised."""
 LITTLE = 1e-6
+"""Raises that do not count: noise of the solver."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ TIMES = 3
 STIFF = 1e3
 """What a move beyond its bound costs while the others are still to be rounded, beside its own square."""
 SWEEPS = 200
+"""Sweeps over all steps at most; they end when one gains little."""
 REGIONS, REGION_S, FAR = (60, 250, 1_000), 5.0, 8.0
 """Inner cells around a move that is to be brought back, seconds for each, and how far others may give way."""
 WORTHWHILE = 1e-7

@@ -88,10 +88,10 @@ def settled(regions: Regions, way: Way, random: np.random.Generator, *, budget: 
 
 
 TOLERANCE = 1e-6
-BLOCK = 24
-"""Targets whose directions are chosen together, at first: more when that is quick, fewer when it is not."""
-SMALLEST = 8
-BLOCK_SECONDS = 4.0
+"""Relative difference of costs that does not count: the accuracy of the programs."""
+BLOCK, SMALLEST, BLOCK_SECONDS = 24, 8, 4.0
+"""Targets whose directions are chosen together, at first: more when that is quick, fewer, to the smallest number, when
+it is not; and the seconds that it may take in any case."""
 TOGETHER = 300
 """Regions that are adjusted one after the other before the whole table is, once more."""
 WORTHWHILE = 1e-3

@@ -21,7 +21,9 @@ from tablesafe.solve.program import SolveStatus
 from tablesafe.work.budget import Budget
 
 NEAR = 1e-6
+"""Relative accuracy of the least largest change."""
 LEAST_S = 1.0
+"""Seconds that a program gets however late it is: without an answer there is no release."""
 SLACK = (1.0, 1.02, 1.1, 1.5, 3.0)
 """When the least largest change cannot be made whole, a little more is allowed."""
 

@@ -24,29 +24,30 @@ from tablesafe.methods.adjust.tabu.search import TabuSearch
 from tablesafe.solve.least_change import Box
 from tablesafe.work.budget import Budget
 
-ROUNDS = 80
-PATIENCE = 8
-"""Rounds without a better point before a stage ends."""
+ROUNDS, PATIENCE = 80, 8
+"""Rounds of a stage at most, and rounds without a better point before it ends."""
 SMALL = 1e-7
 """Differences of statistics that do not count."""
 ENOUGH = 1e-4
 """A merit that is not worth another beginning."""
 CLOSER = 0.8
+"""Share of its limit at which a statistic is aimed: forms are approached from outside, and this ends inside."""
 OUTSIDE = 1e3
 """What a statistic outside its limit costs, beside one that is to be as good as possible."""
 FEW = 8
 """So many directions are chosen together with the amounts; of more a random part, once the amounts are settled."""
-OPEN = 16
-SETTLED = 3
-"""Rounds without a better point after which directions are opened."""
+OPEN, SETTLED = 16, 3
+"""Directions of that random part, and the rounds without a better point after which they are opened."""
 REACH = 8.0
 """How far a cell without bounds may move, beside its level."""
 WIDER = (1.0, 1.001, 1.01, 1.05, 1.25)
 """By how much a capacity is widened, in turn, until whole numbers fit in."""
 LONGEST_S = 10.0
+"""Seconds for one program with whole numbers or open directions."""
 RESERVED, LAST_S, LEAST_S = 0.15, 5.0, 1.0
 """The share of the time, and the most, that is set aside to make the changes whole; what that may take in any case."""
 LITTLE = 1e-5
+"""The share of the change that decides between statistics equally well kept."""
 BESIDE = 0.01
 """What the change counts beside the statistics in the last small steps: with nothing, a ratio of variances came from
 0.99 to 1 by changes that were 1.8 times as large, and the correlation fell from 0.993 to 0.956."""

@@ -19,8 +19,8 @@ from tablesafe.solve.least_change import Box, Switches
 from tablesafe.solve.program import Program, Scale, Solution, SolveStatus
 from tablesafe.work.budget import Budget
 
-TOLERANCE = 1e-9
-GAP = 1e-6
+TOLERANCE, GAP = 1e-9, 1e-6
+"""How far the solver may be from a whole number, and from its bound, relative."""
 
 
 @dataclass(frozen=True, eq=False)

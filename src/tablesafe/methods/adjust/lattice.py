@@ -28,6 +28,7 @@ TIMES = 8
 STIFF = 1e3
 """What a unit beyond a bound costs, beside the dearest cell."""
 SWEEPS = 30
+"""Sweeps over all steps at most; they end when one gains little."""
 WORTHWHILE = 1e-6
 """A sweep that saves a smaller share of the cost is the last."""
 TIGHTER = 8

@@ -22,6 +22,7 @@ from tablesafe.work.compiled import compiled
 FEW_ROWS = 2_000
 """Equations up to which the matrix is factorised."""
 SMALLEST_PIVOT = 1e-13
+"""Added to the diagonal of the normal equations, so that dependent equations do no harm."""
 MOST = 4_000
 """Steps of conjugate gradients before an answer is taken as it is."""
 
@@ -131,6 +132,7 @@ def _gradients(
 # step; the weights may span many orders of magnitude.
 
 STEPS = 120
+"""Interior-point steps at most."""
 CLOSE, ITERATED = 1e-9, 1e-6
 """Gap and residuals, relative, at which the answer is good; and where systems are solved by iterations."""
 BESIDE, FINEST = 0.03, 1e-10
@@ -138,9 +140,11 @@ BESIDE, FINEST = 0.03, 1e-10
 NEARLY = 0.995
 """How far towards the nearest bound a step goes."""
 TINY = 1e-13
+"""The least distance from a bound: nothing is divided by zero."""
 NOTHING = 1e-6
 """What the squares come to, of numbers of about 1, that are as good as none."""
 STILL = 4
+"""Steps that change nothing before the answer is taken as it is."""
 PROGRESS, PATIENT, CENTRED = 0.9, 5, 0.2
 """By how much the gap must become smaller, within how many steps; and the share of it that is aimed at after that."""
 

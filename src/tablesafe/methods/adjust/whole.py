@@ -14,6 +14,7 @@ from tablesafe.solve.least_change import whole_moves
 from tablesafe.work.budget import Budget
 
 FRACTIONAL = 1e-5
+"""A move this far from a whole number is a fraction."""
 WINDOWS = (1.0, 2.0, 8.0, 64.0)
 """How far whole moves may be from the fractional ones; wider when nothing adds up within."""
 PART = 2.0

@@ -21,6 +21,7 @@ from tablesafe.core.options import is_number
 from tablesafe.methods.cell_key.table import PerturbationTable
 
 MOST_STEPS = 300
+"""Steps of each iteration at most."""
 ACCURATE = 1e-13
 """How far an expectation may be off, in units of the largest absolute value of its function."""
 
@@ -134,6 +135,7 @@ def _require_reachable(off: Floats, binding: Mask) -> None:
 
 
 ROUNDING = 1e-12
+"""Relative noise of a variance, in floating point."""
 EDGE = 1e-5
 """Relative distance from the least or the largest possible variance within which probabilities are all but fixed."""
 

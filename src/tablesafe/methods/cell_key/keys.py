@@ -15,17 +15,18 @@ import numpy as np
 import polars as pl
 
 from tablesafe.core.equations import Floats, Integers, Mask, cell_keys
-from tablesafe.core.errors import InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidOption, InvalidTable, and_more
 from tablesafe.core.linking import RESPONSE
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
 from tablesafe.files.read import Source
-from tablesafe.methods.counting import more, whole_counts
+from tablesafe.methods.counting import whole_counts
 from tablesafe.tabulate.origin import Origin
 
 WHOLE = 10**18
 """The whole to which keys in [0, 1) refer."""
 HASHED_BITS = 60
+"""Bits of a hash that a key is made of."""
 FEWEST = 20
 """Of fewer keys nothing can be said about how they are spread."""
 PARTS, UNEVEN = 10, 80.0
@@ -45,7 +46,7 @@ def read_record_keys(records: Source, column: str, modulus: int | None) -> Integ
         )
         raise InvalidTable(
             f"The record key at {records.where(int(outside[0]))} (column {column!r}) is not in [0, {most:,})"
-            f"{more(outside.size)}.",
+            f"{and_more(outside.size)}.",
             hint=hint,
         )
     if len(numbers) >= FEWEST and bool((numbers == numbers[0]).all()):
@@ -60,7 +61,7 @@ def read_record_keys(records: Source, column: str, modulus: int | None) -> Integ
     if parts.size:
         raise InvalidTable(
             f"The record key at {records.where(int(parts[0]))} (column {column!r}) is no whole number"
-            f"{more(parts.size)}.",
+            f"{and_more(parts.size)}.",
             hint="leave the modulus out for keys in [0, 1).",
         )
     return numbers.astype(np.int64)
@@ -88,7 +89,7 @@ def _key_numbers(records: Source, column: str) -> Floats:
     if missing.any():
         raise InvalidTable(
             f"The record key is missing at {records.where(int(missing.argmax()))} (column {column!r})"
-            f"{more(int(missing.sum()))}.",
+            f"{and_more(int(missing.sum()))}.",
             hint="every record needs a key; draw them by a seed where there are none.",
         )
     return records.numbers(column)
@@ -112,7 +113,7 @@ def drawn_record_keys(records: Source, column: str, seed: int) -> Integers:
     if missing.any():
         raise InvalidTable(
             f"The identifier {column!r} is empty at {records.where(int(missing.argmax()))}"
-            f"{more(int(missing.sum()))}: no record key can be drawn from it.",
+            f"{and_more(int(missing.sum()))}: no record key can be drawn from it.",
             hint="fill it in, or name another column.",
         )
     distinct = pl.DataFrame({"name": text.unique()})
@@ -142,8 +143,8 @@ def drawn_record_keys(records: Source, column: str, seed: int) -> Integers:
 # digits, so that sums over a billion records stay exact.
 
 
-LIMB = 10**6
-LIMBS = 3
+LIMB, LIMBS = 10**6, 3
+"""Six digits a limb, three limbs a key: eighteen digits."""
 MOST = LIMB**2
 """The largest modulus of whole keys."""
 
@@ -265,7 +266,7 @@ def _matched(table: Table, summed: Table, responses: Sequence[str]) -> tuple[Int
     lost = np.flatnonzero((theirs_key[place] != ours) | (codes < 0).any(axis=1))
     if lost.size:
         raise InvalidTable(
-            f"Cell {table.describe(int(lost[0]))} has no records, so it has no cell key{more(lost.size)}.",
+            f"Cell {table.describe(int(lost[0]))} has no records, so it has no cell key{and_more(lost.size)}.",
             hint="was the table changed after it was tabulated?",
         )
     if len(responses) < 2 or RESPONSE not in table.dimensions:
@@ -284,7 +285,7 @@ def given_cell_keys(table: Table, given: Any, modulus: int | None, name: str) ->
     if bad.size:
         raise InvalidTable(
             f"The cell key of {table.describe(int(bad[0]))} ({name}) is missing, negative or too large"
-            f"{more(bad.size)}.",
+            f"{and_more(bad.size)}.",
             hint="a cell key is the sum of the keys of the cell's records.",
         )
     if modulus is None:
@@ -293,7 +294,7 @@ def given_cell_keys(table: Table, given: Any, modulus: int | None, name: str) ->
         parts = np.flatnonzero(keys != np.rint(keys))
         if parts.size:
             raise InvalidTable(
-                f"The cell key of {table.describe(int(parts[0]))} ({name}) is no whole number{more(parts.size)}.",
+                f"The cell key of {table.describe(int(parts[0]))} ({name}) is no whole number{and_more(parts.size)}.",
                 hint="leave the modulus out for keys in [0, 1).",
             )
         found = CellKeys(keys.astype(np.int64) % modulus, modulus)
@@ -316,7 +317,7 @@ def _refuse_blanks(table: Table, keys: CellKeys, name: str) -> None:
     steps = keys.modulus // int(np.gcd.reduce(np.append(keys.whole[filled], keys.modulus)))
     if blank.size > 10 * int(filled.sum()) / max(steps, 1):
         raise InvalidTable(
-            f"Cell {table.describe(int(blank[0]))} has no cell key ({name} is empty or 0){more(blank.size)}.",
+            f"Cell {table.describe(int(blank[0]))} has no cell key ({name} is empty or 0){and_more(blank.size)}.",
             hint="every cell with records needs the sum of their keys.",
         )
 

@@ -21,6 +21,7 @@ from tablesafe.methods.cell_key.keys import CellKeys
 from tablesafe.methods.cell_key.table import PerturbationTable
 
 MOST_TOP = 6
+"""Largest contributions that may get noise of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers, Mask, cell_keys
-from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting
+from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting, and_more
 from tablesafe.core.mechanism import Mechanism, Transition
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
@@ -105,9 +105,9 @@ def published(
     changed = integers != table.integers
     wrong = np.flatnonzero(problem.frozen & changed)
     if wrong.size:
-        more = f" (and {wrong.size - 1:,} more)" if wrong.size > 1 else ""
         raise InvalidProblem(
-            f"Cell {table.describe(int(wrong[0]))} is frozen to be published as it is, but {method} changed it{more}.",
+            f"Cell {table.describe(int(wrong[0]))} is frozen to be published as it is, but {method} "
+            f"changed it{and_more(wrong.size)}.",
             hint="unfreeze it; a method that changes records cannot keep single cells.",
         )
     hidden = problem.withheld | problem.suppressed

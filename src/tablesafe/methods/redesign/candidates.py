@@ -30,6 +30,7 @@ from tablesafe.methods.redesign.steps import Step, above_finest, finest, joined_
 PAIRED = 12
 """Of the parts of a code, the smallest that are tried in pairs."""
 LONGEST_RUN = 8
+"""Neighbouring codes that are joined at most."""
 MOST_ENTRIES = 200_000
 """Cells that joined cells are made from, over all candidates looked at in one round."""
 

@@ -170,6 +170,7 @@ def recode_text(old: Hierarchy, new: Hierarchy) -> str:
 
 Kind = Literal["join", "drop parts", "drop level", "drop dimension", "leave out"]
 MOST_SHOWN = 6
+"""Codes that the words of a step name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,13 +21,15 @@ from tablesafe.work.compiled import compiled
 PARTNERS = 4
 """How many cells of a sum are tried as the other end of a move."""
 MOST_ENTRIES = 80_000_000
-EFFORT = 3e8
+"""Entries of the forms, of the cells in those that decide them, beyond which there are none: memory is the limit."""
+EFFORT, FEWEST, MOST = 3e8, 40, 2000
 """Entries of the forms looked at in all; between so few and so many sweeps over all deciding cells."""
-FEWEST, MOST = 40, 2000
 COLD = 0.9
 """The part of the time or of the sweeps after which only improvements are taken."""
 NEVER = 1e18
+"""What a move costs that must not be made."""
 SAMPLE = 500
+"""Moves that show what a move usually does."""
 HOT = 0.03
 """At first, moves that worsen the table by so much of what a move usually does are taken now and then."""
 FIRM = 100.0

@@ -75,9 +75,8 @@ def _risen(
 Report = Callable[[float, float], None]
 FURTHEST = 6
 """Steps beyond the neighbours up to which the least is looked for."""
-LARGE = 20_000
+LARGE, NEAR = 20_000, 1e-3
 """Cells from which on an answer this near to the bound is enough, and nothing is asked of the whole table at once."""
-NEAR = 1e-3
 CROWDED = 40_000
 """Cells in three and more dimensions from which on the linear program takes too long: prices bound it instead."""
 WHOLE_TABLE = 0.5

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.core.equations import Integers, Mask
-from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.errors import InvalidProblem, and_more
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
-from tablesafe.methods.counting import more, whole_counts
+from tablesafe.methods.counting import whole_counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Counts:
         if wrong.size:
             raise InvalidProblem(
                 f"Cell {self.table.describe(int(wrong[0]))} is frozen to be published as it is, but is no multiple of "
-                f"{self.base[wrong[0]]}{more(wrong.size)}: a rounded table could not add up.",
+                f"{self.base[wrong[0]]}{and_more(wrong.size)}: a rounded table could not add up.",
                 hint="unfreeze it, or choose another base.",
             )
 

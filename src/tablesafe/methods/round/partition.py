@@ -25,9 +25,11 @@ from tablesafe.work.budget import Budget
 WHOLE = 1e-6
 """How near to a whole number the solver's answer must be; the sums are then checked in whole numbers."""
 EXACT = 1e-6
+"""Relative gap at which an answer counts as proved."""
 CLOSE = 1e-9
 """Prices this far beyond what bounds allow are taken for rounding errors of the solver."""
 SIMPLE = 1500
+"""Cells below which the solver copes with more equations than cells."""
 SLACK = 1000
 """Hidden cells may fall by this many steps, and by a few for every cell: large numbers are no food for solvers."""
 

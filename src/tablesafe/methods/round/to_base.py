@@ -22,6 +22,7 @@ from tablesafe.solve.program import Solution
 from tablesafe.work.run import Run
 
 MOST_NAMED = 3
+"""Cells named in a warning."""
 
 
 class Rounding:

@@ -194,6 +194,7 @@ FEW = 150
 MANY = 2_000
 """Cells not shown up to which the bounds on their rounded counts are exact; beyond, only each equation is used."""
 NOISE = 1e-6
+"""Of a solver's bound, in counts: bounds are rounded outwards by it."""
 
 
 @dataclass(frozen=True, eq=False)

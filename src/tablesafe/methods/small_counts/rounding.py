@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Integers, Mask
-from tablesafe.core.errors import InvalidProblem
+from tablesafe.core.errors import InvalidProblem, and_more
 from tablesafe.methods.small_counts.units import Units
 from tablesafe.work.compiled import compiled
 
@@ -256,10 +256,9 @@ def round_small(units: Units, counts: Integers, frozen: Mask, *, limit: int, pas
 def _refuse_small_frozen(units: Units, counts: Integers, frozen: Mask, limit: int) -> None:
     small = np.flatnonzero(frozen & units.published & (counts > 0) & (counts < limit))
     if small.size:
-        more = f" (and {small.size - 1:,} more)" if small.size > 1 else ""
         raise InvalidProblem(
             f"Cell {units.structure.table.describe(int(small[0]))} is frozen to be published as it is, but below the "
-            f"limit of {limit}{more}.",
+            f"limit of {limit}{and_more(small.size)}.",
             hint="unfreeze it, or lower the limit.",
         )
 
@@ -267,9 +266,8 @@ def _refuse_small_frozen(units: Units, counts: Integers, frozen: Mask, limit: in
 def _refuse_moved_frozen(units: Units, counts: Integers, sums: Integers, frozen: Mask) -> None:
     moved = np.flatnonzero(frozen & units.published & (sums != counts))
     if moved.size:
-        more = f" (and {moved.size - 1:,} more)" if moved.size > 1 else ""
         raise InvalidProblem(
             f"Total {units.structure.table.describe(int(moved[0]))} is frozen, but no way was found to keep it while "
-            f"the small counts below it change{more}.",
+            f"the small counts below it change{and_more(moved.size)}.",
             hint="unfreeze it; its error will be small all the same.",
         )

@@ -32,7 +32,7 @@ from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
 from tablesafe.methods.suppress.levels import something
 from tablesafe.methods.suppress.search import Search
-from tablesafe.methods.suppress.wider import Judge, unexamined
+from tablesafe.methods.suppress.widen_and_thin import Judge, unexamined
 from tablesafe.rules.counts import Threshold
 from tablesafe.rules.linear import PQ, Dominance, PPercent
 from tablesafe.solve.program import Price

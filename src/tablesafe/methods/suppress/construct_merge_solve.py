@@ -14,6 +14,7 @@ from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.search import Search
 
 MARGIN = 1e-9
+"""Relative saving that counts."""
 
 
 def combine(search: Search, *, seconds: float) -> bool:

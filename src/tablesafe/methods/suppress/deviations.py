@@ -20,6 +20,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 NEGLIGIBLE = 1e-7
 """A move, in levels, that is noise of a solver."""
 NOBODY: Integers = np.zeros(0, dtype=np.int64)
+"""No target is served."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -147,5 +147,4 @@ def _frozen(problem: Problem, cells: Sequence[int]) -> list[int]:
 
 
 def _names(problem: Problem, cells: Sequence[int]) -> str:
-    more = f" and {len(cells) - NAMED:,} more" if len(cells) > NAMED else ""
-    return ", ".join(problem.table.describe(cell) for cell in cells[:NAMED]) + more
+    return problem.table.describe_some(cells, NAMED)

@@ -31,6 +31,7 @@ FEWEST, FEW = 600, 4_000
 PER_TARGET_S = 5e-3
 """Seconds for each target that this takes, with an audit of what programs find."""
 PASSES = 3
+"""Times that all targets are gone through, at most."""
 MEMBERS = 6
 """Cells of a sum of which each is tried as the one that moves."""
 

@@ -30,6 +30,7 @@ FARTHEST = 1e6
 GRID = 55_440
 """Prices of sums are fractions with small denominators: multiples of one in 55,440."""
 CLOSE = 1e-6
+"""A level that is reached but for this share is reached."""
 NEAR = (1, 2, 4)
 """Steps from sum to sum around the cell in which a conflict is looked for before the whole table is."""
 ROUNDS = 60

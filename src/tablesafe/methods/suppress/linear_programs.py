@@ -22,14 +22,12 @@ from tablesafe.solve.highs import UNLIMITED, Model
 from tablesafe.solve.neighbourhood import Effort, LocalProgram, Scratch, around
 from tablesafe.solve.program import Columns
 
-EFFORTS = 4
-SECOND_THOUGHTS = 1
+EFFORTS, SECOND_THOUGHTS = 4, 1
 """Efforts spent on a target, and on one whose deviation may be replaced."""
 EVERYTHING = 3
 """The effort that looks at everything; only where there is no other way."""
-RUINOUS = 300.0
+RUINOUS, SMALL = 300.0, 20_000
 """How many times as much as usual a deviation costs that makes one look at everything, in at most so many cells."""
-SMALL = 20_000
 MOSTLY = 0.3
 """Share of what such a deviation costs from which on a cell is one that makes it dear."""
 ALMOST_FREE, NEARLY_FREE = 0.01, 0.1
@@ -39,7 +37,7 @@ LEEWAY = 1.5
 """A program counts what is withheld already as almost free, not as free: how much dearer than it pays it may look."""
 NEAR = 2_000
 """Cells that count as near."""
-SPARING = 2
+REWEIGHTED = 2
 """Times a deviation is asked to use fewer cells."""
 PIVOTS = 500
 """Steps of the simplex method after which a second thought is given up."""
@@ -109,7 +107,7 @@ class LocalPrograms:
             return None
         cells = program.cells
         fresh = np.where(self._pattern.fresh(cells), self._instance.cost[cells], 0.0)
-        return Deviation(*sparing(self.solver, program, x, fresh, wanted.level))
+        return Deviation(*reweighted(self.solver, program, x, fresh, wanted.level))
 
     def _worth_it(self, wide: int, efforts: int, best: Deviation | None) -> bool:
         """Whether to look as wide as that: where nothing was found yet, or what was found is dear."""
@@ -154,14 +152,16 @@ def cheapest_point(solver: Model, program: LocalProgram, price: Floats, most: fl
     return None if answer is None else answer.point
 
 
-def sparing(solver: Model, program: LocalProgram, x: Floats, fresh: Floats, level: float) -> tuple[Integers, Floats]:
-    """Ask again among the cells used, with prices against small moves: a linear program likes to share out.
+def reweighted(solver: Model, program: LocalProgram, x: Floats, fresh: Floats, level: float) -> tuple[Integers, Floats]:
+    """Ask again among the cells used, each priced by the inverse of its last move: a linear program likes to share out.
+
+    This is iteratively reweighted ℓ1 minimisation (Candès, Wakin & Boyd, 2008), which prefers few cells.
 
     `fresh` is what each cell would cost that is not withheld yet.
     """
     best = _moves(program, x)
     least = float(fresh[best != 0].sum())
-    for _ in range(SPARING):
+    for _ in range(REWEIGHTED):
         if float(fresh @ np.minimum(np.abs(best), 1.0)) > 0.95 * least:
             break
         few, kept = _restricted(program, best != 0)

@@ -37,21 +37,19 @@ WIDER, LEAST = 4, 4_000
 """At first a part has so many times as many cells as the subtables it is about, and no fewer than these."""
 ROOM = 2_000
 """Inner cells of the subtables that a part is about."""
-TARGETS = 300
-DOUBTFUL = 120
+TARGETS, DOUBTFUL = 300, 120
 """Targets to protect, and cells to reconsider, in one part."""
 MANY = 2.5
 """Equations of a cell, on average, beyond which a table has three dimensions or more."""
 WAVE = 32
 """Parts under way at the same time."""
-WORTH = 0.95
-MOST = 20_000
+WORTH, MOST = 0.95, 20_000
 """Share of the cost that is reconsidered, in at most so many cells; the rest is many cells that cost little."""
 SMALL = 5_000
 """Complementary cells up to which all are reconsidered, and again as long as that pays."""
 PASSES = 4
-TARGET_S = 0.004
-DOUBT_S = 0.02
+"""Times that all parts are gone through, at most."""
+TARGET_S, DOUBT_S = 0.004, 0.02
 """Rough seconds per target and per doubtful cell, to share out the work."""
 
 

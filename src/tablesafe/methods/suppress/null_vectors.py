@@ -22,6 +22,7 @@ from tablesafe.work.budget import Budget
 VECTORS = 64
 """Random vectors of one factorisation: all but `LOOKED_AT` of them can be used up."""
 LOOKED_AT = 3
+"""Vectors that are compared: that all agree by chance does not happen."""
 DEAD, IN_STEP = 1e-7, 1e-6
 """What counts as zero, and as one ratio."""
 

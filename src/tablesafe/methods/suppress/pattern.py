@@ -19,6 +19,7 @@ from tablesafe.methods.suppress.deviations import NOBODY, Deviation, Room
 from tablesafe.methods.suppress.instance import Instance
 
 LEARNING = 0.05
+"""Weight of the latest deviation in what one usually costs."""
 DEAR = 10.0
 """How many times as much as the others a deviation costs that makes one look further."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidOption, InvalidProblem
+from tablesafe.core.errors import InvalidOption, InvalidProblem, and_more
 from tablesafe.core.problem import Problem
 from tablesafe.methods.suppress.costs import per_cell
 
@@ -35,9 +35,8 @@ def keeping(problem: Problem, keep: Mask) -> Problem:
     """The problem in which somebody's choices are withheld already."""
     clash = np.flatnonzero(keep & problem.frozen)
     if clash.size:
-        more = f" (and {clash.size - 1:,} more)" if clash.size > 1 else ""
         raise InvalidProblem(
-            f"Cell {problem.table.describe(int(clash[0]))} is to be kept withheld, but frozen{more}.",
+            f"Cell {problem.table.describe(int(clash[0]))} is to be kept withheld, but frozen{and_more(clash.size)}.",
             hint="unfreeze it, or leave it out of the pattern.",
         )
     return problem.replace(suppressed=problem.suppressed | keep) if keep.any() else problem

@@ -21,12 +21,13 @@ from tablesafe.methods.suppress.insiders import against, asked_by
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance, zeros_kept
 from tablesafe.methods.suppress.pattern import CannotProtect
 from tablesafe.methods.suppress.sequential import Sequential
-from tablesafe.methods.suppress.wider import judge_of
+from tablesafe.methods.suppress.widen_and_thin import judge_of
 from tablesafe.solve.highs import Model
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import ENDLESS, Budget
 
 ROUNDS = 30
+"""Rounds of protecting what the audit finds open, before the method gives up."""
 PRESUMING = 3
 """First rounds that do not ask how much respondents know, where there are hypercubes to give each a witness."""
 PATIENCE = 1

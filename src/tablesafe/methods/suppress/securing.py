@@ -1,8 +1,8 @@
 """From a pattern that protects every cell to one that the audit finds safe, in the time that there is.
 
-Repair is aimed (`repair`); where that does not end, more is withheld all around (`wider`). What must be done for a safe
-pattern at all is done, within a limit of its own; what only makes it better ends with the budget. Every safe pattern is
-kept, so that there is one to fall back on when time is over, or when the user stops.
+Repair is aimed (`repair`); where that does not end, more is withheld all around (`widen_and_thin`). What must be done
+for a safe pattern at all is done, within a limit of its own; what only makes it better ends with the budget. Every safe
+pattern is kept, so that there is one to fall back on when time is over, or when the user stops.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tablesafe.methods.suppress.instance import Instance, reported_zeros
 from tablesafe.methods.suppress.null_vectors import published_by_null_vectors, unbounded
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed
-from tablesafe.methods.suppress.wider import Judge, judge_of, published_again, thinned, widened
+from tablesafe.methods.suppress.widen_and_thin import Judge, judge_of, published_again, thinned, widened
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
 from tablesafe.work.budget import necessary as necessary_work

@@ -22,19 +22,20 @@ from scipy import sparse
 from tablesafe.audit.doubts import Doubts, Listed
 from tablesafe.audit.together import convince
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.methods.suppress.condensed import finest_parts
 from tablesafe.methods.suppress.deviations import Deviation, Room
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.pattern import Pattern
 from tablesafe.solve.highs import INTERIOR, Model
-from tablesafe.solve.program import Program, SolveStatus
+from tablesafe.solve.program import Program
 from tablesafe.work.budget import Budget
 
 PER_STEP = 3.5e-9
 """Seconds of a step of such a program, for each of its entries to the power of 1.5: factors fill up."""
 USED = 1e-6
+"""A move, in levels, that is more than noise of the solver."""
 REACHED = 1 - 1e-9
+"""Share of its level that protects a target."""
 MANY = 3_000
 """Cells on offer beyond which an interior point says first which of them are of use."""
 FAR = 100.0
@@ -414,11 +415,4 @@ def _least(
     matrix = sparse.csr_array(sparse.hstack(columns, format="csr"))
     matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
     program = Program.equations(matrix, np.zeros(matrix.shape[0]), lower, upper, cost=cost)
-    model = Model(program, **options)
-    try:
-        answer = model.solve(budget)
-    except (OutOfTime, SolverFailure):
-        return None
-    finally:
-        budget.count(PER_STEP * matrix.nnz**1.5 * max(model.info("ipm_iteration_count"), 0))
-    return answer.point if answer.status is SolveStatus.OPTIMAL else None
+    return Model(program, **options).best_point(budget, PER_STEP * matrix.nnz**1.5)

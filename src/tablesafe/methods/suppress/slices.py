@@ -29,6 +29,7 @@ from tablesafe.work.budget import Budget
 ROUNDS = 50
 """Times that slices and vertical sums are gone through at most."""
 NOTHING = 1e-9
+"""Flows and lacking protection below it are noise of floats."""
 
 
 @dataclass(frozen=True, eq=False)

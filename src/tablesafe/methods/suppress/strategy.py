@@ -21,8 +21,7 @@ SAMPLED = 16
 """Targets that show how long a round of all of them takes."""
 PROVING = 0.6
 """Share of the time left that goes to the bound before the pattern alone is improved, and after that."""
-CLOSE = 0.9
-A_MOMENT = 0.3
+CLOSE, A_MOMENT = 0.9, 0.3
 """Share of the cost below which a bound is far from it: then a better pattern comes first, for as long as the bound
 took or for some seconds, since a poor one is what makes proofs slow."""
 AT_ONCE = 0.03

@@ -33,8 +33,7 @@ from tablesafe.work.executor import in_order, workers
 
 LARGEST = 2_000
 """Cells of a subtable beyond which it is left out."""
-WORK_EACH = 0.3
-SECONDS_EACH = 3.0
+WORK_EACH, SECONDS_EACH = 0.3, 3.0
 """Work, and time, after which the best pattern of a subtable has to do."""
 AGAIN = 2.0
 """How many times its cost a cell is said to cost that an upper subtable published: others have to follow."""

@@ -6,35 +6,18 @@ Here are the options of the method that withholds cells of them; what it does is
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.problem import Problem
-from tablesafe.core.registry import loader
 from tablesafe.core.release import Release
 from tablesafe.methods.abilities import TOLD, as_told, told_by
 from tablesafe.work.run import Run
 
-if TYPE_CHECKING:
-    from tablesafe.methods.views.bounds import ViewBounds, view_bounds
-    from tablesafe.methods.views.problem import views
-    from tablesafe.methods.views.program import view_big_m
-
-__all__ = ["SuppressViews", "ViewBounds", "view_big_m", "view_bounds", "views"]
-
 ALGORITHMS = ("auto", "optimal", "greedy", "tabu", "random")
 COSTS = ("unit", "value", "weighted", "balanced")
-__getattr__ = loader(
-    __name__,
-    {
-        "ViewBounds": "tablesafe.methods.views.bounds",
-        "view_bounds": "tablesafe.methods.views.bounds",
-        "views": "tablesafe.methods.views.problem",
-        "view_big_m": "tablesafe.methods.views.program",
-    },
-)
 
 
 @told_by("progress")

@@ -13,6 +13,7 @@ from tablesafe.methods.views.state import COUNT_A, COUNT_B, OPEN, Data, State, d
 from tablesafe.work.compiled import compiled
 
 NOTHING = -1
+"""The place of no cell, and of no side."""
 FEW = 12
 """Entries of a slice up to which all pairs are weighed."""
 LEAST = 1e-9

@@ -177,6 +177,7 @@ SIGNED = 700
 LINES = 0.15
 """Inches that a line with a name takes."""
 LARGEST_INCHES = 10.5
+"""Height up to which a picture grows for the names of its rows."""
 
 
 @look()

@@ -15,6 +15,7 @@ from tablesafe.report.plot_names import FORMATS
 from tablesafe.report.plots.style import look
 
 DPI = 160
+"""Dots per inch of a picture."""
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """What may not stand in an SVG file, escaped or not."""
 _UNDATED: dict[str, dict[str, Any]] = {

@@ -11,6 +11,9 @@ from tablesafe.core.equations import Integers, Mask
 from tablesafe.work.compiled import compiled
 
 PRIME = 2**31 - 1
+"""Arithmetic modulo a prime whose products fit into 64 bits."""
+ROOM = 2.0**62
+"""Whole numbers below it fit into 64 bits, and so does the sum of two."""
 
 
 @compiled

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.solve.exact.proof import ROOM, Proof, forget, inside, put
+from tablesafe.solve.exact.elimination import ROOM
+from tablesafe.solve.exact.proof import Proof, forget, inside, put
 from tablesafe.solve.exact.ranges import Ranges, note, settle
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.work.budget import ENDLESS, Budget
@@ -37,12 +38,13 @@ TURNS = 6
 MOST_HELD = 400
 """Rows that are met exactly at once."""
 LARGEST_DETERMINANT = 2.0**16
+"""Of rows that are met exactly: the denominator of their point."""
 TOLERANCE = 1e-7
 """Looser than elsewhere: a hair is much more."""
-_PRICED = 1e-6
-_MET = 1e-5
-_PIVOT = 1e-3
+_PRICED, _MET, _PIVOT = 1e-6, 1e-5, 1e-3
+"""A price that counts; how near to its bound a row is met; the least pivot of an elimination in floats."""
 _NONE = np.zeros(0, np.int64)
+"""No rows."""
 
 
 class GridPoint(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.core.equations import Integers
-from tablesafe.solve.exact.elimination import PRIME, echelon, substitute
+from tablesafe.solve.exact.elimination import PRIME, ROOM, echelon, substitute
 from tablesafe.work.compiled import compiled
 
 LARGEST = 32_000
@@ -25,7 +25,6 @@ MOST_ENTRIES, FEW_ENTRIES = 60_000_000, 1_000_000
 """Beyond so many entries the elimination is given up, to keep memory bounded; so many are no matter."""
 SPARSE = 30
 """Beyond so many times the entries of the matrix it is no simpler than the matrix is."""
-ROOM = 2.0**62
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from tablesafe.solve.highs import DUAL, PRIMAL, SIMPLEX, Model
 from tablesafe.solve.program import Program, Scale
 
 TOLERANCE = 1e-9
+"""Of the simplex algorithm in floats: its answers are proved, or corrected, in fractions."""
 UPPER, LOWER = 0, 1
 """The two sides of a form; side s of form f has the number 2·f + s."""
 

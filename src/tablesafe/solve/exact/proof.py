@@ -20,21 +20,22 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.solve.exact.elimination import ROOM
 from tablesafe.work.compiled import compiled
 
 if TYPE_CHECKING:
     from tablesafe.solve.exact.polytope import Polytope
 
-ROOM = 2.0**62
-LARGEST_DENOMINATOR = 1 << 20
-LARGEST_PRICE = 2.0**50
+LARGEST_DENOMINATOR, LARGEST_PRICE = 1 << 20, 2.0**50
+"""Of the fractions in a proof: with these, sums of products stay within 64 bits."""
 FINEST = 2.0**40
 """The finest grid."""
 HAIR = 1e-9
 """The least share of the way that an inexact point is drawn towards the truth."""
-_TRIED = 4096
-_NEAR = 1e-6
+_TRIED, _NEAR = 4096, 1e-6
+"""Denominators that are tried for one number, and how near to a whole number it must then be."""
 _LISTED = 0
+"""Where the scratch keeps how many entries are listed."""
 
 
 class Proof(NamedTuple):

@@ -20,6 +20,7 @@ AGREE = 1e-8
 UNIT = 1e-2
 """And never worse than this, in units of the data."""
 _ACTIVE = 0
+"""Where the state of the simplex keeps how many bounds are active."""
 
 
 class Ranges(NamedTuple):

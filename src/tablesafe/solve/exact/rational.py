@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tablesafe.solve.exact.polytope import Polytope
 
 MOST_STEPS = 20_000
+"""Pivots in fractions before a program is given up: the rule of least index cannot cycle, but may go on for long."""
 
 Row = dict[int, Fraction]
 

@@ -29,11 +29,12 @@ CAPACITY = 256
 STALLED = 30
 """Steps of length zero before the rule of least index takes over, which cannot cycle."""
 
-_COST = 1e-7
-_ZERO = 1e-9
-_TIE = 1e-12
+_COST, _ZERO, _TIE = 1e-7, 1e-9, 1e-12
+"""Reduced costs that improve, entries that are none, and lengths of a step that are equal."""
 _ACTIVE, _PRICED, _MOVING, _TOUCHED, _STALL, _MOVER, _SENSE, _WORK = range(8)
+"""Places in the numbers of a state: how many of each there are, who moves and which way, and the work done."""
 _ITSELF, _NOTHING = -1, -2
+"""What stops a step, where no row does: the other bound of what moves, or nothing."""
 
 
 class Search(NamedTuple):

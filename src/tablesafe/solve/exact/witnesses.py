@@ -18,10 +18,11 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import OutOfTime
 from tablesafe.solve.exact import rational
 from tablesafe.solve.exact import simplex as local
+from tablesafe.solve.exact.elimination import ROOM
 from tablesafe.solve.exact.extremes import PATIENCE, STRIDE, SUMS, budgets, whole_fraction
 from tablesafe.solve.exact.faces import Faces, GridPoint
 from tablesafe.solve.exact.polytope import Polytope
-from tablesafe.solve.exact.proof import ROOM, Proof, equal, forget, put
+from tablesafe.solve.exact.proof import Proof, equal, forget, put
 from tablesafe.solve.exact.ranges import Ranges, close, note, prove_point, settle
 from tablesafe.solve.exact.simplex import OPTIMAL, Search
 from tablesafe.solve.program import SolveStatus
@@ -34,11 +35,13 @@ NOBODY, TRUTH = -1, -2
 FARTHER, FARTHEST = 64.0, 2.0**50
 """Where a form has no end, the polytope is cut off at growing distances until the need is served."""
 NOTHING, NO_PRICES = np.zeros(0, np.int64), np.zeros(0)
+"""No forms, and no prices of rows."""
 MOST_FRACTIONS = 2_000
 """Forms of a part beyond which no simplex method in fractions is tried."""
 HUGE = 400_000
 """Forms of a part beyond which no program is asked about all of it."""
 _POINTS, _ENTRIES, _FULL = range(3)
+"""Places in the numbers of a list of points: how many, their entries, and whether it is full."""
 
 
 class Store(NamedTuple):

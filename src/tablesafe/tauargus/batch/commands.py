@@ -26,10 +26,7 @@ from tablesafe.tauargus.sheet import Kind, WriteOptions
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
-MINUTES_OF_MODULAR = 1.0
-MINUTES_OF_OPTIMAL = 10.0
-MINUTES_OF_ROUNDING = 10.0
-PERCENT_OF_HYPERCUBE = 100.0
+MINUTES_OF_MODULAR, MINUTES_OF_OPTIMAL, MINUTES_OF_ROUNDING, PERCENT_OF_HYPERCUBE = 1.0, 10.0, 10.0, 100.0
 """What τ-ARGUS takes where the file says nothing."""
 
 CostKind: TypeAlias = Literal["response", "frequency", "unity", "distance", "variable"]

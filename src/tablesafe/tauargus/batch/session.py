@@ -1,6 +1,6 @@
 """What a batch file reads: its data, its tables, their rules, recodes and a-priori files, command by command.
 
-What it protects and writes is done by jobs of ours (`tauargus.jobs`); a job of ours may also take its table from here.
+What it protects and writes is done by jobs of ours (`batch_jobs`); a job of ours may also take its table from here.
 """
 
 from __future__ import annotations

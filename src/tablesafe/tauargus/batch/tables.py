@@ -259,9 +259,8 @@ class Recodes:
 # -- from records ------------------------------------------------------------------------------------------------------
 
 
-LEAST_LARGEST = 3
-ROOM = 1
-"""Contributors kept beyond those that the rules look at: an insider is one of them."""
+LEAST_LARGEST, ROOM = 3, 1
+"""Contributors kept in any case, and beyond those that the rules look at: an insider is one of them."""
 
 
 def read_records(tables: Sequence[Specified]) -> Microdata:

@@ -14,7 +14,7 @@ from tablesafe.web.pages.method import WORDS
 from tablesafe.web.pages.progress import STAGES
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
 from tablesafe.web.pages.tables import TableView, shown, table
-from tablesafe.web.pages.waiting import Watched, computed
+from tablesafe.web.pages.waiting import TICK_S, Watched, computed
 from tablesafe.web.runs import Run
 from tablesafe.web.speech import aria, say
 from tablesafe.web.tasks import results as outcomes
@@ -331,7 +331,6 @@ class _Line:
 # The page Compare: several values of an option, releases as points of risk and loss, tables side by side.
 
 
-TICK_S = 0.5
 MOST = 4
 """Tables that fit side by side."""
 

@@ -38,7 +38,9 @@ KEYS: dict[str, tuple[str, ...]] = {
 SHAPING = ("hierarchy", "columns", "lengths", "filler", "equations", "indent")
 ALWAYS = ("total", "labels", "missing", "column")
 WAIT_S = 0.25
+"""Seconds before a tree is drawn anew: what is changed meanwhile is drawn with it."""
 MOST_LENGTH = 8
+"""Letters of a code that can be clicked on as a level."""
 NONE_YET = "There are no dimensions yet: on the page Data, say which columns are dimensions."
 NOTHING_TO_DO = "The file lists its cells and the sums between them itself: there is nothing to do here."
 FEW = 3

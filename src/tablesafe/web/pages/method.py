@@ -16,12 +16,12 @@ from tablesafe.web.pages.fields import chosen, fields, folded, plain
 from tablesafe.web.pages.merging import offer
 from tablesafe.web.pages.progress import STAGES, Stage, curve, share_done, stages, stopping, time_left
 from tablesafe.web.pages.screen import Screen, heading, show_error
+from tablesafe.web.pages.waiting import TICK_S
 from tablesafe.web.runs import Run, State
 from tablesafe.web.speech import aria, say
 from tablesafe.web.steps import address_of, note_look, step_of
 from tablesafe.web.worker import TaskFailed
 
-TICK_S = 0.5
 SECTIONS = (("Audit", AuditOptions, "audit"), ("Attack", AttackOptions, "attack"), ("Output", Output, "output"),
             ("Where the work is done", RunOptions, "run"))  # fmt: skip
 WORDS = {

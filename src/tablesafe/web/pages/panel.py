@@ -23,6 +23,7 @@ HEADS = ("Cell", "Decision", "Why", "Who", "When", "Take back")
 MOST_LISTED = 500
 """Decisions that are listed."""
 WIDE, HIGH = 460, 74
+"""Size of the picture of an interval."""
 BLUE, ORANGE = "#0072B2", "#9A3E00"
 
 

@@ -11,10 +11,12 @@ from tablesafe.web.runs import Point, Run, State
 from tablesafe.web.speech import aria, say
 
 WIDE, HIGH, LEFT, RIGHT, TOP, LOW = 460, 170, 8, 84, 30, 24
+"""Size of the picture of costs and bounds, and its margins."""
 BLUE, ORANGE, SOFT = "#0072B2", "#D55E00", "#55606e"
 MOST_DOTS = 40
 """Answers that get a mark each; of more, only the last."""
 ENDLESS = 1e300
+"""A bound beyond it is none."""
 LABEL = 13.0
 """How far apart the two numbers at the right must be to be read."""
 Places = list[tuple[float, float]]

@@ -109,6 +109,7 @@ TOO_SHORT = (
     "ask for less."
 )
 MORE = 9
+"""The rank of files that are listed below the others."""
 MOST_CHANGES = 6
 """Changes of the job that are listed."""
 SHOWN = 3

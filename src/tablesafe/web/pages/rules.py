@@ -21,6 +21,7 @@ from tablesafe.web.tasks import windows
 from tablesafe.web.worker import TaskFailed
 
 WAIT_S = 0.15
+"""Seconds before what the rules find is computed anew: what is changed meanwhile is computed with it."""
 HEADS = {"cell": "Cell", "value": "Value", "contributors": "From", "why": "By", "hide": "Hide within"}
 LOOK = {"cell": "tight", "value": "num", "contributors": "num", "why": "tight"}
 """How the columns of the sensitive cells look; what is not named here may take two lines."""

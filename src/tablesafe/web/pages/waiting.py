@@ -13,6 +13,7 @@ from tablesafe.web.runs import Background
 from tablesafe.web.speech import aria, say
 
 TICK_S = 0.5
+"""Seconds between two looks at what is under way."""
 
 
 async def computed(screen: Screen, holder: ui.element, task: Any, *arguments: Any) -> Any:

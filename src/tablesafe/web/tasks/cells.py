@@ -25,6 +25,7 @@ MOST_NAMED = 12
 MOST_CHOSEN = 10_000
 """Cells that can be decided on at a time."""
 KEPT_FOUND = 8
+"""Searches for cells whose answers are kept."""
 WHAT_IF_S = 20.0
 """Seconds for what if a cell were published."""
 COLUMNS = {

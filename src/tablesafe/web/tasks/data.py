@@ -26,6 +26,7 @@ MOST_NODES = 1_500
 MOST_PARTS = 60
 """Parts of one code that are shown; of more, how many they are."""
 MOST_LISTED = 100
+"""Sensitive cells that are listed, the largest."""
 MOST_STRANGE = 30
 """Codes that a hierarchy does not have that are offered for mapping at a time."""
 

@@ -16,20 +16,21 @@ from tablesafe.web.desk import problem_of
 
 if TYPE_CHECKING:
     from tablesafe.core.hierarchy import Hierarchy
-    from tablesafe.methods.redesign import Step
     from tablesafe.methods.redesign.measure import Scale
+    from tablesafe.methods.redesign.steps import Step
     from tablesafe.report.axis import Axis
 
 RANGE = re.compile(r"[<>≤≥]\s*\d.*|\d[\d .,]*\s*(([-–—]|to|bis|à)\s*\d.*|\+.*|and (more|over).*)")
 """A code such as 50-249, 250+, ≥ 65 or 0–4 years."""
 MOST_PROPOSED = 8
+"""First steps that are shown, the best."""
 MOST_NAMED = 4
 """Codes that a button names."""
 
 
 def proposals(desk: Desk, job: str) -> list[dict[str, Any]]:
     """The steps to a coarser table that remove most sensitive cells for what they lose, each taken alone."""
-    from tablesafe.methods.redesign import redesign
+    from tablesafe.methods.redesign.proposals import redesign
 
     problem = problem_of(desk, job)
     ranges = [name for name, tree in problem.table.dimensions.items() if are_ranges(tree)]
@@ -52,8 +53,7 @@ def are_ranges(tree: Hierarchy) -> bool:
 def coarser(desk: Desk, job: str, step: Mapping[str, Any]) -> dict[str, Any]:
     """What a step makes of the hierarchy of its dimension, as the text of a file that the job can read."""
     from tablesafe.core.errors import InvalidOption
-    from tablesafe.methods.redesign import Step
-    from tablesafe.methods.redesign.steps import joined_name
+    from tablesafe.methods.redesign.steps import Step, joined_name
 
     trees = problem_of(desk, job).table.dimensions
     name, codes = str(step["dimension"]), tuple(str(code) for code in step["codes"])

@@ -11,6 +11,7 @@ from tablesafe.web.child import Desk
 from tablesafe.web.desk import problem_of, result_of
 
 MOST_LISTED = 500
+"""Rows of a frame that are shown."""
 
 
 def loss_of(desk: Desk, run: str) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from tablesafe.core.machine import ask_again, hear_asks, hold_interrupts, open_p
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import kept_at, result_of
 from tablesafe.web.drafts import JOB_FILE
-from tablesafe.web.tasks import runs as stops
 from tablesafe.work.stopping import ask, heeding
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
 
 RETRY_S = 0.2
+"""Seconds after which a stop that had to wait is tried again."""
 KEEPERS = {
     "tablesafe.methods.suppress.method": "_found",
     "tablesafe.methods.suppress.modular": "clean_up",
@@ -43,12 +43,12 @@ KEEPERS = {
 """Where a search goes on that keeps its best answer when it is interrupted: a function of each module."""
 
 
-def listen() -> None:
+def hear_stops() -> None:
     """Hear stops from now on."""
     hear_asks(_asked)
 
 
-def finish() -> None:
+def ignore_stops() -> None:
     """Hear neither stops nor interrupts any more: what is left ends by itself."""
     hear_asks(None)
     try:
@@ -97,15 +97,15 @@ def run_job(desk: Desk) -> dict[str, Any]:
 
     def listen(event: Event) -> None:
         if event.stage in FINISHING:
-            stops.finish()
+            ignore_stops()
         desk.tell(_told(event))
 
-    stops.listen()
+    hear_stops()
     desk.tell({"stage": "start", "message": "Starting"})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = run(desk.folder / JOB_FILE, on_event=listen)
-    stops.finish()
+    ignore_stops()
     _keep(kept_at(desk.folder), result)
     return {**facts_of(desk, result), "warnings": [str(each.message) for each in caught if _is_ours(each)]}
 

@@ -15,6 +15,7 @@ from tablesafe.solve.exact.nullspace import null_space
 LARGEST = 64
 """The largest coefficient of a cycle."""
 GENERATIONS = 3
+"""Times that cycles are joined in pairs to make further ones."""
 POOL = 8
 """Cycles beside each member of the basis."""
 

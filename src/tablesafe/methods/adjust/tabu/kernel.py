@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from tablesafe.core.equations import Floats, Integers
 from tablesafe.work.compiled import compiled
 
-FAR = 2**52
-POWERS = 50
+FAR, POWERS = 2**52, 50
+"""No step is longer, so that moves stay exact as floats; and the powers of two below it that are tried as lengths."""
 OUTSIDE = 1e3
 """What a statistic outside its limit costs."""
 

@@ -26,17 +26,18 @@ from tablesafe.work.budget import Budget
 
 WORK = 20_000
 """Cells that one sweep steps through; cycles beyond wait for the next."""
-MIXED = 400
-JOINED = 3
-"""How many cycles a random direction joins."""
-FACTORS = 8
+MIXED, JOINED, FACTORS = 400, 3, 8
+"""Random directions of a sweep, how many cycles each joins, and up to how many times each of these."""
 SWEEPS = 40
+"""Sweeps of one improvement at most."""
 CLOSE = 1e-9
+"""Merits that differ by less are equal."""
 PARTS = 4
 """Sweeps in vain before a change counts as improved, when one does not reach all cycles."""
 RESTART = 12
 """Iterations without a better change before the search goes on elsewhere."""
 IDLE = 1e-6
+"""The least weight of the distance: a change that does nothing for the measure counts for something."""
 LITTLE = 1e-5
 """By how much a statistic that is to be best may be worse than where the search begins."""
 TRIED = 24

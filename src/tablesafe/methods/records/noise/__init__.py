@@ -28,6 +28,7 @@ from tablesafe.work.run import Run
 LEVELS = ("record", "cell")
 ANNOUNCE = ("nothing", "maximum", "range")
 MOST_NAMED = 3
+"""Cells named in a warning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,10 +192,9 @@ class Noise:
         sizes: Floats = draw_sizes(random.random(len(problem.table)), self._least, self._most, self.shape)
         adjusted = adjust_cells(problem, sizes, self._least, random)
         if adjusted.short.size:
-            names = ", ".join(problem.table.describe(int(cell)) for cell in adjusted.short[:MOST_NAMED])
-            more = f" and {adjusted.short.size - MOST_NAMED:,} more" if adjusted.short.size > MOST_NAMED else ""
+            names = problem.table.describe_some(adjusted.short, MOST_NAMED)
             warnings.warn(
-                f"Noise moved {names}{more} by less than their protection asks for: the noise of their parts cancels, "
+                f"Noise moved {names} by less than their protection asks for: the noise of their parts cancels, "
                 "or their parts are frozen.",
                 stacklevel=3,
             )

@@ -228,6 +228,7 @@ class Units:
 ROUNDS = 12
 """Rounds in vain before areas are left without the swaps that they lack."""
 MOST_ROUNDS = 200
+"""Rounds at most; they end when all areas have their swaps, or when rounds are in vain."""
 SPARE = 8
 """How many times as many units as an area lacks swaps may ask."""
 

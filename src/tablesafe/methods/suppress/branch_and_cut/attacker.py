@@ -22,11 +22,12 @@ from tablesafe.solve.neighbourhood import spans
 from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget
 
-PRESENT = 1e-9
 NEGLIGIBLE = 1e-9
+"""Shares of cells, and parts of a level, that are as good as none."""
 GRIDS = (55_440, 55_440 * 13 * 17)
 """Prices of equations are fractions with small denominators: multiples of one in these."""
 FINEST = 2**30
+"""The denominator where none of these fits: prices are then rounded, and the cut made from them is still valid."""
 WORTH_A_SWEEP = 0.1
 """Share of the cells still waiting that a sweep must settle to be worth a further one."""
 FAR = 1e4
@@ -78,7 +79,7 @@ class Attacker:
     def load(self, share: Floats, *, unit: bool = False) -> None:
         """Take a pattern, and find its connected parts; with `unit` all rooms are the shares themselves."""
         self._share, self._unit, self._now, self._view = share.copy(), unit, (-1, 0.0), NOTHING
-        cells = np.flatnonzero((share > PRESENT) & self._instance.live)
+        cells = np.flatnonzero((share > NEGLIGIBLE) & self._instance.live)
         if np.array_equal(cells, self._present):
             return
         self._present, m = cells, self._instance.rows.shape[0]

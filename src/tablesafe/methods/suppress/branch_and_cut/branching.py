@@ -21,11 +21,12 @@ from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget
 
 ROUNDING = 2.0**-52
+"""Relative error of one operation in floats: bounds are lowered by what these may add up to."""
 CLEARLY = 1e-7
 """By how much an inequality must be violated before it decides anything."""
-NEARLY = 1e-6
-CANDIDATES, FEW_CANDIDATES = 8, 4
-SMALL = 100
+WHOLE = 1e-6
+"""How near to 0 or 1 a variable of the relaxation counts as whole, in all of branch-and-cut."""
+CANDIDATES, FEW_CANDIDATES, SMALL = 8, 4, 100
 """Variables that are tried before one is branched on, fewer in small blocks; and how many variables those have."""
 ALIKE = 5e-10
 """Share of the cost by which an answer must be better to count, where costs are not whole."""
@@ -196,7 +197,7 @@ class Node:
     def whole(self) -> bool:
         """Whether the point is a 0/1 answer."""
         near = np.rint(self.x)
-        if np.abs(self.x - near).max(initial=0.0) > NEARLY:
+        if np.abs(self.x - near).max(initial=0.0) > WHOLE:
             return False
         return bool((self.block.matrix @ near >= self.block.least - CLEARLY).all())
 
@@ -312,7 +313,7 @@ class Branching:
     def _choice(self, node: Node, limit: float) -> tuple[int, tuple[float, float]]:
         """The variable to branch on, and which side is more likely to hold the best answer."""
         x, model = node.x, node.model
-        fractional = np.flatnonzero((x > NEARLY) & (x < 1 - NEARLY))
+        fractional = np.flatnonzero((x > WHOLE) & (x < 1 - WHOLE))
         if not len(fractional):
             fractional = np.arange(len(x))
         order = np.lexsort((-node.block.cost[fractional], np.abs(x[fractional] - 0.5)))

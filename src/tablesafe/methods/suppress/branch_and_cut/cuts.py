@@ -14,16 +14,17 @@ import numpy as np
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker, Prices
+from tablesafe.methods.suppress.branch_and_cut.branching import WHOLE
 from tablesafe.methods.suppress.branch_and_cut.master_problem import Cut
 from tablesafe.methods.suppress.branch_and_cut.targets import NOTHING, View
 from tablesafe.methods.suppress.instance import Instance
 
 UPWARDS = 1 + 1e-12
+"""Coefficients are rounded up, so that rounding makes no cut invalid."""
 TINY = 1e-6
 """Smaller coefficients are raised to this: solvers take them for nothing."""
-VIOLATION = 1e-4
-ROUGHLY = 1e-2
-NEAR = 1e-6
+VIOLATION, ROUGHLY = 1e-4, 1e-2
+"""By how much the relaxation must violate a capacity cut, and a cover, for these to be added."""
 WIDEST_COVER = 4.0
 """Sum of a relaxation over a capacity cut beyond which a cover is unlikely to be violated."""
 
@@ -102,7 +103,7 @@ def _unless_published(cut: Cut, chosen: Integers) -> Cut:
 def bridgeless(attacker: Attacker, variables: Variables, share: Floats, x: Floats, high: Floats) -> list[Cut]:
     """Cuts for cells that the rest of a pattern does not let move at all: some other cell is needed for each."""
     attacker.load(share, unit=True)
-    cells = variables.cell[variables.alone & (x > NEAR)]
+    cells = variables.cell[variables.alone & (x > WHOLE)]
     awake = np.zeros(len(share), dtype=np.bool_)
     awake[cells] = True
     cuts = []
@@ -139,7 +140,7 @@ def covers(capacities: Sequence[Cut], x: Floats, high: Floats) -> list[Cut]:
         share = x[variables]
         if not len(variables) or share.sum() > WIDEST_COVER:
             continue
-        on = np.flatnonzero((share > NEAR) & (carried < 1 - 1e-9))
+        on = np.flatnonzero((share > WHOLE) & (carried < 1 - 1e-9))
         inside, total = [], 0.0
         for at in on[np.lexsort((carried[on], -share[on] / carried[on]))].tolist():
             if total + carried[at] < 1 - 1e-9:
@@ -149,7 +150,7 @@ def covers(capacities: Sequence[Cut], x: Floats, high: Floats) -> list[Cut]:
             continue
         outside = np.ones(len(variables), dtype=np.bool_)
         outside[inside] = False
-        rest = np.flatnonzero(outside & (share <= NEAR))
+        rest = np.flatnonzero(outside & (share <= WHOLE))
         rest = rest[np.argsort(carried[rest], kind="stable")]
         fits = rest[total + np.cumsum(carried[rest]) < 1 - 1e-9]
         outside[fits] = False

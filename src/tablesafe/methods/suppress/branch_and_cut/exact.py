@@ -15,6 +15,7 @@ import numpy as np
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker, Move
+from tablesafe.methods.suppress.branch_and_cut.branching import WHOLE
 from tablesafe.methods.suppress.branch_and_cut.cuts import Variables, bridgeless, covers
 from tablesafe.methods.suppress.branch_and_cut.master_problem import NODES, Choice, Covering, Cut
 from tablesafe.methods.suppress.branch_and_cut.pattern import Repair, cleaned
@@ -27,8 +28,7 @@ from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.pattern import CannotProtect
 from tablesafe.work.budget import Budget
 
-STALLED = 6
-RISES = 2e-4
+STALLED, RISES = 6, 2e-4
 """Rounds without a rise of the bound, by this share, after which cutting ends."""
 WORTH_IT = 2e-3
 """Share by which cuts of the other kinds must raise the bound, to be looked for again."""
@@ -36,7 +36,6 @@ ROUNDS_AT_NODES = 6
 """Rounds of cutting at a node before it is branched on."""
 PATTERN_EVERY = 10
 """Nodes after which a pattern is made of the relaxation again."""
-WHOLE = 1e-6
 FIRST_NODES, MORE_NODES, TRIES = 96, 8, 3
 """Nodes of a part that holds most of what is undecided, once there is an answer that the integer solver, or all other
 parts, cannot better; how many times as many nodes all parts get with every further try, and how many tries there are.

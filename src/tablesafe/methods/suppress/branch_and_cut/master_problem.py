@@ -18,6 +18,7 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.branching import (
     ALIKE,
+    WHOLE,
     Block,
     Bound,
     Branching,
@@ -40,7 +41,6 @@ SOLVER_NODES = 200
 """Nodes of the integer solver: its answer will mostly be cut off, the next cuts help more than a finer one."""
 DENSE = 400_000
 """Entries of a part beyond which it is not branched on by itself."""
-WHOLE = 1e-6
 DEAR = 0.1
 """What variables may cost, in units of the least cost, by which they lie beyond their bounds: the solver's tolerance is
 nothing to it, but with a cost of 1e9 beside one of 1 it is much."""

@@ -23,7 +23,9 @@ from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget
 
 USED = 1e-7
+"""A move, in the units of the program, that is more than noise of the solver."""
 FAR = 1e4
+"""How far a cell without a bound may move, in units of the largest level."""
 A_LITTLE = 1e-3
 """What every further cell costs, as a share of the mean: so that deviations stay short."""
 

@@ -16,6 +16,7 @@ from tablesafe.methods.suppress.deviations import Deviation
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
 
 UP_AND_DOWN = (1, -1)
+"""The directions in which a target must be able to move."""
 LEAST = 1e-6
 """Share of a cell that a deviation needs at least, however much room it has: none is not enough."""
 SWEPT = 16

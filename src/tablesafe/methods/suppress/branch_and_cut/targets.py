@@ -20,6 +20,7 @@ SHORT = 1e-9
 """A level is reached when no larger share of it is missing, and cuts ask for so much less: they cut off nothing that
 counts as safe."""
 EVERYBODY = -1
+"""The number of a view that is nobody's own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,7 @@ class View:
 
 
 NOTHING = View(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+"""What an outsider knows beyond the table."""
 
 
 @dataclass(frozen=True, eq=False)

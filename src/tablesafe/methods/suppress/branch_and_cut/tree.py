@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Integers
+from tablesafe.methods.suppress.branch_and_cut.branching import WHOLE
 from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering, Relaxed
 
 CANDIDATES = 8
 """Variables that are tried before one is branched on."""
-FRACTIONAL = 1e-6
 MILDLY = 0.1
 """Weight of the larger rise of the two sides of a branching, beside the smaller one."""
 
@@ -109,9 +109,9 @@ class Tree:
         """
         cost, away = self._covering.cost[free], np.minimum(x[free], 1 - x[free])
         order = np.lexsort((-cost, -away))
-        if not (away > FRACTIONAL).any():
+        if not (away > WHOLE).any():
             return free[np.argsort(-away * cost, kind="stable")[:CANDIDATES]]
-        return free[order[away[order] > FRACTIONAL][:CANDIDATES]]
+        return free[order[away[order] > WHOLE][:CANDIDATES]]
 
     def _sides(self, variable: int, low: Floats, high: Floats) -> tuple[float, float] | None:
         """What is proved of both sides of a variable; None where the time was over before."""
@@ -139,7 +139,7 @@ def least_answer(covering: Covering, first: Floats, stop: Callable[[], bool] = l
             if relaxed is None or covering.nothing_better(relaxed.proved, cost):
                 break
             x = np.rint(relaxed.x)
-            if np.abs(relaxed.x - x).max(initial=0.0) < FRACTIONAL and float(covering.cost @ x) < cost:
+            if np.abs(relaxed.x - x).max(initial=0.0) < WHOLE and float(covering.cost @ x) < cost:
                 best, cost = x, float(covering.cost @ x)
                 if covering.nothing_better(relaxed.proved, cost):
                     break

@@ -1,13 +1,11 @@
-"""What the unknown cells around one of them allow it, by small linear programs.
+"""The neighbourhood of a cell: what the unknown cells around it allow it, by small linear programs.
 
 In four dimensions a search from the truth holds more cells in place than it has room for, and the whole component may
 have a hundred thousand cells. What the cell can do while all that is far away stays as it is, it can do; and what a
 few sums around it forbid, all of them forbid.
 
-Moves that are likely to take a cell of a large piece as far as it must go: a box, or the shortest move around it.
-
-In tables of four dimensions and more, a search from the truth and a program over the whole piece both take long,
-while what protects a cell is mostly a box of other withheld cells. A guess counts only once it is proved.
+`Guesses` are moves that are likely to take a cell as far as it must go: a box of other withheld cells, which is what
+mostly protects it, or the shortest move around it. A guess counts only once it is proved.
 """
 
 from __future__ import annotations
@@ -36,10 +34,11 @@ WIDE = 10_000
 FAR = 1e6
 """No cell needs to move further than this many times as far as the one in question."""
 CLOSE = 1e-9
+"""How near a bound, relative and absolute, is reached."""
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
+class Neighbourhood:
     """Some cells around one, and every sum that they stand in."""
 
     cells: NDArray[np.intp] = field(repr=False)
@@ -54,24 +53,24 @@ class Surroundings:
         return sparse.csc_array(sparse.hstack([self.matrix, -self.matrix], format="csc"))
 
 
-class Nearby:
+class Neighbourhoods:
     """Small programs over the unknown cells of a system."""
 
     def __init__(self, matrix: sparse.csr_array, budget: Budget = ENDLESS) -> None:
         """Programs stop by an error when the budget is over."""
         self._rows, self._columns, self._budget = sparse.csr_array(matrix), sparse.csc_array(matrix), budget
         self._solver = Model.small()
-        self._kept: dict[tuple[int, int], Surroundings] = {}
+        self._kept: dict[tuple[int, int], Neighbourhood] = {}
         """What is around the cell that was looked at last: for one insider after another it is the same."""
 
-    def around(self, cell: int, most: int) -> Surroundings:
+    def around(self, cell: int, most: int) -> Neighbourhood:
         """The cells within ever more steps from sum to sum, so many at most; of the last step, those most tied in."""
         if (cell, most) not in self._kept:
             self._kept = {key: near for key, near in self._kept.items() if key[0] == cell}
             self._kept[cell, most] = self._gathered(cell, most)
         return self._kept[cell, most]
 
-    def _gathered(self, cell: int, most: int) -> Surroundings:
+    def _gathered(self, cell: int, most: int) -> Neighbourhood:
         cells = np.array([cell])
         for ring, met in rings(self._rows, self._columns, cells):
             tied = met / np.diff(self._columns.indptr)[ring]
@@ -82,9 +81,9 @@ class Nearby:
         cells = np.sort(cells)
         every = np.unique(self._columns[:, cells].indices)
         inside = sparse.csr_array(self._columns[:, cells].tocsr()[every])
-        return Surroundings(cells, inside, np.diff(inside.indptr) == np.diff(self._rows.indptr)[every])
+        return Neighbourhood(cells, inside, np.diff(inside.indptr) == np.diff(self._rows.indptr)[every])
 
-    def shortest(self, near: Surroundings, cell: int, by: float, lower: Floats, upper: Floats) -> Floats | None:
+    def shortest(self, near: Neighbourhood, cell: int, by: float, lower: Floats, upper: Floats) -> Floats | None:
         """A move of the cell by so much that moves the others as little as can be, all else fixed; None without one.
 
         Bounds are those of the cells near; the cell itself may move in any case.
@@ -98,7 +97,7 @@ class Nearby:
         answer = self._minimum(cost, low, top, near.up_and_down)
         return None if answer is None else (answer.point[:n] - answer.point[n:]) * far
 
-    def reach(self, near: Surroundings, cell: int, sign: int, lower: Floats, upper: Floats) -> tuple[float, bool]:
+    def reach(self, near: Neighbourhood, cell: int, sign: int, lower: Floats, upper: Floats) -> tuple[float, bool]:
         """How far the cell can move while all else is fixed, and whether the rest of the table has no say in it.
 
         Not a number where that is not known.
@@ -109,7 +108,7 @@ class Nearby:
         most = self._furthest(near, near.matrix[near.whole], cell, sign, lower, upper)
         return least, bool(least >= most * (1 - CLOSE) - CLOSE)
 
-    def _furthest(self, near: Surroundings, sums: sparse.csr_array, cell: int, sign: int,
+    def _furthest(self, near: Neighbourhood, sums: sparse.csr_array, cell: int, sign: int,
                   lower: Floats, upper: Floats) -> float:  # fmt: skip
         """How far the cell can move while some sums hold."""
         cost = np.zeros(len(near.cells))
@@ -135,7 +134,7 @@ class Guesses:
         matrix = sparse.csr_array(piece.matrix.astype(np.float64))
         self._system = System.of(matrix, piece.upper, -piece.lower)
         self._space, self._price = Space.over(self._system), np.ones(len(piece))
-        self._near = Nearby(matrix, budget)
+        self._near = Neighbourhoods(matrix, budget)
         self._cell = np.full(shape.polytope.forms, -1)
         moves = np.flatnonzero(shape.form >= 0)
         self._cell[shape.form[moves]] = moves

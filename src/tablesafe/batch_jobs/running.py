@@ -8,6 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import tablesafe
+from tablesafe.batch_jobs.files import (
+    BatchResult,
+    TableRun,
+    Writing,
+    outputs_of,
+    refuse_overwriting,
+    refuse_unwritable,
+    target,
+    write_all,
+)
+from tablesafe.batch_jobs.methods import Chosen, choose_method
 from tablesafe.core.errors import InvalidFile
 from tablesafe.core.problem import Problem
 from tablesafe.files.write import write_text
@@ -35,17 +46,6 @@ from tablesafe.tauargus.batch.journal import Journal
 from tablesafe.tauargus.batch.linked import linked
 from tablesafe.tauargus.batch.parse import read_arb
 from tablesafe.tauargus.batch.session import Session, named_by
-from tablesafe.tauargus.jobs.files import (
-    BatchResult,
-    TableRun,
-    Writing,
-    outputs_of,
-    refuse_overwriting,
-    refuse_unwritable,
-    target,
-    write_all,
-)
-from tablesafe.tauargus.jobs.methods import Chosen, choose_method
 from tablesafe.tauargus.metadata import find_beside
 
 

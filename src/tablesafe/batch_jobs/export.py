@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from tablesafe.batch_jobs.exported_files import Column, Commands, MicroTable, is_plain, problem_files, record_files
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.linking import RESPONSE
 from tablesafe.core.problem import Problem
@@ -31,10 +32,9 @@ from tablesafe.pipeline.problems import build_problem
 from tablesafe.report.progress import Listener, ignore
 from tablesafe.rules.counts import Threshold, ZeroCells
 from tablesafe.rules.linear import PQ, Dominance, PPercent
-from tablesafe.tauargus.export import Column, Commands, MicroTable, is_plain, problem_files, record_files
-from tablesafe.tauargus.intermediate import Texts
 from tablesafe.tauargus.metadata import Role
 from tablesafe.tauargus.microdata import NUMBER
+from tablesafe.tauargus.write_table import Texts
 
 # -- method and costs --------------------------------------------------------------------------------------------------
 

@@ -28,9 +28,9 @@ from tablesafe.files.read import guess_delimiter
 from tablesafe.io.jj import jj_text
 from tablesafe.rules.contributions import SHADOW
 from tablesafe.tabulate.plan import RECORDS
-from tablesafe.tauargus.intermediate import Texts, column_roles, intermediate, labels_text
 from tablesafe.tauargus.metadata import Metadata, Role, Variable, metadata_text
 from tablesafe.tauargus.sheet import Sheet, WriteOptions, is_whole
+from tablesafe.tauargus.write_table import Texts, column_roles, intermediate, labels_text
 
 MANUAL = "MAN(20)"
 """The rule of a table whose cells have their status and levels already."""

@@ -45,9 +45,11 @@ from tablesafe.tauargus.batch.tables import Specified
 from tablesafe.tauargus.cell_keys import cell_key_from_metadata
 
 SECONDS = 60.0
+"""Of a minute: batch files give limits in minutes."""
 CELLS_PER_SECOND = 500
 """How long a search goes on that the batch file does not limit: so much the longer, the larger the table."""
 LEAST_SECONDS = 0.5
+"""And no shorter than this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablesafe.tauargus.jobs.files import BatchResult
-from tablesafe.tauargus.jobs.running import run_batch
+from tablesafe.batch_jobs.files import BatchResult
+from tablesafe.batch_jobs.running import run_batch
 
 __all__ = ["BatchResult", "run_batch"]

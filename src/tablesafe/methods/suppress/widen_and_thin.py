@@ -15,7 +15,7 @@ from scipy import sparse
 from tablesafe.audit.audit import Audit
 from tablesafe.audit.findings import Findings
 from tablesafe.core.equations import Integers, Mask
-from tablesafe.core.errors import InvalidProblem, Setting, Words, joined
+from tablesafe.core.errors import InvalidProblem, Setting, Words, and_more, joined
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.suppress.instance import Instance, zeros_kept
@@ -194,12 +194,11 @@ def _left_possible(findings: Findings) -> frozenset[tuple[int, str, str]]:
 
 def _hopeless(problem: Problem, instance: Instance, findings: Findings) -> InvalidProblem:
     opening = findings.open[0]
-    more = f" (and {len(findings.open) - 1:,} more)" if len(findings.open) > 1 else ""
     ways: list[Words] = ["unfreeze cells around it"] if bool(problem.frozen.any()) else []
     ways += [("allow cells of value zero (", Setting("zeros", True), ")")] if zeros_kept(problem, instance) else []
     ways += [f"merge it with a neighbour (see ts.redesign), or waive {opening.name}."]
     return InvalidProblem(
-        f"Even if everything is withheld that may be, this stays open: {opening}{more}.",
+        f"Even if everything is withheld that may be, this stays open: {opening}{and_more(len(findings.open))}.",
         hint=joined(", ", ways),
         about=("cells", int(opening.cell)),
     )

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from tablesafe.audit.alternative_tables import _exact_or_none
 from tablesafe.audit.exact import denominators
-from tablesafe.audit.nearby import Nearby
+from tablesafe.audit.neighbourhood import Neighbourhoods
 from tablesafe.core.equations import Floats
 
 
@@ -37,7 +37,7 @@ def test_near_cells_promise_nothing_that_the_table_denies(seed: int, size: int) 
     matrix = cube(4, 3)
     lower, upper = (-random.integers(0, 9, 64)).astype(float), random.integers(0, 9, 64).astype(float)
     cell, sign = int(random.integers(64)), int(random.choice([-1, 1]))
-    nearby = Nearby(matrix)
+    nearby = Neighbourhoods(matrix)
     near = nearby.around(cell, size)
     most = furthest(matrix, cell, sign, lower, upper)
     far, decided = nearby.reach(near, cell, sign, lower[near.cells], upper[near.cells])
@@ -59,7 +59,7 @@ def test_near_cells_promise_nothing_that_the_table_denies(seed: int, size: int) 
 
 def test_a_move_near_a_cell_is_the_shortest() -> None:
     matrix = cube(5, 4)
-    nearby = Nearby(matrix)
+    nearby = Neighbourhoods(matrix)
     near = nearby.around(0, 400)
     room = np.full(len(near.cells), 100.0)
     move = nearby.shortest(near, 0, 7.0, -room, room)

@@ -145,7 +145,9 @@ def test_a_cell_in_step_with_that_of_another_firm_is_known_to_it(firms: list[int
     outsiders = published_by_null_vectors(problem, instance, pattern, Budget(), respondents=False)
     rx = _names(problem.table).index("rx")
     assert left[rx] and not outsiders[rx]
-    assert {cell for cell, who in _open(problem, outsiders) if who >= 0} == set(np.flatnonzero(problem.sensitivity.mask))
+    assert {cell for cell, who in _open(problem, outsiders) if who >= 0} == set(
+        np.flatnonzero(problem.sensitivity.mask)
+    )
 
 
 def test_a_sum_of_two_is_left_unknown() -> None:
@@ -153,5 +155,7 @@ def test_a_sum_of_two_is_left_unknown() -> None:
     inner = {row + column: MANY for row in "pqr" for column in "xyz"} | {"px": [1, 2]}
     problem, instance, pattern = _by_hand(inner, set(inner), "pz")
     left = published_by_null_vectors(problem, instance, pattern, Budget(), respondents=True)
-    assert {"px", "py", "pz", "qx", "rx"} <= {each for each, out in zip(_names(problem.table), left, strict=True) if out}
+    assert {"px", "py", "pz", "qx", "rx"} <= {
+        each for each, out in zip(_names(problem.table), left, strict=True) if out
+    }
     assert left.sum() < pattern.sum()

@@ -1,4 +1,4 @@
-"""Boxes that were found once are kept: but for the room, the cell, the distance and the limits that were asked about."""
+"""Boxes that were found are kept, but only for the room, cell, distance and limits that were asked about."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def test_another_room_is_another_question(moves: Moves) -> None:
     down[_but(first, 0)] = 0.0
     narrow = moves.room(down, down)
     second = moves.find(narrow, 0, 5.0, NONE, everywhere=False)
-    assert second is not None and narrow.allows(second, but=0)
+    assert second is not None
+    assert narrow.allows(second, but=0)
     assert moves.find(moves.room(np.zeros(SIDE**2), np.zeros(SIDE**2)), 0, 5.0, NONE, everywhere=False) is None
 
 
@@ -90,7 +91,8 @@ def test_what_was_asked_of_one_cell_changes_nothing_for_the_next(moves: Moves) -
     far[1] = FAR
     room = moves.room(far, far)
     move = moves.find(room, 0, 5.0, NONE, everywhere=False)
-    assert move is not None and {0, 1} <= set(move.cells.tolist())
+    assert move is not None
+    assert {0, 1} <= set(move.cells.tolist())
     assert moves.find(room, 1, 5.0, NONE, everywhere=False) is None
     assert moves.find(room, 0, 4.0, _at_rest(np.arange(1, SIDE**2)), everywhere=False) is None
     assert moves.find(room, 0, 4.0, NONE, everywhere=False) is not None

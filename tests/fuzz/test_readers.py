@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fuzz.bounds import examples, refusal
+from fuzz.bounds import EXAMPLES, examples, refusal
 from fuzz.mutations import damaged
 from fuzz.targets import TARGETS, Target, sealed
 
@@ -37,6 +37,7 @@ def test_the_seed_itself_is_read(name: str) -> None:
     assert judge(target, target.seed()) is None
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_damaged_file_is_read_or_refused(name: str) -> None:
     target = TARGETS[name]
@@ -68,7 +69,7 @@ def test_nothing_and_bare_marks(name: str, content: bytes) -> None:
     judge(TARGETS[name], content)
 
 
-@settings(max_examples=examples(4), suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES or 4, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(sorted(set(TARGETS) - set(SLOW))), st.binary(max_size=200))
 def test_any_bytes(name: str, content: bytes) -> None:
     judge(TARGETS[name], content)

@@ -144,14 +144,15 @@ def test_a_cell_in_step_with_that_of_another_firm_is_known_to_it(firms: list[int
     assert not _open(problem, left)
     outsiders = published_by_null_vectors(problem, instance, pattern, Budget(), respondents=False)
     rx = _names(problem.table).index("rx")
-    assert left[rx] and not outsiders[rx]
+    assert left[rx]
+    assert not outsiders[rx]
     assert {cell for cell, who in _open(problem, outsiders) if who >= 0} == set(
         np.flatnonzero(problem.sensitivity.mask)
     )
 
 
 def test_a_sum_of_two_is_left_unknown() -> None:
-    """Of three cells of a row any may be published, as far as the sensitive one goes: but then it and another add up."""
+    """Any other cell of its row may be published for the sake of the sensitive one: but then it and the third add up."""
     inner = {row + column: MANY for row in "pqr" for column in "xyz"} | {"px": [1, 2]}
     problem, instance, pattern = _by_hand(inner, set(inner), "pz")
     left = published_by_null_vectors(problem, instance, pattern, Budget(), respondents=True)

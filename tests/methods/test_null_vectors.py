@@ -152,7 +152,7 @@ def test_a_cell_in_step_with_that_of_another_firm_is_known_to_it(firms: list[int
 
 
 def test_a_sum_of_two_is_left_unknown() -> None:
-    """Any other cell of its row may be published for the sake of the sensitive one: but then it and the third add up."""
+    """Any other cell of its row may be published for the sensitive one: but then it and the third add up."""
     inner = {row + column: MANY for row in "pqr" for column in "xyz"} | {"px": [1, 2]}
     problem, instance, pattern = _by_hand(inner, set(inner), "pz")
     left = published_by_null_vectors(problem, instance, pattern, Budget(), respondents=True)

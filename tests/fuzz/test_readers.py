@@ -13,7 +13,7 @@ from fuzz.bounds import EXAMPLES, examples, refusal
 from fuzz.mutations import damaged
 from fuzz.targets import TARGETS, Target, sealed
 
-SLOW = {"cells.xlsx": 4}
+SLOW = {"cells.xlsx": 4, "dta": 2, "sav": 2, "xpt": 2}
 """Readers that start a process of their own get fewer examples."""
 MARKS = [b"", b"\n", b"\x00" * 100, b"\xff\xfe", b"\xef\xbb\xbf", b"\x1f\x8b", b"PK\x03\x04"]
 UNNAMED = {"equations", "prefixes"}

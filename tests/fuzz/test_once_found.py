@@ -35,7 +35,7 @@ def _category(change: dict[str, Any]) -> dict[str, Any]:
     [
         _document() | {"id": 5},
         _document() | {"dimension": "x"},
-        _document() | {"dimension": dict.fromkeys(_document()["id"], {"category": [1]})},
+        _document() | {"dimension": {name: {"category": [1]} for name in _document()["id"]}},
         _document() | {"size": 3},
         _document() | {"value": {"9" * 5000: 1}},
         _document() | {"value": [10**400] * len(_document()["value"])},

@@ -50,7 +50,7 @@ def _read(path: Path, *, metadataonly: bool = False) -> tuple[pl.DataFrame, dict
     command = [sys.executable, "-I", str(CHILD), READERS[path.suffix.lower()], str(path.absolute()), what]
     answer = subprocess.run(command, capture_output=True, check=False)
     head, _, data = answer.stdout.partition(b"\n")
-    about = json.loads(head) if answer.returncode == 0 and head else {"error": "reading it failed"}
+    about: dict[str, Any] = json.loads(head) if answer.returncode == 0 and head else {"error": "reading it failed"}
     if "error" in about:
         raise InvalidFile(
             f"{path.name} cannot be read: {about['error']}.", hint="is it complete, and of the kind its ending says?"

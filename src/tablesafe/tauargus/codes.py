@@ -67,7 +67,7 @@ def hierarchy_of(variable: Variable, metadata: Metadata, found: Sequence[str]) -
     both = next((code for code in missing if code.strip() == variable.total.strip()), None)
     if both is not None:
         raise InvalidFile(
-            f"{metadata.path.name}, line {variable.line}: {both!r} of {variable.name!r} is a missing code and the total.",
+            f"{metadata.path.name}, line {variable.line}: {both!r} of {variable.name!r} is missing code and total.",
             hint="give one of the two another code.",
         )
     special = {variable.total.strip(), *(code.strip() for code in missing)}

@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         test._hypothesis_internal_use_settings = settings(given, max_examples=number)
     out = {id(item) for item in items if item.get_closest_marker("slow")} | _further_cases(items) if quick else set()
     if times:
-        out |= {id(i) for i in items if id(getattr(i, "obj", None)) not in drawing and not _takes_a_fresh_seed(i)}
+        out |= {id(i) for i in items if id(getattr(i, "obj", None)) not in drawing and not _draws_itself(i)}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in out])
     items[:] = [item for item in items if id(item) not in out]
 
@@ -101,7 +101,10 @@ def _test_of(item: pytest.Item) -> str:
     return item.nodeid.partition("::")[2].partition("[")[0]
 
 
-def _takes_a_fresh_seed(item: pytest.Item) -> bool:
+def _draws_itself(item: pytest.Item) -> bool:
+    """Whether a test is given a fresh seed, or draws examples of its own."""
+    if item.get_closest_marker("draws"):
+        return True
     given = getattr(item, "callspec", None)
     return given is not None and any(type(value) is int and value in seeds.drawn for value in given.params.values())
 

@@ -139,6 +139,39 @@ def test_the_largest_contributor_is_convinced_by_less_or_by_nothing() -> None:
     assert {2, 3} <= _left(doubts, 1, 0)
 
 
+def test_who_must_not_know_a_cell_exactly_is_asked_for_a_unit_at_least() -> None:
+    """The others hide the next one anyway, but there are too few: their sum must not be known to the largest either."""
+    least = np.array([1.0, 0.0, 0.0])
+    some = Largest(np.array([0, -1, -1]), np.array([0.05, 1.0, 1.0]), np.array([-5.0, 0.0, 0.0]), least)
+    who, room = [[0, 1], [2, -1], [3, -1]], [[9.0, 104.0], [0.0, 0.0], [0.0, 0.0]]
+    listed = Listed(np.array(who), np.array(room), np.array([False, True, True]), np.array([FAR] * 3), (some,))
+    level, target = np.array([6.0, 0.0, 0.0]), np.array([0, 0])
+    assert listed.asked(level, target, np.array([0, 1])).tolist() == [1.0, 6.0]
+    assert listed.asked(level / 12, target, np.array([0, 1])).tolist() == [0.5, 0.5]  # and never for more than others
+    for side, fall, rise in ((-1, level, NOTHING), (1, NOTHING, level)):
+        doubts = Doubts(listed, fall, rise)
+        assert 0 in _left(doubts, side, 0)
+        doubts.add(side * np.array([1, -1, 0]))
+        assert 0 not in _left(doubts, side, 0)
+
+
+def test_the_lists_of_a_table_say_who_must_not_know_a_cell_exactly() -> None:
+    """100 + 1 + 1: p% asks nothing of the largest, a threshold of four that it does not know the sum of the others."""
+    firms = [("p", "x", 0, 100), ("p", "x", 1, 1), ("p", "x", 2, 1), *(("p", "y", 10 + i, 20) for i in range(9))]
+    frame = pl.DataFrame(firms, schema=["a", "b", "firm", "value"], orient="row")
+    table = ts.tabulate(frame, dimensions=["a", "b"], value="value", respondent="firm", largest=4)
+    asked = {}
+    for name, rules in {"p": [ts.PPercent(p=10)], "both": [ts.PPercent(p=10), ts.Threshold(n=4)]}.items():
+        problem = ts.Problem(table, rules=rules)
+        system = System.of(problem, ts.Release.from_suppression(problem, np.ones(len(table), dtype=np.bool_)))
+        known = Knowledge.of(system, 1)
+        assert known is not None
+        cell = int(np.flatnonzero(system.cells == table.index(a="p", b="x"))[0])
+        level = np.full(len(system), 10.0)
+        asked[name] = Listed.of(problem, known).asked(level, np.array([cell]), np.array([0]))[0]
+    assert asked["p"] <= 0 < asked["both"]
+
+
 # -- what convinces whom, followed by hand -----------------------------------------------------------------------------
 
 

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from seeds import TIMES
 from tablesafe.core.errors import TablesafeError
 
 EXAMPLES = int(os.environ.get("TABLESAFE_FUZZ", "0"))
-"""How many examples for each reader; a few where the variable is not set."""
+"""How many examples for each reader; a few where the variable is not set, and many times that with --times."""
 SECONDS = 120
 """Patience with one file: a machine may be busy, and the first one compiles what reads it."""
 MEMORY = 1 << 30
@@ -26,8 +27,8 @@ class Hangs(BaseException):
 
 
 def examples(few: int) -> int:
-    """How many examples to try: `few` in the ordinary tests, as many as the environment says otherwise."""
-    return EXAMPLES or few
+    """How many examples a test draws within itself: `few`, times what a soak asks for, or what the environment says."""
+    return EXAMPLES or few * int(os.environ.get(TIMES, "1"))
 
 
 @contextmanager

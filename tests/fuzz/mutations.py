@@ -151,7 +151,7 @@ def inside(data: bytes, chance: Random) -> bytes:
     """Damage what is packed, and pack it again."""
     if data.startswith(b"\x1f\x8b"):
         try:
-            return gzip.compress(chance.choice(PLAIN)(gzip.decompress(data), chance))
+            return gzip.compress(chance.choice(PLAIN)(gzip.decompress(data), chance), mtime=0)
         except (OSError, EOFError, zlib.error):
             return data
     if data.startswith(b"PK"):

@@ -352,7 +352,7 @@ def _with_labels(path: Path) -> object:
 TARGETS: Mapping[str, Target] = {
     "cells.csv": Target("cells.csv", _text(CELLS), cells_of),
     "records.csv": Target("data.csv", _text(RECORDS), records_of),
-    "records.csv.gz": Target("data.csv.gz", lambda: gzip.compress(RECORDS.encode()), records_of),
+    "records.csv.gz": Target("data.csv.gz", lambda: gzip.compress(RECORDS.encode(), mtime=0), records_of),
     "cells.parquet": Target("cells.parquet", lambda: _frame(CELLS, ".parquet"), cells_of),
     "records.parquet": Target("data.parquet", lambda: _frame(RECORDS, ".parquet"), records_of),
     "cells.xlsx": Target("cells.xlsx", lambda: _frame(CELLS, ".xlsx"), cells_of),
@@ -362,7 +362,7 @@ TARGETS: Mapping[str, Target] = {
     ),
     "sdmx-csv": Target("table.sdmx.csv", lambda: sdmx_csv(Dataset.of_release(release())).encode(), read_sdmx),
     "jj": Target("table.jj", lambda: jj_text(problem()).encode(), read_jj),
-    "jj.gz": Target("table.jj.gz", lambda: gzip.compress(jj_text(problem()).encode()), read_jj),
+    "jj.gz": Target("table.jj.gz", lambda: gzip.compress(jj_text(problem()).encode(), mtime=0), read_jj),
     "hrc": Target("other.hrc", _text(HRC), Hierarchy.from_hrc),
     "micro rda": Target(
         "micro.rda", _text(MICRO_RDA), lambda path: read_microdata(path.with_suffix(".asc")), ("micro.asc", "tree.hrc")
@@ -389,7 +389,7 @@ TARGETS: Mapping[str, Target] = {
     "values": Target("last.csv", _text(CELLS), lambda path: read_values(path, problem())),
     "cube": Target("cube.csv", _text("region,size,value\nN,a,5\nN,b,15\nS,a,20\nS,b,20\n"), _cube),
     "certificate": Target("certificate.json", certificate, verify, sealed=True),
-    "certificate.gz": Target("certificate.json.gz", lambda: gzip.compress(certificate()), verify),
+    "certificate.gz": Target("certificate.json.gz", lambda: gzip.compress(certificate(), mtime=0), verify),
     "published": Target("published.csv", published, _verify_release),
     "published px": Target("p.px", lambda: px_text(Dataset.of_release(release())).encode(), _verify_release),
     "published json-stat": Target(

@@ -82,6 +82,7 @@ def test_the_sound_files_work(tmp_path: Path, name: str) -> None:
     assert code in {Exit.OK, Exit.UNSAFE}, said
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_damaged_file_ends_in_a_message(name: str) -> None:
     words, inputs = COMMANDS[name]

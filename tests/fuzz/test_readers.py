@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fuzz.bounds import examples, refusal
+from fuzz.bounds import EXAMPLES, examples, refusal
 from fuzz.mutations import damaged
 from fuzz.targets import TARGETS, Target, sealed
 
-SLOW = {"cells.xlsx": 4}
+SLOW = {"cells.xlsx": 4, "dta": 2, "sav": 2, "xpt": 2}
 """Readers that start a process of their own get fewer examples."""
 MARKS = [b"", b"\n", b"\x00" * 100, b"\xff\xfe", b"\xef\xbb\xbf", b"\x1f\x8b", b"PK\x03\x04"]
 UNNAMED = {"equations", "prefixes"}
@@ -37,6 +37,7 @@ def test_the_seed_itself_is_read(name: str) -> None:
     assert judge(target, target.seed()) is None
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_damaged_file_is_read_or_refused(name: str) -> None:
     target = TARGETS[name]
@@ -68,7 +69,7 @@ def test_nothing_and_bare_marks(name: str, content: bytes) -> None:
     judge(TARGETS[name], content)
 
 
-@settings(max_examples=examples(4), suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES or 4, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(sorted(set(TARGETS) - set(SLOW))), st.binary(max_size=200))
 def test_any_bytes(name: str, content: bytes) -> None:
     judge(TARGETS[name], content)

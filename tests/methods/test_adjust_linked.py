@@ -147,9 +147,11 @@ def test_no_answer_is_dearer_than_one_of_its_starts(cost: str) -> None:
 
 def test_an_answer_far_from_its_bound_says_so_once_and_for_all() -> None:
     far = Solution(status=SolveStatus.FEASIBLE, objective=5.3e11, bound=4.4e7, seconds=1.0)
+    further = Solution(status=SolveStatus.FEASIBLE, objective=3.9, bound=1.0, seconds=1.0)
     near = Solution(status=SolveStatus.FEASIBLE, objective=2.0, bound=1.0, seconds=1.0)
     unproven = Solution(status=SolveStatus.FEASIBLE, objective=2.0, bound=0.0, seconds=1.0)
     assert "12,045 times" in far.warning
+    assert "3.9 times" in further.warning
     assert not near.warning
     assert not unproven.warning
 

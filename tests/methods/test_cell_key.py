@@ -418,3 +418,41 @@ def test_a_change_that_is_no_number_is_refused() -> None:
 def test_secrets_are_not_shown() -> None:
     assert "123456" not in repr(ts.CellKey(seed=123456, identifier="person"))
     assert "0.2" not in repr(ts.design_perturbation())
+
+
+# -- perturbation tables with gaps -------------------------------------------------------------------------------------
+
+
+def test_a_count_between_two_possible_ones_is_not_taken_for_possible() -> None:
+    """Every count above zero is changed by one: a published 2 comes from 1 or 3, and never from 2."""
+    always = ts.PerturbationTable.of([(1, [-1, 1], [0.5, 0.5])])
+    frame = people(60).with_columns(pl.col("region").replace_strict(dict(zip("abcdef", "aabbbb", strict=True))))
+    problem = ts.Problem(ts.tabulate(frame, dimensions=["region", "sex"]), rules=[ts.Threshold(n=3)])
+    release = ts.protect(problem, ts.CellKey(key="rkey", perturbation=always))
+    truth, shown = problem.table.value, release.values
+    np.testing.assert_array_equal(np.abs(shown - truth), 1)
+    np.testing.assert_array_equal(release.lower, shown - 1)
+    np.testing.assert_array_equal(release.upper, shown + 1)
+    judged = release.as_judged
+    np.testing.assert_array_equal(judged.lower, truth)
+    np.testing.assert_array_equal(judged.upper, truth)
+
+
+def test_what_gaps_give_away_is_open() -> None:
+    """A published 2 comes from 1 only, and a published 6 from 6."""
+    gaps = ts.PerturbationTable.of([(1, [1], [1.0]), (2, [-2, 2], [0.5, 0.5]), (3, [0], [1.0])])
+    frame = pl.DataFrame({"a": ["x"] + ["y"] * 6, "rkey": [0.5] * 7})
+    problem = ts.Problem(ts.tabulate(frame, dimensions=["a"]), rules=[ts.Threshold(n=3)])
+    release = ts.protect(problem, ts.CellKey(key="rkey", perturbation=gaps))
+    assert not ts.audit(problem, release).safe
+
+
+def test_tables_without_gaps_are_judged_as_they_are_stated() -> None:
+    problem = ts.Problem(ts.tabulate(people(200), dimensions=["region", "age"]), rules=[ts.Threshold(n=3)])
+    assert ts.protect(problem, ts.CellKey(key="rkey")).judged is None
+    stay = ts.protect(problem, ts.CellKey(key="rkey", stay=0.0, monotone=False))
+    assert stay.judged is not None
+    lower, upper = stay.judged
+    changed = stay.values > 0  # a published 0 may be one
+    assert ((lower <= problem.table.value) & (upper >= problem.table.value)).all()
+    assert ((upper < stay.values) | (lower > stay.values))[changed].all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +12,8 @@ import tablesafe as ts
 from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.problem import Problem
+from tablesafe.core.sensitivity import Sensitivity
+from tablesafe.core.table import Table
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded, looked_after
 from tablesafe.methods.suppress.null_vectors import published_by_null_vectors, unbounded
@@ -95,3 +99,64 @@ def test_without_respondents_more_is_published() -> None:
 def test_bounds_make_a_difference() -> None:
     problem = _problem(2, negative=False)
     assert not unbounded(problem, _instance(problem))
+
+
+# -- what each condition alone decides ---------------------------------------------------------------------------------
+
+
+def _by_hand(inner: dict[str, list[int]], pattern: set[str], first: str) -> tuple[Problem, Instance, Mask]:
+    """A table whose inner cells have these firms, a pattern, and the cell to publish first; px alone is sensitive."""
+    rows = [(*cell, firm, -3.0 if firm % 2 else 7.0 + firm) for cell, firms in inner.items() for firm in firms]
+    frame = pl.DataFrame(rows, schema=["a", "b", "firm", "value"], orient="row")
+    table = ts.tabulate(frame, dimensions=["a", "b"], value="value", respondent="firm", largest=3)
+    name = _names(table)
+    problem = ts.Problem(table, sensitivity=Sensitivity.of(np.array([each == "px" for each in name]), 1.0))
+    mask = np.array([each in pattern for each in name])
+    cost = np.where([each == first for each in name], 1000.0, np.arange(1.0, len(name) + 1))
+    return problem, replace(_instance(problem), cost=cost), mask
+
+
+def _names(table: Table) -> list[str]:
+    """The cells as they are written here: one letter for each code, T for the total."""
+    return ["".join(code[0] for code in row) for row in table.cells()[["a", "b"]].rows()]
+
+
+MANY = [20, 21, 22, 24]
+
+
+def test_a_cell_in_step_with_its_row_total_is_determined_by_that() -> None:
+    """Nothing falls as it rises, and the total has many contributors: only that it is determined tells against it."""
+    inner = {"px": [1, 2], "py": MANY, "qx": MANY, "qy": MANY, "rx": MANY, "ry": MANY}
+    everything = {row + column for row in "pqrT" for column in "xyT"}
+    problem, instance, pattern = _by_hand(inner, everything - {"py"}, "pT")
+    left = published_by_null_vectors(problem, instance, pattern, Budget(), respondents=True)
+    assert left.sum() < pattern.sum()
+    assert not _open(problem, left)
+
+
+@pytest.mark.parametrize("firms", [[4, 6], [4], [8]], ids=["two firms", "the first of both", "the last of both"])
+def test_a_cell_in_step_with_that_of_another_firm_is_known_to_it(firms: list[int]) -> None:
+    """The cell beside it falls as it rises in any case: only that a firm comes to know it tells against it."""
+    inner = {"px": firms, "py": MANY, "qx": [7], "qy": MANY, "rx": MANY, "ry": MANY}
+    problem, instance, pattern = _by_hand(inner, set(inner), "rx")
+    assert not _open(problem, pattern)
+    left = published_by_null_vectors(problem, instance, pattern, Budget(), respondents=True)
+    assert not _open(problem, left)
+    outsiders = published_by_null_vectors(problem, instance, pattern, Budget(), respondents=False)
+    rx = _names(problem.table).index("rx")
+    assert left[rx]
+    assert not outsiders[rx]
+    assert {cell for cell, who in _open(problem, outsiders) if who >= 0} == set(
+        np.flatnonzero(problem.sensitivity.mask)
+    )
+
+
+def test_a_sum_of_two_is_left_unknown() -> None:
+    """Any other cell of its row may be published for the sensitive one: but then it and the third add up."""
+    inner = {row + column: MANY for row in "pqr" for column in "xyz"} | {"px": [1, 2]}
+    problem, instance, pattern = _by_hand(inner, set(inner), "pz")
+    left = published_by_null_vectors(problem, instance, pattern, Budget(), respondents=True)
+    assert {"px", "py", "pz", "qx", "rx"} <= {
+        each for each, out in zip(_names(problem.table), left, strict=True) if out
+    }
+    assert left.sum() < pattern.sum()

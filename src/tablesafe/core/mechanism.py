@@ -84,6 +84,20 @@ class Transition:
         at = self.row_of(np.where(inside, true, 0)), np.where(inside, k, 0)
         return np.where(inside, self.rows[at], 0.0)
 
+    def around(self, true: Integers, published: Integers) -> tuple[Integers, Integers]:
+        """How far one can go down and up from each true count by ones, and every count can have become the published.
+
+        Beyond may be others, where the changes of a row have gaps: then not every count between two possible ones is.
+        """
+        ends = []
+        for way in (-1, 1):
+            end, going = true.copy(), np.ones(len(true), dtype=np.bool_)
+            for _ in range(self.width):
+                going &= self.probability(end + way, published) > 0
+                end += way * going
+            ends.append(end)
+        return ends[0], ends[1]
+
     def draw(self, true: Integers, chance: Floats) -> Integers:
         """The published count of each true one, from numbers that are uniform on [0, 1)."""
         row, limits = self.row_of(true), np.cumsum(self.rows, axis=1)

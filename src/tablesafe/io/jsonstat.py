@@ -8,6 +8,7 @@ parts of which. (JSON-stat Format 2.0.)
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ from tablesafe.io.dataset import STATUS, Dataset
 WITHHELD = "c"
 LARGEST = 50_000_000
 """Combinations of codes that are laid out at most."""
+LARGEST_FLOAT = sys.float_info.max
+SHOWN = 60
+"""Letters of a wrong entry that are shown."""
 
 
 def read_jsonstat(path: str | Path) -> Dataset:
@@ -40,7 +44,10 @@ def read_jsonstat(path: str | Path) -> Dataset:
             f"{path.name} cannot be read as JSON: it holds a number of thousands of digits, or brackets without end.",
             hint="is the file damaged?",
         ) from error
-    return _dataset(_found(document, path.name), path.name)
+    try:
+        return _dataset(_found(document, path.name), path.name)
+    except UnicodeEncodeError as error:  # JSON can write half of a letter
+        raise InvalidFile(f"{path.name} holds a letter that is none.", hint="is the file damaged?") from error
 
 
 def write_jsonstat(dataset: Dataset, path: str | Path) -> None:
@@ -106,15 +113,19 @@ def _found(document: Any, file: str) -> Mapping[str, Any]:
 
 
 def _dataset(document: Mapping[str, Any], file: str) -> Dataset:
-    names = [str(name) for name in document["id"]]
-    dimensions = document["dimension"]
+    listed, dimensions = document["id"], document["dimension"]
+    if not isinstance(listed, list) or not isinstance(dimensions, dict):
+        raise InvalidFile(
+            f"{file} does not tell its dimensions.", hint="'id' is a list of their names, 'dimension' describes each."
+        )
+    names = [str(name) for name in listed]
     missing = next((name for name in names if not isinstance(dimensions.get(name), dict)), None)
     if missing is not None or not names:
         raise InvalidFile(f"{file} does not describe its dimension {missing!r}.", hint="is the file complete?")
-    categories = {name: dimensions[name].get("category", {}) for name in names}
+    categories = {name: _category(file, name, dimensions[name].get("category", {})) for name in names}
     codes = {name: _codes(file, name, categories[name]) for name in names}
     sizes = [len(codes[name]) for name in names]
-    if "size" in document and list(document["size"]) != sizes:
+    if document.get("size", sizes) != sizes:
         raise InvalidFile(
             f"{file} says its dimensions have {document['size']} codes, but they have {sizes}.",
             hint="is the file complete?",
@@ -152,11 +163,17 @@ def _dataset(document: Mapping[str, Any], file: str) -> Dataset:
     )
 
 
+def _category(file: str, name: str, given: Any) -> Mapping[str, Any]:
+    if isinstance(given, dict):
+        return given
+    raise InvalidFile(f"{file} has no codes for dimension {name!r}.", hint="'category' holds its 'index'.")
+
+
 def _codes(file: str, name: str, category: Mapping[str, Any]) -> list[str]:
     index = category.get("index")
     if isinstance(index, list):
         codes = [str(code) for code in index]
-    elif isinstance(index, dict):
+    elif isinstance(index, dict) and all(type(position) is int for position in index.values()):
         codes = [str(code) for code, _ in sorted(index.items(), key=lambda item: item[1])]
     elif isinstance(category.get("label"), dict) and len(category["label"]) == 1:
         codes = [str(code) for code in category["label"]]
@@ -178,7 +195,7 @@ def _laid_out(file: str, key: str, given: Any, many: int) -> list[Any]:
     if isinstance(given, dict):
         out: list[Any] = [None] * many
         for position, entry in given.items():
-            if not str(position).isdecimal() or int(position) >= many:
+            if not position.isdecimal() or len(position) > len(str(many)) or int(position) >= many:
                 raise InvalidFile(f"{file} has '{key}' at {position!r}, but {many:,} cells.", hint="is it complete?")
             out[int(position)] = entry
         return out
@@ -188,8 +205,12 @@ def _laid_out(file: str, key: str, given: Any, many: int) -> list[Any]:
 def _finite(file: str, value: Any) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-        raise InvalidFile(f"{file} has the value {value!r}, which is no number.", hint="withheld values are null.")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST_FLOAT:
+        told = repr(value)
+        raise InvalidFile(
+            f"{file} has the value {told if len(told) <= SHOWN else told[:SHOWN] + '…'}, which is no number.",
+            hint="withheld values are null.",
+        )
     return float(value)
 
 
@@ -197,5 +218,8 @@ def _hierarchy(file: str, name: str, category: Mapping[str, Any]) -> Hierarchy |
     child = category.get("child")
     if not isinstance(child, dict) or not child:
         return None
+    wrong = next((parent for parent, parts in child.items() if not isinstance(parts, list)), None)
+    if wrong is not None:
+        raise InvalidFile(f"{file} does not list the parts of {wrong!r} in 'child' of {name!r}.", hint="is it damaged?")
     pairs: Sequence[tuple[str, str]] = [(str(parent), str(part)) for parent, parts in child.items() for part in parts]
     return Hierarchy.from_pairs(pairs, name=f"{file}, 'child' of {name}")

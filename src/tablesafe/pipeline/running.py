@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from tablesafe.methods.intervals.leaks import Leaks
     from tablesafe.methods.suppress.stability import Stability
 
+SHOWN = 40
+"""Characters of a name that is shown because it is none."""
 LEAST_S = 8.0
 """Seconds that the audit may take in any case, and all of a job beside twice its limit: a release that the audit cannot
 judge is lost."""
@@ -410,7 +412,12 @@ def _require_writable(job: Job) -> None:
         read_private_key(job.resolve(job.audit.key))
     named = [job.resolve(name) for name in (*job.output.release, *job.output.reports)]
     for target in [*named, internal_folder(job) / "report.html"]:
-        folder = next(parent for parent in target.absolute().parents if parent.exists())
+        try:
+            folder = next(parent for parent in target.absolute().parents if parent.exists())
+        except OSError as error:  # no file can be called that
+            raise InvalidFile(
+                f"{target.name[:SHOWN]!r} is no name for a file here: {error.strerror}.", hint="give it another name."
+            ) from error
         if not folder.is_dir() or not os.access(folder, os.W_OK):
             raise InvalidFile(f"Cannot write {str(target)!r}: {str(folder)!r} is not a folder that may be written to.")
 

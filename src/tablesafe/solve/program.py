@@ -28,7 +28,7 @@ WORTH = 1e3
 """What an objective should be at least, so that absolute tolerances are small beside it."""
 FEASIBILITY = 1e-6
 """By how much a row may be missed, relative to the size of its terms, before a point is no answer."""
-FAR = 10.0
+FAR = 3.0
 """An answer that costs so many times its proven bound is said to be far from it."""
 
 
@@ -291,9 +291,8 @@ class Solution:
         """
         if not 0 < self.bound < self.objective / FAR < float("inf"):
             return ""
-        times = (
-            f"{self.objective / self.bound:,.0f} times" if self.objective < 1e6 * self.bound else "millions of times"
-        )
+        ratio = self.objective / self.bound
+        times = "millions of times" if ratio >= 1e6 else f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
         return (
             f"The answer may be far from the best: it costs {self.objective:.4g}, {times} the {self.bound:.4g} that "
             f"every answer is proven to cost. Look at what it changed, raise time_limit_s, or choose another cost."

@@ -1,20 +1,26 @@
 """Records of Stata, SPSS and SAS, through pyreadstat: the extra `readstat`.
 
 Codes come as they are; the labels of values become names of codes. Numbers that stand for codes (1, 2, 3) come without
-a decimal point; what a program marks as missing is missing.
+a decimal point; what a program marks as missing is missing. A damaged file can end the process that reads it, in
+compiled code, on the spot: so that process is not ours.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from tablesafe.core.errors import InvalidFile, MissingExtra
-from tablesafe.files.limits import read_plain
+from tablesafe.files.limits import read_plain, refused_as
 from tablesafe.files.read import Source
 
+CHILD = Path(__file__).with_name("readstat_child.py")
 READERS = {
     ".dta": "read_dta", ".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por", ".sas7bdat": "read_sas7bdat",
     ".xpt": "read_xport",
@@ -37,23 +43,21 @@ def value_labels(path: str | Path) -> dict[str, dict[str, str]]:
 
 
 def _read(path: Path, *, metadataonly: bool = False) -> tuple[pl.DataFrame, dict[str, dict[str, str]]]:
-    try:
-        import pyreadstat
-    except ImportError:
-        raise MissingExtra("Reading files of Stata, SPSS and SAS", "readstat") from None
+    if find_spec("pyreadstat") is None:
+        raise MissingExtra("Reading files of Stata, SPSS and SAS", "readstat")
     read_plain(path)  # an error in the user's words where it cannot be read
-    try:
-        read = getattr(pyreadstat, READERS[path.suffix.lower()])
-        given, meta = read(str(path), output_format="polars", metadataonly=metadataonly)
-    except Exception as error:
+    what = "metadata" if metadataonly else "records"
+    command = [sys.executable, "-I", str(CHILD), READERS[path.suffix.lower()], str(path.absolute()), what]
+    answer = subprocess.run(command, capture_output=True, check=False)
+    head, _, data = answer.stdout.partition(b"\n")
+    about: dict[str, Any] = json.loads(head) if answer.returncode == 0 and head else {"error": "reading it failed"}
+    if "error" in about:
         raise InvalidFile(
-            f"{path.name} cannot be read: {error}.", hint="is it complete, and of the kind its ending says?"
-        ) from error
-    frame: pl.DataFrame = given
-    labels = {
-        column: {_code(value): str(label) for value, label in own.items()}
-        for column, own in (meta.variable_value_labels or {}).items()
-    }
+            f"{path.name} cannot be read: {about['error']}.", hint="is it complete, and of the kind its ending says?"
+        )
+    with refused_as(f"{path.name} cannot be read", "is it complete, and of the kind its ending says?"):
+        frame = pl.read_ipc_stream(data)
+    labels = {column: {_code(value): str(label) for value, label in own} for column, own in about["labels"].items()}
     whole = [name for name in frame.columns if frame[name].dtype.is_float() and _whole(frame[name])]
     return frame.with_columns(pl.col(whole).cast(pl.Int64)), labels
 
@@ -64,4 +68,4 @@ def _whole(column: pl.Series) -> bool:
 
 
 def _code(value: Any) -> str:
-    return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -63,7 +63,13 @@ def hierarchy_of(variable: Variable, metadata: Metadata, found: Sequence[str]) -
     labels = {}
     if variable.code_list is not None:
         labels = read_code_list(metadata.file(variable.code_list, variable.line))
-    missing = [code for code in variable.missing if code.strip()]
+    missing = list({code.strip(): code for code in variable.missing if code.strip()}.values())
+    both = next((code for code in missing if code.strip() == variable.total.strip()), None)
+    if both is not None:
+        raise InvalidFile(
+            f"{metadata.path.name}, line {variable.line}: {both!r} of {variable.name!r} is missing code and total.",
+            hint="give one of the two another code.",
+        )
     special = {variable.total.strip(), *(code.strip() for code in missing)}
     codes = [code for code in found if code.strip() and code.strip() not in special]
     if variable.hierarchy_file is not None and variable.hierarchical:

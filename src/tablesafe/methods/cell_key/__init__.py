@@ -205,14 +205,17 @@ class CellKey:
         frozen = problem.frozen
         change = np.rint(perturbation.changes(row, keys.fraction)).astype(np.int64)
         published = np.where(frozen, counts, counts + change)
-        least, most = perturbation.true_range(published)
-        return _release(
-            problem,
-            published.astype(np.float64),
-            np.where(frozen, counts, least).astype(np.float64),
-            np.where(frozen, counts, most).astype(np.float64),
-            Mechanism.single(perturbation.transition, ~frozen & ~_hidden(problem)),
+        least, most = (np.where(frozen, counts, end) for end in perturbation.true_range(published))
+        mechanism = Mechanism.single(perturbation.transition, ~frozen & ~_hidden(problem))
+        release = _release(
+            problem, published.astype(np.float64), least.astype(np.float64), most.astype(np.float64), mechanism
         )
+        low, high = (np.where(mechanism.cells, e, 0) for e in perturbation.transition.around(counts, published))
+        if not (mechanism.cells & ((low > least) | (high < most))).any():
+            return release
+        # a perturbation table with gaps: what is between two counts that are possible need not be
+        judged = (np.where(mechanism.cells, low, release.lower), np.where(mechanism.cells, high, release.upper))
+        return replace(release, judged=judged)
 
     # -- magnitudes ----------------------------------------------------------------------------------------------------
 

@@ -78,7 +78,8 @@ def read_views(
             array = _spread(dense, view, reads[view], _value_column(reads[view], view, value), empty)
         else:
             array = _array(view, source)
-        dense.arrays[view] = _checked(dense, view, array, missing=bool(np.isnan(empty)))
+        told = words(view) if view not in reads else f"{words(view)} ({reads[view].name})"
+        dense.arrays[view] = _checked(dense, view, array, told, missing=bool(np.isnan(empty)))
     return dense
 
 
@@ -203,13 +204,13 @@ def _array(view: View, source: Any) -> Floats:
         raise InvalidTable(f"The array of view {words(view)} holds something that is no number.") from error
 
 
-def _checked(dense: Dense, view: View, array: Floats, *, missing: bool) -> Floats:
+def _checked(dense: Dense, view: View, array: Floats, told: str, *, missing: bool) -> Floats:
     """Views add up parts that cannot be negative: so neither can they."""
     bad = np.argwhere((~(array >= 0) & ~(missing & np.isnan(array))) | np.isinf(array))
     if bad.size:
         where = ", ".join(f"{name}={dense.codes[name][i]}" for name, i in zip(view, bad[0].tolist(), strict=True))
         raise InvalidTable(
-            f"Cell ({where}) of view {words(view)} is {array[tuple(bad[0])]:g}, but must be a number of 0 or more.",
+            f"Cell ({where}) of view {told} is {array[tuple(bad[0])]:g}, but must be a number of 0 or more.",
             hint="split gains and losses into two tables.",
         )
     return array

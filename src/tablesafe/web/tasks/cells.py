@@ -65,7 +65,7 @@ def _there(whole: Layout, key: str) -> bool:
 def _head(key: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     sorted_by = asked.get("sort") == key
     arrow = ("", " ▼" if asked.get("descending") else " ▲")[sorted_by]
-    return {"text": COLUMNS[key] + arrow, "title": f"Sort by: {COLUMNS[key]}", "fold": "", "key": key, "sort": key}
+    return {"text": COLUMNS[key] + arrow, "arrow": arrow, "title": "", "fold": "", "key": key, "sort": key}
 
 
 def _row(whole: Layout, cell: int, heads: Sequence[str]) -> dict[str, Any]:

@@ -275,6 +275,7 @@ def codes_and_costs(desk: Desk, of: Mapping[str, str], cells: Sequence[int]) -> 
 def what_if(desk: Desk, run: str, cell: int, publish: bool) -> dict[str, Any]:
     """What the audit says if a withheld cell were published, or a published one withheld."""
     from tablesafe.audit.audit import Audit
+    from tablesafe.audit.verdict import Word
 
     result = result_of(desk, run)
     kept: dict[str, Audit] = desk.loaded.setdefault("audits", {})
@@ -289,5 +290,6 @@ def what_if(desk: Desk, run: str, cell: int, publish: bool) -> dict[str, Any]:
     opened = [each for each in dict.fromkeys(opening.cell for opening in found.open) if each not in before]
     return {
         "word": str(found.verdict.word), "safe": bool(found.safe), "many": len(opened),
+        "unproved": found.verdict.word is Word.NOT_PROVED,
         "opened": [(each, whole.describe(each)) for each in opened[:MOST_NAMED]],
     }  # fmt: skip

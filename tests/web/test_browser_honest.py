@@ -79,7 +79,6 @@ def test_a_result_says_what_it_cost_and_gives_nothing_away(visitor: Visitor, tmp
     _only(visitor, "lines with cells that are sensitive", "k-sensitive")
     _only(visitor, "lines with cells that are complementary", "k-complementary")
     _truths_are_shown_only_on_request(visitor)
-    _a_list_that_is_too_wide_becomes_cards(visitor)
     page.get_by_role("tab", name="Loss").click()
     page.get_by_role("heading", name="Finest level").wait_for()
     levels = page.get_by_role("heading", name="By level, the finest first")
@@ -98,21 +97,6 @@ def _only(visitor: Visitor, words: str, css: str) -> None:
     assert page.locator(".ts-line").count() == holding
     visitor.choose("Show", "all lines")
     page.wait_for_function(f"document.querySelectorAll('.ts-line').length === {every}")
-
-
-def _a_list_that_is_too_wide_becomes_cards(visitor: Visitor) -> None:
-    """On a phone nothing of it is out of sight; each line says what its columns are."""
-    page = visitor.page
-    page.get_by_role("tab", name="Cells", exact=True).click()
-    page.wait_for_selector(".ts-grid:not(.ts-carded) .ts-cell:visible")
-    page.set_viewport_size({"width": 390, "height": 844})
-    cell = page.locator(".ts-carded .ts-cell:visible").first
-    cell.wait_for()
-    assert cell.get_attribute("data-head") == "Status"
-    assert page.evaluate("[...document.querySelectorAll('.ts-carded')].every(e => e.scrollWidth <= e.clientWidth)")
-    page.keyboard.press("Control+End")
-    page.set_viewport_size({"width": 1400, "height": 900})
-    page.wait_for_selector(".ts-grid:not(.ts-carded) .ts-cell:visible")
 
 
 def _truths_are_shown_only_on_request(visitor: Visitor) -> None:

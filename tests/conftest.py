@@ -27,8 +27,8 @@ settings.register_profile(  # no test asserts a time: machines are noisy; exampl
     "tablesafe", max_examples=40, deadline=None, derandomize=False, print_blob=True
 )
 settings.load_profile("tablesafe")
-# Hypothesis also draws the numbers and texts that it finds in whatever modules are loaded by then. Which those are depends
-# on the tests that the same process ran before: the same seed would draw other examples on another machine.
+# Hypothesis also draws the numbers and texts that it finds in whatever modules are loaded by then. Which those are
+# depends on the tests that the same process ran before: the same seed would draw other examples on another machine.
 assert callable(providers._get_local_constants)
 providers._get_local_constants = lambda: providers._local_constants  # type: ignore[assignment]
 

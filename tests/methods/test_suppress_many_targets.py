@@ -30,10 +30,11 @@ from tablesafe.methods.suppress.pattern import Pattern
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.sequential import never
 from tablesafe.methods.suppress.simultaneous import Convincing, Reach, Together, TogetherForAll, levels
-from tablesafe.methods.suppress.top_down import Subtables, from_the_top
+from tablesafe.methods.suppress.top_down import Subtables, from_the_top, next_wave
 from tablesafe.methods.suppress.wider import published_again
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
+from tablesafe.work.processes import Processes
 
 TREES = {
     "region": ts.Hierarchy.from_pairs([("R", "N"), ("R", "S"), *(("N", c) for c in "abc"), *(("S", c) for c in "def")]),
@@ -135,6 +136,34 @@ def test_who_is_said_to_move_far_enough_does(seed: int) -> None:
         assert (pattern.by[deviation.served] == name).all()
     whole = completed(instance, condensed, pattern, cubes)
     assert whole is None or not unprotected(instance, whole)
+
+
+def test_as_many_processes_as_there_are_suggest_the_same() -> None:
+    problem = firms(7, 90, TREES)
+    instance, cubes = read(problem)
+    subtables = Subtables(instance, list(problem.table.dimensions.values()), cubes)
+    rise, fall = levels(instance)
+    here = from_the_top(instance, subtables, rise, fall, Budget())
+    with Processes(2) as pool:
+        there = from_the_top(instance, subtables, rise, fall, Budget(), pool)
+    assert (here == there).all()
+    assert (here & ~instance.forced).any()
+
+
+def test_subtables_that_are_looked_at_at_once_have_no_cell_in_common() -> None:
+    problem = firms(7, 90, TREES)
+    instance, cubes = read(problem)
+    subtables = Subtables(instance, list(problem.table.dimensions.values()), cubes)
+    queue = sorted((int(subtables.depth[i]), i) for i in range(len(subtables)))
+    seen: list[int] = []
+    while queue:
+        wave = next_wave(queue, subtables, len(instance))
+        cells = np.concatenate([subtables.cells[i] for i in wave])
+        assert len(np.unique(cells)) == len(cells)
+        assert len({int(subtables.depth[i]) for i in wave}) == 1
+        seen += wave
+    assert sorted(seen) == list(range(len(subtables)))
+    assert sorted(subtables.depth[seen].tolist()) == subtables.depth[seen].tolist()
 
 
 def test_a_deviation_is_kept_for_whom_it_moves_as_far_as_the_level_and_its_reverse_where_there_is_room() -> None:

@@ -8,6 +8,7 @@ the rest. The same again, with the pattern itself as the suggestion, finds what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 
 import numpy as np
@@ -78,6 +79,7 @@ def improved(
     cubes: Hypercubes,
     random: np.random.Generator,
     budget: Budget,
+    executor: Executor | None = None,
 ) -> list[ExactMove]:
     """Look for cheaper patterns than the incumbent's until a budget is over; each is safe.
 
@@ -89,11 +91,11 @@ def improved(
     rise, fall = levels(instance)
     subtables = Subtables(instance, dimensions, cubes)
     some = budget.child(SUGGESTING * budget.left)
-    suggested = from_the_top(instance, subtables, rise, fall, some)
+    suggested = from_the_top(instance, subtables, rise, fall, some, executor)
     targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
-    turn, condensed = 0, Condensed.of(instance)
-    while not budget.over:
-        before = incumbent.best_cost
+    turn, condensed, took = 0, Condensed.of(instance), 0.0
+    while budget.left > took:  # half a pattern is worth nothing
+        before, begin = incumbent.best_cost, budget.left
         pattern = Pattern(condensed.instance)
         Together(pattern, condensed.whole(suggested), budget, random).protect(only=turn > 0)
         safe = completed(instance, condensed, pattern, cubes)
@@ -103,6 +105,7 @@ def improved(
                     condensed, (deviation.whole(len(condensed.instance)) for deviation in pattern.deviations)
                 )
             incumbent.offer_pattern(safe, instance.pattern_cost(safe))
+        took = begin - budget.left
         if turn == 0:
             some = budget.child(BOUNDING * budget.left)
             incumbent.prove(min(lower_bound(instance, targets, subtables, some), incumbent.best_cost))
@@ -120,6 +123,7 @@ def improved_for_all(
     cubes: Hypercubes,
     random: np.random.Generator,
     budget: Budget,
+    executor: Executor | None = None,
 ) -> list[ExactMove]:
     """Look for a pattern that convinces every respondent and costs less than the incumbent's, until a budget is over.
 
@@ -131,7 +135,8 @@ def improved_for_all(
         return []
     rise, fall = levels(instance)
     subtables = Subtables(instance, dimensions, cubes)
-    suggested = from_the_top(instance, subtables, rise, fall, budget.child(SUGGESTING_EARLY * budget.left))
+    some = budget.child(SUGGESTING_EARLY * budget.left)
+    suggested = from_the_top(instance, subtables, rise, fall, some, executor)
     targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
     incumbent.prove(lower_bound(instance, targets, subtables, budget.child(BOUNDING_EARLY * budget.left)))
     condensed = Condensed.of(instance)

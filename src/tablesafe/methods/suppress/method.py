@@ -337,12 +337,14 @@ class Suppression:
         again = max(SECURING * (process_time() - begin), each * len(problem.sensitive))
         budget = securing.budget.child(max(securing.budget.left - again, 0.0))
         dimensions = list(problem.table.dimensions.values())
+        workers = self.run.workers
         try:
             if listed is None:
-                securing.suggest(improved(search, dimensions, cubes, search.random, budget))
+                securing.suggest(improved(search, dimensions, cubes, search.random, budget, workers))
             elif budget.left >= FOR_ALL_S * len(instance.level):
                 guard = Guard.of(problem)
-                securing.suggest(improved_for_all(search, listed, guard, dimensions, cubes, search.random, budget))
+                found = improved_for_all(search, listed, guard, dimensions, cubes, search.random, budget, workers)
+                securing.suggest(found)
         except KeyboardInterrupt:
             warnings.warn(
                 "Interrupted: the best pattern so far is checked and kept. Interrupt again to stop.", stacklevel=2

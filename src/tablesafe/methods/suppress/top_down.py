@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from itertools import product
 
 import numpy as np
@@ -21,12 +22,14 @@ from scipy import sparse
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.machine import cores
 from tablesafe.methods.suppress.branch_and_cut.exact import least_costly
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.pattern import CannotProtect
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.solve.neighbourhood import spans
 from tablesafe.work.budget import Budget
+from tablesafe.work.executor import in_order, workers
 
 LARGEST = 2_000
 """Cells of a subtable beyond which it is left out."""
@@ -39,6 +42,10 @@ SHARE = 0.01
 """Of its room, how far a cell must move at least that is withheld for others."""
 TURNS = 6
 """How often a subtable is looked at at most."""
+TYPICAL_S = 0.04
+"""Seconds that a subtable takes: whether it is worth while to share them out."""
+WAVE = 8
+"""Subtables of one depth, without a common cell, that are looked at at once, however many processes there are."""
 
 
 class Subtables:
@@ -125,7 +132,14 @@ def _families(hierarchy: Hierarchy) -> list[tuple[int, Integers]]:
     return out or [(0, np.arange(len(hierarchy), dtype=np.int64))]
 
 
-def from_the_top(instance: Instance, subtables: Subtables, rise: Floats, fall: Floats, budget: Budget) -> Mask:
+def from_the_top(
+    instance: Instance,
+    subtables: Subtables,
+    rise: Floats,
+    fall: Floats,
+    budget: Budget,
+    executor: Executor | None = None,
+) -> Mask:
     """What subtables withhold, each by itself, from the top down; as far as the budget reaches."""
     withheld, decided = instance.forced.copy(), np.zeros(len(instance), dtype=np.bool_)
     least = subtables.most_below(np.maximum(rise, fall))
@@ -133,20 +147,49 @@ def from_the_top(instance: Instance, subtables: Subtables, rise: Floats, fall: F
     heapq.heapify(queue)
     waiting = np.ones(len(subtables), dtype=np.bool_)
     turns = np.zeros(len(subtables), dtype=np.int64)
-    while queue and not budget.over:
-        _, i = heapq.heappop(queue)
-        waiting[i] = False
-        cells = subtables.cells[i]
-        part = _part(instance, cells, subtables.rows[i], withheld[cells], decided[cells], rise, fall, least)
-        new = cells[_cheapest(part, budget) & ~part.forced]
-        withheld[new] = True
-        decided[cells] = True
-        turns[i] += 1
-        for other in subtables.of(new).tolist() if new.size else ():
-            if other != i and not waiting[other] and 0 < turns[other] < TURNS:
-                heapq.heappush(queue, (int(subtables.depth[other]), other))
-                waiting[other] = True
+    with workers(executor, TYPICAL_S * len(subtables)) as pool:
+        while queue and not budget.over:
+            wave = next_wave(queue, subtables, len(instance))
+            waiting[wave] = False
+            parts = []
+            for i in wave:
+                cells = subtables.cells[i]
+                parts.append(
+                    _part(instance, cells, subtables.rows[i], withheld[cells], decided[cells], rise, fall, least)
+                )
+            tasks = [(part, budget.child(SECONDS_EACH, work=WORK_EACH)) for part in parts]
+            found = in_order(_cheapest, tasks, [1.0] * len(tasks), pool)
+            if pool is not None:  # what others did at the same time was not counted here
+                budget.count(sum(work for _, work in found) / min(cores(), len(tasks)))
+            fresh = []
+            for i, part, (pattern, _) in zip(wave, parts, found, strict=True):
+                fresh.append(subtables.cells[i][pattern & ~part.forced])
+                withheld[fresh[-1]] = True
+                decided[subtables.cells[i]] = True
+                turns[i] += 1
+            for own, new in zip(wave, fresh, strict=True):
+                for other in subtables.of(new).tolist() if new.size else ():
+                    if other != own and not waiting[other] and 0 < turns[other] < TURNS:
+                        heapq.heappush(queue, (int(subtables.depth[other]), other))
+                        waiting[other] = True
     return withheld
+
+
+def next_wave(queue: list[tuple[int, int]], subtables: Subtables, n: int) -> list[int]:
+    """The first subtables of a queue that have the same depth and no cell in common; they are taken from it."""
+    taken, wave, others = np.zeros(n, dtype=np.bool_), list[int](), list[tuple[int, int]]()
+    depth = queue[0][0]
+    while queue and queue[0][0] == depth and len(wave) < WAVE and len(others) < WAVE * WAVE:
+        first = heapq.heappop(queue)
+        cells = subtables.cells[first[1]]
+        if taken[cells].any():
+            others.append(first)
+        else:
+            taken[cells] = True
+            wave.append(first[1])
+    for each in others:
+        heapq.heappush(queue, each)
+    return wave
 
 
 def _part(
@@ -185,12 +228,13 @@ def _part(
     )
 
 
-def _cheapest(part: Instance, budget: Budget) -> Mask:
-    """The best pattern of a subtable; what is withheld already, where a target cannot move in it."""
+def _cheapest(task: tuple[Instance, Budget]) -> tuple[Mask, float]:
+    """The best pattern of a subtable, and the work that it took; what is withheld already where there is none."""
+    part, budget = task
     if not len(part.level):
-        return part.forced
+        return part.forced, 0.0
     try:
-        found = least_costly(part, budget.child(SECONDS_EACH, work=WORK_EACH))
+        found = least_costly(part, budget)
     except (CannotProtect, SolverFailure):  # it is a suggestion: others see to what it leaves open
-        return part.forced
-    return part.forced if found is None else found.pattern
+        found = None
+    return part.forced if found is None else found.pattern, budget.spent

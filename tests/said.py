@@ -12,12 +12,29 @@ import tablesafe as ts
 from tablesafe.audit.verdict import OUTSIDER, Word
 from tablesafe.io.decisions import MEANINGS, Choice
 from tablesafe.job import remedies
+from tablesafe.job.model import (
+    AttackOptions,
+    AuditOptions,
+    Dimension,
+    Job,
+    Output,
+    ProblemOptions,
+    Response,
+    RunOptions,
+    Source,
+    TableOptions,
+)  # fmt: skip
 from tablesafe.methods import METHODS
 from tablesafe.report.cells import Kind
 from tablesafe.report.page import CONTENTS, HOW, _words
 from tablesafe.rules import RULES
 from tablesafe.solve.program import SolveStatus
+from tablesafe.web.forms import basic, form_of, method_forms, rule_forms
 
+SECTIONS = (
+    Source, Dimension, Response, TableOptions, ProblemOptions, AuditOptions, AttackOptions, Output, RunOptions,
+)  # fmt: skip
+"""The parts of a job that have a form, besides rules and method."""
 SOURCES = Path(ts.__file__).parent
 SAYING = (
     "audit/findings.py", "audit/unions.py", "audit/verdict.py", "job/questions.py", "job/remedies.py",
@@ -76,6 +93,7 @@ def of_the_app() -> set[str]:
         shell,
         tables,
     )  # fmt: skip
+    from tablesafe.web.tasks import cells
 
     return {
         *(name for name, _ in shell.STEPS.values()), *(words for _, words in shell.SIGNS.values()),
@@ -84,10 +102,23 @@ def of_the_app() -> set[str]:
         *progress.ATTACKERS, *data.HEADS, *data.ROLES, *data.HOLDS, *rules.HEADS.values(), *panel.HEADS,
         *panel.FACTS, *result.SECTIONS, *result.PLOTS.values(), *result.FACTS, *result.NAMES.values(),
         *result.BESIDE.values(), *result.INTERNAL.values(), *result.LOSSES, result.PATTERN, result.PUBLIC,
-        *tables.AXES.values(), *bringing.FATES, *compare.LOSS.values(), *compare.RISK.values(),
+        "release", "efficient", "job", *compare.COLUMNS.values(), *cells.COLUMNS.values(), *tables.AXES.values(),
+        *bringing.FATES, *compare.LOSS.values(), *compare.RISK.values(),
         roles.NOTHING, roles.DIMENSION, roles.VALUE, roles.SHADOW, *roles.RECORDS.values(), *roles.CELLS.values(),
         *roles.SEVERAL.values(), *get_args(Choice), *MEANINGS.values(), *map(str, SolveStatus),
     }  # fmt: skip
+
+
+def helps(*, at_first: bool = False) -> set[str]:
+    """What the app says of the options in its forms: of all of them, or of those that are shown before any other."""
+    forms = [*rule_forms().values(), *method_forms().values(), *(form_of(kind, kind.__name__) for kind in SECTIONS)]
+    title = next(entry.help for entry in form_of(Job).entries if entry.name == "title")
+    return {title} | {
+        entry.help
+        for form in forms
+        for entry in (basic(form.name, form.entries, {}) if at_first else form.entries)
+        if entry.help
+    }
 
 
 def keys() -> set[str]:
@@ -102,4 +133,5 @@ def keys() -> set[str]:
     for _, kind in [*RULES.items(), *METHODS.items()]:
         found.add((kind.__doc__ or "").strip().partition("\n")[0].replace("`", ""))
     found |= {_words(kind.__name__) for kind in RULES.values()} | {name.replace("_", " ") for name in METHODS}
+    found |= helps(at_first=True)
     return {key for key in found if re.search("[a-z]{2}|[A-Z]{3}|%B", re.sub(r"\{[^}]*\}", "", key))}

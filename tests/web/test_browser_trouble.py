@@ -135,6 +135,7 @@ def test_a_stopped_run_keeps_a_safe_answer(visitor: Visitor, tmp_path: Path) -> 
     visitor.choose("algorithm", "optimal")
     visitor.write("time_limit_s", "900")
     section = visitor.run()
+    section.get_by_text(re.compile("at most [0-9]+ s left")).wait_for()
     section.locator("svg").wait_for()  # there is a best answer
     section.get_by_role("button", name="Stop and keep the best answer").click()
     visitor.look(section)

@@ -22,7 +22,7 @@ from tablesafe.tabulate.axes import in_order
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import kept_at, result_of, suggest
 from tablesafe.web.pages.bringing import Arrivals
-from tablesafe.web.pages.progress import HIGH, WIDE, curve, share_done, stages, stopping, time_left
+from tablesafe.web.pages.progress import BLUE, HIGH, ORANGE, WIDE, curve, share_done, stages, stopping, time_left
 from tablesafe.web.roles import DIMENSION, NOTHING, VALUE, role_of, roles_of, set_role
 from tablesafe.web.runs import Point, Run, State
 from tablesafe.web.tasks.data import fits, regions, sensitive, tree
@@ -277,6 +277,19 @@ def test_the_curve_shows_bound_and_best_answer() -> None:
     assert drawn.count("<polyline") == 2
     assert "best 120, no less than 100, gap 16.7%" in drawn
     assert "nan" not in drawn
+
+
+def test_an_answer_that_the_bound_has_passed_is_dotted_until_there_is_one_that_withstands_more() -> None:
+    told = [Point(0.0, 90.0, 10.0), Point(2.0, 50.0, 50.0), Point(4.0, None, 70.0), Point(8.0, 100.0, 90.0)]
+    drawn = curve(told)
+    drawn_as = re.compile(
+        r'points="(\S+)[^"]* (\S+)" fill="none" stroke="(#\w+)" stroke-width="2" stroke-dasharray="([^"]*)"'
+    )
+    lines = drawn_as.findall(drawn)
+    assert [tuple(line[2:]) for line in lines] == [(ORANGE, "6 4"), (BLUE, ""), (BLUE, "1 5"), (BLUE, "")]
+    begins, ends = ([line[i].partition(",")[0] for line in lines[1:]] for i in (0, 1))
+    assert begins[1:] == ends[:-1]  # one goes on where the other ends
+    assert [line[3] for line in drawn_as.findall(curve(told[:2]))] == ["6 4", ""]
 
 
 def test_a_single_answer_is_a_mark_and_a_line_up_to_now() -> None:

@@ -153,7 +153,7 @@ class FrontierCard:
             with ui.element("thead"), ui.element("tr"):
                 for head in ("release", "efficient", *COLUMNS.values(), "job"):
                     with ui.element("th").props("scope=col").classes("num" if head in COLUMNS.values() else ""):
-                        ui.label(head)
+                        ui.label(say(head))
             with ui.element("tbody"):
                 for (run, row), good in zip(self.rows.items(), efficient, strict=True):
                     with ui.element("tr"):
@@ -231,7 +231,8 @@ class Sweep:
     def _chosen(self, name: str) -> None:
         entry = self.entries[name]
         self.values.set_value(", ".join(_suggested(entry, self.screen.get(("method", name)))))
-        self.help.set_text(entry.help[:1].upper() + entry.help[1:] + ".")
+        told = say(entry.help)
+        self.help.set_text(told[:1].upper() + told[1:] + ".")
 
     def start(self) -> None:
         """Start a run for each value, or none if one of them is wrong: the message is the command line's."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nicegui import events, ui
 
+from tablesafe.core.language import ENGLISH
 from tablesafe.web.forms import Entry, Form, basic, form_of, method_forms, offered, read, rule_forms, spoken, written
-from tablesafe.web.speech import aria, say
+from tablesafe.web.speech import aria, say, spoken_here
 
 if TYPE_CHECKING:
     from tablesafe.web.pages.screen import Screen
@@ -93,10 +94,10 @@ def plain(text: str) -> str:
 
 
 def _help(entry: Entry) -> ui.element:
-    words = entry.help + (f" (for example {entry.example})" if entry.example else "")
+    words = say(entry.help) + (f" ({say('for example {example}', example=entry.example)})" if entry.example else "")
     with ui.element("div").classes("ts-help") as line:
         plain_name = spoken(entry.name)
-        if plain_name != entry.name:
+        if plain_name != entry.name and spoken_here() is ENGLISH:  # elsewhere the help alone says what a key is
             ui.label(f"{plain_name}. ").classes("inline font-medium")
         ui.label(words[:1].upper() + words[1:] + ".").classes("inline")
     return line

@@ -1,6 +1,7 @@
 // A table of any size: only the cells in view are asked for and drawn. Keys: arrows, Page Up/Down, Home, End; Enter opens
 // a cell, + and - fold its line, Shift and arrows choose several, Ctrl-C copies them for a spreadsheet.
-const ROW = 28, HEAD = 30, TALLEST = 8e6, MARGIN = 8, WONDER_MS = 250;
+// A list whose columns do not fit is drawn as cards: the name of a cell, and below it what its columns say.
+const ROW = 28, HEAD = 30, TALLEST = 8e6, MARGIN = 8, WONDER_MS = 250, FIELD = 300, FIELD_ROW = 22, LEAST_NAME = 170;
 
 export default {
   template: `<div class="ts-grid-box">
@@ -39,12 +40,18 @@ export default {
   },
   methods: {
     cell() { return this.wide || 72; },
+    // How high a line is: a card has its name, and lines with as many columns beside one another as there is room for.
+    row() { return this.cards ? ROW + FIELD_ROW * Math.ceil(this.columns / Math.max(Math.floor(this.pane.clientWidth / FIELD), 1)) + 6 : ROW; },
     // How wide a column is, and where it begins: those of a list have widths of their own, those of a table are alike.
     width(j) { return this.widths ? this.widths[j] : this.cell(); },
     start(j) { return this.widths ? this.widths.slice(0, j).reduce((sum, each) => sum + each, 0) : j * this.cell(); },
     // The names at the side: as wide as they are, but never more than leaves room for a column beside them.
     aside() {
-      const most = Math.max(110, Math.floor(this.pane.clientWidth * (this.side > 300 ? 0.6 : 0.42)));
+      if (this.widths) {
+        const room = this.pane.clientWidth - this.start(this.columns);
+        return Math.max(Math.min(this.named, room, this.side), LEAST_NAME);
+      }
+      const most = Math.max(110, Math.floor(this.pane.clientWidth * (0.42)));
       return Math.min(this.named || this.side || 250, this.side || 250, most);
     },
     // How wide a text is drawn.
@@ -53,18 +60,18 @@ export default {
       pen.font = `${bold ? 600 : 400} ${this.font}`;
       return pen.measureText(text).width;
     },
-    tall() { return Math.min(this.rows * ROW, TALLEST); },
+    tall() { return Math.min(this.rows * this.row(), TALLEST); },
     // Where the view would be were the table drawn at its full height: browsers do not scroll further than some 10^7 px.
     top() {
-      const full = this.rows * ROW, room = this.pane.clientHeight - HEAD;
+      const full = this.rows * this.row(), room = this.pane.clientHeight - HEAD;
       if (full <= TALLEST) return this.pane.scrollTop;
       return this.pane.scrollTop * (full - room) / Math.max(this.tall() - room, 1);
     },
     span() {
       const high = this.pane.clientHeight - HEAD, wide = this.pane.clientWidth - this.aside(), w = this.cell();
-      if (!this.rows) return [0, Math.ceil(high / ROW) + MARGIN, 0, Math.ceil(wide / w) + 2];
-      const first = Math.max(Math.floor(this.top() / ROW) - MARGIN, 0);
-      const last = Math.min(Math.ceil((this.top() + high) / ROW) + MARGIN, this.rows);
+      if (!this.rows) return [0, Math.ceil(high / this.row()) + MARGIN, 0, Math.ceil(wide / w) + 2];
+      const first = Math.max(Math.floor(this.top() / this.row()) - MARGIN, 0);
+      const last = Math.min(Math.ceil((this.top() + high) / this.row()) + MARGIN, this.rows);
       if (this.widths) return [first, last, 0, this.columns];
       const left = Math.max(Math.floor(this.pane.scrollLeft / w) - 2, 0);
       const right = Math.min(Math.ceil((this.pane.scrollLeft + wide) / w) + 2, this.columns);
@@ -72,9 +79,11 @@ export default {
     },
     look(again) {
       if (!this.pane || !this.pane.clientHeight) return;
-      this.pane.style.height = HEAD + Math.max(this.rows, 3) * ROW + 18 + "px";
+      const cards = !!this.widths && LEAST_NAME + this.start(this.columns) > this.pane.clientWidth;
+      if (cards !== !!this.cards) { this.cards = cards; this.pane.classList.toggle("ts-carded", cards); this.draw(); }
+      this.pane.style.height = HEAD + Math.max(this.rows, 3) * this.row() + 18 + "px";
       this.sizer.style.height = this.tall() + "px";
-      this.sizer.style.width = this.aside() + this.start(this.columns) + "px";
+      this.sizer.style.width = this.cards ? "100%" : this.aside() + this.start(this.columns) + "px";
       this.heads.style.width = this.sizer.style.width;
       const want = this.span(), key = want.join() + "/" + this.version;
       if (key !== this.asked || again) { this.asked = key; this.$emit("window", want); }
@@ -137,9 +146,13 @@ export default {
     // As wide as what stands in a column of a list, and no narrower than it was: nothing jumps while one scrolls.
     fitting(part, head, j) {
       let longest = "";
-      for (const row of part.rows) if (row.cells[j][0].length > longest.length) longest = row.cells[j][0];
+      let signed = false;
+      for (const row of part.rows) {
+        if (row.cells[j][0].length > longest.length) longest = row.cells[j][0];
+        signed ||= !!row.cells[j][2];
+      }
       const was = (this.widths && this.widths.length === part.heads.length && this.widths[j]) || 0;
-      return Math.max(was, Math.min(Math.ceil(Math.max(head, this.across(longest) + 30)), 260));
+      return Math.max(was, Math.min(Math.ceil(Math.max(head, this.across(longest) + (signed ? 32 : 18))), 260));
     },
     draw() {
       const part = this.held;
@@ -149,7 +162,7 @@ export default {
       heads.push(this.gap(this.start(part.left)));
       part.heads.forEach((head, j) => {
         const box = this.made("div", "ts-head", "", { role: "columnheader", title: head.title, "aria-colindex": part.left + j + 2 });
-        box.style.width = this.width(part.left + j) + "px";
+        if (!this.cards) box.style.width = this.width(part.left + j) + "px";
         if (head.fold) box.append(this.fold(head, "column"));
         if (head.sort) {
           const sort = this.made("button", "ts-sort", head.text, { type: "button", title: head.title });
@@ -166,8 +179,9 @@ export default {
     },
     line(row, i, left) {
       const line = this.made("div", "ts-line", "", { role: "row", "aria-rowindex": i + 2 });
+      if (this.cards) line.style.height = this.row() + "px";
       const side = this.made("div", "ts-side" + (row.depth === 0 ? " ts-top" : ""), "", { role: "rowheader", title: row.title });
-      side.style.width = this.aside() + "px";
+      if (!this.cards) side.style.width = this.aside() + "px";
       side.style.paddingLeft = 8 + row.depth * 16 + "px";
       if (row.fold) side.append(this.fold(row, "row"));
       else if (this.folds) side.append(this.made("span", "ts-nofold", ""));
@@ -175,7 +189,8 @@ export default {
       line.append(side, this.gap(this.start(left)));
       row.cells.forEach((cell, j) => {
         const box = this.made("div", "ts-cell " + cell[1], "", { role: "gridcell", "aria-colindex": left + j + 2 });
-        box.style.width = this.width(left + j) + "px";
+        if (!this.cards) box.style.width = this.width(left + j) + "px";
+        box.dataset.head = this.held.heads[j].text;
         box.dataset.at = i + "," + (left + j);
         box.append(document.createTextNode(cell[0]));
         if (cell[2]) box.append(this.made("span", "ts-sign", cell[2], { "aria-hidden": "true" }));
@@ -203,7 +218,7 @@ export default {
     },
     place() {
       if (!this.held) return;
-      this.body.style.transform = `translateY(${this.pane.scrollTop + this.held.first * ROW - this.top()}px)`;
+      this.body.style.transform = `translateY(${this.pane.scrollTop + this.held.first * this.row() - this.top()}px)`;
     },
     // The corners of what is chosen: from where Shift was pressed to the cell in hand.
     chosen() {
@@ -264,7 +279,7 @@ export default {
     // Python says where a cell is that was looked for.
     go(row, column) { this.at = [row, column]; this.from = null; this.reveal(); this.look(true); this.tell(); },
     pressed(e) {
-      const page = Math.max(Math.floor((this.pane.clientHeight - HEAD) / ROW) - 1, 1), [r, c] = this.at;
+      const page = Math.max(Math.floor((this.pane.clientHeight - HEAD) / this.row()) - 1, 1), [r, c] = this.at;
       const moves = {
         ArrowDown: [r + 1, c], ArrowUp: [r - 1, c], ArrowLeft: [r, c - 1], ArrowRight: [r, c + 1], PageDown: [r + page, c],
         PageUp: [r - page, c], Home: e.ctrlKey ? [0, 0] : [r, 0], End: e.ctrlKey ? [this.rows - 1, this.columns - 1] : [r, this.columns - 1],
@@ -285,9 +300,10 @@ export default {
     },
     reveal() {
       const [r, c] = this.at, room = this.pane.clientHeight - HEAD;
-      const full = this.rows * ROW, scale = full <= TALLEST ? 1 : Math.max(this.tall() - room, 1) / (full - room);
-      if (r * ROW < this.top()) this.pane.scrollTop = Math.floor(r * ROW * scale);
-      else if ((r + 1) * ROW > this.top() + room) this.pane.scrollTop = Math.ceil(((r + 1) * ROW - room) * scale);
+      const full = this.rows * this.row(), scale = full <= TALLEST ? 1 : Math.max(this.tall() - room, 1) / (full - room);
+      if (r * this.row() < this.top()) this.pane.scrollTop = Math.floor(r * this.row() * scale);
+      else if ((r + 1) * this.row() > this.top() + room) this.pane.scrollTop = Math.ceil(((r + 1) * this.row() - room) * scale);
+      if (this.cards) return;
       if (this.start(c) < this.pane.scrollLeft) this.pane.scrollLeft = this.start(c);
       else if (this.start(c + 1) > this.pane.scrollLeft + this.pane.clientWidth - this.aside())
         this.pane.scrollLeft = this.start(c + 1) - this.pane.clientWidth + this.aside();

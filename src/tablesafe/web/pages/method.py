@@ -8,9 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from tablesafe.core.errors import TablesafeError
-from tablesafe.job.decode import Fault
 from tablesafe.job.model import AttackOptions, AuditOptions, Output, RunOptions
-from tablesafe.job.words import key_of
 from tablesafe.web.forms import form_of
 from tablesafe.web.pages.fields import chosen, fields, folded, plain
 from tablesafe.web.pages.merging import offer
@@ -19,8 +17,7 @@ from tablesafe.web.pages.screen import Screen, heading, show_error
 from tablesafe.web.pages.waiting import TICK_S
 from tablesafe.web.runs import Run, State
 from tablesafe.web.speech import aria, say
-from tablesafe.web.steps import address_of, note_look, step_of
-from tablesafe.web.worker import TaskFailed
+from tablesafe.web.steps import note_look
 
 SECTIONS = (("Audit", AuditOptions, "audit"), ("Attack", AttackOptions, "attack"), ("Output", Output, "output"),
             ("Where the work is done", RunOptions, "run"))  # fmt: skip
@@ -203,9 +200,12 @@ class _Watched:
         run = self.run
         with self.told.clear():
             if run.error is not None:
-                show_error(run.error, self.screen, (run.asked or run.job_text) if self.newest else "")
+                if self.screen.runs.outdated(run):  # what would have helped then may harm now
+                    show_error(run.error)
+                    ui.label(say("The job has changed since.")).classes("ts-note")
+                else:
+                    show_error(run.error, self.screen, (run.asked or run.job_text) if self.newest else "")
                 self.screen.blame(run.job_text, run.error)
-                self._lead_to(run.error)
             elif run.state is State.OPEN and self.newest:
                 ui.label(say("A coarser table may be easier to hide:")).classes("ts-note")
                 offer(self.screen)
@@ -217,13 +217,6 @@ class _Watched:
             self.screen.say(f"{run.id}: {_ended(run)}.")
             for listener in self.screen.after_change:
                 listener()
-
-    def _lead_to(self, error: TaskFailed) -> None:
-        """A way to the page on which the job can be mended, while it is still the one that failed."""
-        step = step_of(Fault(key_of(self.screen.draft, error.about), ""))
-        if step != self.screen.step and self.run.job_text == self.screen.workspace.job_text():
-            words = say("Go to the page {page}", page=say(step))
-            ui.button(words, on_click=lambda: ui.navigate.to(address_of(step))).props("outline dense color=primary")
 
     def _stop(self) -> None:
         self.run.stop()

@@ -19,6 +19,10 @@ from tablesafe.web.tasks import cells as asking
 from tablesafe.web.tasks import windows
 
 FACTS = ("published as", "contributors", "sensitive by", "an attacker derives")
+UNPROVED = (
+    "? {word}: the time was too short to show that all stay hidden; of {many:,} cells it is not known. Ask again: what "
+    "was found is kept."
+)
 HEADS = ("Cell", "Decision", "Why", "Who", "When", "Take back")
 MOST_LISTED = 500
 """Decisions that are listed."""
@@ -250,6 +254,9 @@ def _answer(found: dict[str, Any], *, publish: bool) -> None:
                 word=say(found["word"]),
             )
         )
+        return
+    if found["unproved"]:
+        ui.label(say(UNPROVED, word=say(found["word"]), many=found["many"]))
         return
     ui.label(
         say(

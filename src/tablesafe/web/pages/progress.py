@@ -46,7 +46,14 @@ def curve(history: Sequence[Point], now: float | None = None, since: float = 0.0
     first, final = _rise(history)
     words = _words(cost, proven, beyond) if first is None or final is None else _risen(first, final, proven)
     proof = f"┅▲ {say('proven bound')}" if bound else say("no bound is proven")
-    lines = _line(at(bound), ORANGE, "6 4", "▲") + _line(at(best), BLUE, "", "●")
+    met = min(_met(best, bound), end)
+    before, later = ([point for point in best if (point[0] <= met) is early] for early in (True, False))
+    # When the bound has passed the best, an answer is looked for that withstands more: until there is one, dots go on.
+    turns = [x for x, _ in at([(met, low), (later[0][0] if later else end, low)])]
+    lines = _line(at(bound), ORANGE, "6 4", "▲") + _line(at(before), BLUE, "", "●", until=turns[0])
+    if turns[0] < turns[1]:
+        lines += _line(at([(met, before[-1][1])]), BLUE, "1 5", "", until=turns[1])
+    lines += _line(at(later), BLUE, "", "●")
     name = aria("Progress after {end:.0f} seconds: {words}", end=end, words=words)
     return (
         f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" {name} '
@@ -72,21 +79,30 @@ def _rising(points: Places) -> Places:
     return [(x, most := max(most, y)) for x, y in points]
 
 
+def _met(best: Places, bound: Places) -> float:
+    """When the bound passes the best answer, which then is none against the attackers that the bound is about."""
+    for x, proven in bound:
+        so_far = [cost for when, cost in best if when <= x]
+        if so_far and proven > min(so_far) * (1 + RISE):
+            return x
+    return math.inf
+
+
 def _range(low: float, high: float) -> tuple[float, float]:
     """From a little below the lowest to a little above the highest; around a single number, some room."""
     space = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
     return low - space, high + space
 
 
-def _line(places: Places, colour: str, dash: str, mark: str) -> str:
-    """Stairs that go on until now, with a mark wherever something better came."""
+def _line(places: Places, colour: str, dash: str, mark: str, until: float = WIDE - RIGHT) -> str:
+    """Stairs that go on until now, or as far as `until` across, with a mark wherever something better came."""
     if not places:
         return ""
     path, last = [places[0]], places[0][1]
     for x, y in places[1:]:
         path += [(x, last), (x, y)]
         last = y
-    path.append((float(WIDE - RIGHT), last))
+    path.append((until, last))
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in path)
     steps = [
         place for place, before in zip(places, [None, *places], strict=False) if not before or place[1] != before[1]

@@ -21,6 +21,7 @@ from tablesafe.web.speech import aria, say
 from tablesafe.web.tasks import results as outcomes
 from tablesafe.web.tasks import windows
 
+LEVELS = "Level 0 is the total of a dimension; the higher the number, the finer."
 LOSSES = ("By level, the finest first", "By size of the change")
 PLOTS = {
     "intervals": "How far is each sensitive cell hidden?",
@@ -74,6 +75,8 @@ async def _loss(screen: Screen, run: Run, holder: ui.element) -> None:
         for title, part in zip(LOSSES, (found["levels"], found["changes"]), strict=True):
             if part:
                 ui.html(say(title), tag="h3")
+                if part is found["levels"]:
+                    ui.label(say(LEVELS)).classes("ts-note")
                 table(
                     part["columns"],
                     part["rows"],
@@ -254,6 +257,7 @@ def _verdict(screen: Screen, run: Run, *, old: bool) -> None:
         word = say(run.facts["verdict"])
         ui.html(f"{'✓' if safe else '!'} {word}", tag="strong")
         lines = [say(thawed(line)).removeprefix(f"{word}: ") for line in run.facts["lines"]]
+        lines = [line[:1].upper() + line[1:] for line in lines]
         ui.label("\n".join(lines[:SHOWN]))
         if len(lines) > SHOWN:
             with ui.element("details"):

@@ -99,7 +99,9 @@ class _Live:
             self.error = ui.element("div")
             self.rows = ui.element("div").classes("ts-scroll ts-few").props("tabindex=0")
             self.waiting = ui.element("div")  # timers live outside what is cleared
-        with ui.element("section").classes("ts-card").props(aria("Where the rules draw the line")):
+        self.regions = ui.element("section").classes("ts-card").props(aria("Where the rules draw the line"))
+        self.regions.set_visibility(False)  # until there is something to draw
+        with self.regions:
             ui.html(say("Where the rules draw the line"), tag="h2")
             self.plot = ui.html("", sanitize=False).classes("ts-plot")
         screen.on_page.append(self.later)
@@ -143,6 +145,7 @@ class _Live:
                 svg = await self.screen.compute(looking.regions, text)
                 if not self.plot.is_deleted:
                     self.plot.set_content(svg or say("These rules do not weigh contributors."))
+                    self.regions.set_visibility(True)
         except TaskFailed as error:
             if not self.error.is_deleted:
                 with self.error.clear():

@@ -18,7 +18,7 @@ from tablesafe.job.words import brief, key_of
 from tablesafe.web.desk import lacks_only_rules
 from tablesafe.web.forms import get, put
 from tablesafe.web.speech import aria, say
-from tablesafe.web.steps import holds_problem, note_job, step_of
+from tablesafe.web.steps import address_of, holds_problem, note_job, step_of
 from tablesafe.web.worker import TaskFailed
 
 if TYPE_CHECKING:
@@ -270,6 +270,7 @@ def show_error(error: TaskFailed | Exception, screen: Screen | None = None, job:
             with ui.element("div").classes("ts-row py-1"):
                 for each in remedies(screen.draft, error.about, error.settings, screen.files):
                     _remedy(screen, each)
+                _lead_to(screen, error)
             if job and error.about[:1] == ("cells",):
                 from tablesafe.web.pages.panel import decide_about
 
@@ -278,6 +279,14 @@ def show_error(error: TaskFailed | Exception, screen: Screen | None = None, job:
                 from tablesafe.web.pages.merging import offer
 
                 offer(screen)
+
+
+def _lead_to(screen: Screen, error: TaskFailed) -> None:
+    """A way to the page on which the job can be mended, where that is another one."""
+    step = step_of(Fault(key_of(screen.draft, error.about), ""))
+    if error.kind in USER_ERRORS and step != screen.step:
+        words = say("Go to the page {page}", page=say(step))
+        ui.button(words, on_click=lambda: ui.navigate.to(address_of(step))).props("outline dense color=primary")
 
 
 def _remedy(screen: Screen, answer: Answer) -> None:

@@ -19,7 +19,7 @@ def table(heads: list[str], rows: list[list[str]], numbers: Any = ()) -> None:
     """A small table."""
     right = set(numbers)
     box = ui.element("div").classes("ts-scroll").props("tabindex=0")
-    with box, ui.element("table").classes("ts-list"):
+    with box, ui.element("table").classes("ts-list ts-cards flow"):
         with ui.element("thead"), ui.element("tr"):
             for i, head in enumerate(heads):
                 with ui.element("th").props("scope=col").classes("num" if i in right else ""):
@@ -28,7 +28,9 @@ def table(heads: list[str], rows: list[list[str]], numbers: Any = ()) -> None:
             for row in rows:
                 with ui.element("tr"):
                     for i, text in enumerate(row):
-                        with ui.element("td").classes("num" if i in right else ""):
+                        cell = ui.element("td").classes("num" if i in right else "")
+                        cell.props["data-head"] = heads[i]
+                        with cell:
                             ui.label(text)
 
 
@@ -201,6 +203,11 @@ class CellList:
         except TablesafeError as error:
             self.screen.say(str(error).partition("\n")[0])
             return None
+        for head in part["heads"]:
+            head["text"] = say(cells.COLUMNS[head["key"]]) + head["arrow"]
+            head["title"] = say("Sort by: {column}", column=say(cells.COLUMNS[head["key"]]))
+        for row in part["rows"]:
+            row["cells"] = [(say(text), *rest) if rest[0] else (text, *rest) for text, *rest in row["cells"]]
         if not self.number.is_deleted:
             self.number.set_text(
                 say("1 cell") if part["count"][0] == 1 else say("{number:,} cells", number=part["count"][0])

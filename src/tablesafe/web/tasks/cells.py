@@ -66,7 +66,7 @@ def _there(whole: Layout, key: str) -> bool:
 def _head(key: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     sorted_by = asked.get("sort") == key
     arrow = ("", " ▼" if asked.get("descending") else " ▲")[sorted_by]
-    return {"text": COLUMNS[key] + arrow, "title": f"Sort by: {COLUMNS[key]}", "fold": "", "key": key, "sort": key}
+    return {"text": COLUMNS[key] + arrow, "arrow": arrow, "title": "", "fold": "", "key": key, "sort": key}
 
 
 def _row(whole: Layout, cell: int, heads: Sequence[str]) -> dict[str, Any]:
@@ -276,6 +276,7 @@ def codes_and_costs(desk: Desk, of: Mapping[str, str], cells: Sequence[int]) -> 
 def what_if(desk: Desk, run: str, cell: int, publish: bool) -> dict[str, Any]:
     """What the audit says if a withheld cell were published, or a published one withheld."""
     from tablesafe.audit.audit import Audit
+    from tablesafe.audit.verdict import Word
 
     result = result_of(desk, run)
     kept: dict[str, Audit] = desk.loaded.setdefault("audits", {})
@@ -290,5 +291,6 @@ def what_if(desk: Desk, run: str, cell: int, publish: bool) -> dict[str, Any]:
     opened = [each for each in dict.fromkeys(opening.cell for opening in found.open) if each not in before]
     return {
         "word": str(found.verdict.word), "safe": bool(found.safe), "many": len(opened),
+        "unproved": found.verdict.word is Word.NOT_PROVED,
         "opened": [(each, whole.describe(each)) for each in opened[:MOST_NAMED]],
     }  # fmt: skip

@@ -138,6 +138,7 @@ def expected(members: list[dict[str, Any]], *, holding: bool, k: int) -> dict[st
         "holdings": len(who),
         "records": len(members),
         "largest": [(name, mine["amount"], mine["weighted"]) for (name, _), mine in order],
+        "heaviest": sorted((abs(mine["weighted"]) for mine in who.values()), reverse=True)[:k],
         "asked": order[0][1]["asked"],
     }
 
@@ -151,6 +152,7 @@ def exact(table: Table, cell: int) -> Decimal:
 
 
 def largest_of(table: Table, cell: int) -> list[tuple[str, float]]:
+    """Those who reported the most, as many as are kept for certain."""
     kept = table.contributors
     assert kept is not None
     assert kept.names is not None
@@ -158,7 +160,8 @@ def largest_of(table: Table, cell: int) -> list[tuple[str, float]]:
     assert not there[1:][~there[:-1]].any(), "unused places come last"
     assert (kept.amount[cell][~there] == 0).all()
     names = [str(kept.names[i]).removesuffix(" (no holding)") for i in kept.identity[cell][there]]
-    return list(zip(names, kept.amount[cell][there].tolist(), strict=True))
+    assert len(set(kept.identity[cell][there].tolist())) == int(there.sum())
+    return list(zip(names, kept.amount[cell][there].tolist(), strict=True))[: kept.certain]
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -195,6 +198,8 @@ def test_every_cell_is_what_its_records_add_up_to(data: Microdata, holding: bool
             assert kept.weighted is not None
             used = len(want["largest"])
             assert kept.weighted[i, :used].tolist() == pytest.approx([float(w) for *_, w in want["largest"]], abs=1e-12)
+            most = -np.sort(-np.abs(kept.weighted[i]))[: len(want["heaviest"])]
+            assert most.tolist() == pytest.approx([float(w) for w in want["heaviest"]], abs=1e-12)
             assert table.columns["unweighted"][i] == float(want["value"])
         else:
             assert table.columns["other"][i] == want["other"]

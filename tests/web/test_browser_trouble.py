@@ -69,7 +69,8 @@ rule = "threshold"
     visitor.step("Method")
     section = visitor.run()
     section.get_by_role("alert").wait_for()
-    assert section.get_by_role("alert").inner_text().splitlines() == [message, f"Hint: {hint}"]
+    said = section.get_by_role("alert").inner_text().splitlines()
+    assert said == [message, f"Hint: {hint}", "Go to the page Data"]
     assert "failed" in section.inner_text()
     visitor.step("Data")
     visitor.page.get_by_text("Every option of the source").click()

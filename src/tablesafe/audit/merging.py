@@ -124,10 +124,10 @@ class _Lists:
         remains = np.where(remains <= 1e-12 * np.abs(table.value), 0.0, remains)
         everyone = table.count if table.holdings is None else table.holdings
         listed = used.sum(axis=1)
-        none_left = listed < kept.depth if everyone is None else everyone <= listed
+        none_left = listed < kept.certain if everyone is None else everyone <= listed
         complete = none_left & (used == named).all(axis=1)
         nameless = (used & ~named).any(axis=1)
-        least = np.abs(kept.amount[:, -1])
+        least = np.abs(kept.amount[:, kept.certain - 1])
         gap = np.where(none_left, 0.0, np.where(table.may_be_negative, least, np.minimum(least, remains)))
         unlisted = np.where(nameless[:, None], np.abs(kept.amount), gap[:, None])
         weighted = None
@@ -204,7 +204,7 @@ def _merged_contributors(table: Table, groups: Groups, lists: _Lists, cautious: 
     within = _no_more_than(value, weights)
     cut = within if not weighted else np.minimum(amounts, value[:, None])
     weights, amounts = np.where(negative[:, None], weights, within), np.where(negative[:, None], amounts, cut)
-    return Contributors(amounts, identity, weights if weighted else None, lists.kept.names)
+    return Contributors(amounts, identity, weights if weighted else None, lists.kept.names, lists.kept.sure)
 
 
 def _no_more_than(value: Floats, amounts: Floats) -> Floats:

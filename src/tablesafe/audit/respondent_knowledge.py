@@ -91,7 +91,7 @@ class Lists:
         nobody = int(identity.max(initial=-1)) + 1
         names = np.where(identity >= 0, identity, nobody + np.arange(identity.size).reshape(identity.shape))
         listed = used.sum(axis=1)
-        full = listed == identity.shape[1]
+        full = listed >= (identity.shape[1] if kept is None else kept.certain)
         told = np.where(full, MANY, listed) if everyone is None else np.maximum(everyone, listed)
         left = np.where(negative, np.inf, np.maximum(table.integers - own.sum(axis=1), 0.0))
         smallest = np.abs(own[:, -1]) if kept is None or kept.weighted is None else np.inf

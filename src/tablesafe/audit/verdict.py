@@ -335,7 +335,7 @@ def _settled_by(findings: Findings) -> str:
     """What the audit would have to be given to decide what is possibly open."""
     table = findings.problem.table
     lists = Lists.of(table)
-    listed = 0 if table.contributors is None else table.contributors.depth
+    listed = 0 if table.contributors is None else table.contributors.certain
     if lists is None or not listed:
         return "the contributors of each cell, from the records (tabulate with respondent=… and largest=…)"
     most = int(np.max(lists.everyone[findings.system.cells], initial=0))

@@ -533,6 +533,7 @@ def _more_contributors(own: Contributors | None, known: Contributors | None, at:
         np.concatenate([own.identity, more.identity]),
         None if own.weighted is None else np.concatenate([own.weighted, _weighted(more)]),
         own.names,
+        own.sure,
     )
 
 

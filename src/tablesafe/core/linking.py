@@ -219,16 +219,22 @@ def _joint_contributors(tables: Sequence[Table], where: NDArray[np.intp]) -> Con
     if any(k is None for k in kept):
         return None
     some = [k for k in kept if k is not None]
-    depth = min(k.depth for k in some)
+    sure = None if all(k.sure is None for k in some) else min(k.certain for k in some)
+    depth = min(k.depth for k in some) if sure is None else max(k.depth for k in some)
     names, shift = _joint_identities(some)
+
+    def fitted(array: NDArray[Any], fill: int) -> NDArray[Any]:
+        more = max(depth - array.shape[1], 0)
+        return np.pad(array[:, :depth], ((0, 0), (0, more)), constant_values=fill)
+
     identity = np.concatenate(
-        [np.where(k.identity >= 0, s[k.identity], -1)[:, :depth] for k, s in zip(some, shift, strict=True)]
+        [fitted(np.where(k.identity >= 0, s[k.identity], -1), -1) for k, s in zip(some, shift, strict=True)]
     )
     weighted = None
     if any(k.weighted is not None for k in some):
-        weighted = np.concatenate([(k.amount if k.weighted is None else k.weighted)[:, :depth] for k in some])[where]
-    amount = np.concatenate([k.amount[:, :depth] for k in some])
-    return Contributors(amount[where], identity[where], weighted, names)
+        weighted = np.concatenate([fitted(k.amount if k.weighted is None else k.weighted, 0) for k in some])[where]
+    amount = np.concatenate([fitted(k.amount, 0) for k in some])
+    return Contributors(amount[where], identity[where], weighted, names, sure)
 
 
 def _joint_identities(some: Sequence[Contributors]) -> tuple[NDArray[Any] | None, list[Integers]]:

@@ -60,11 +60,19 @@ class Contributors:
     """What the contributor adds to the published, weighted total; without weights the same as `amount`."""
     names: NDArray[Any] | None = field(default=None, repr=False)
     """The name behind each identity. A secret of the office."""
+    sure: int | None = None
+    """How many of the largest are kept for certain, by what they reported and by what they add, where these differ:
+    with weights. Between the others there may be some who are not kept. None: all places are certain."""
 
     @property
     def depth(self) -> int:
         """How many contributors are kept per cell."""
         return int(self.amount.shape[1])
+
+    @property
+    def certain(self) -> int:
+        """How many of the largest contributors of each cell are kept for certain."""
+        return self.depth if self.sure is None else self.sure
 
     def take(self, cells: NDArray[Any]) -> Contributors:
         """The contributors of some cells, −1 for a cell that has none."""
@@ -74,6 +82,7 @@ class Contributors:
             np.where(there, self.identity[cells], -1),
             None if self.weighted is None else np.where(there, self.weighted[cells], 0.0),
             self.names,
+            self.sure,
         )
 
 
@@ -584,8 +593,8 @@ class Table:
         return self._contributions(k).amount[:, :k]
 
     def _contributions(self, k: int) -> Contributors:
-        if self.contributors is None or self.contributors.depth < k:
-            have = 0 if self.contributors is None else self.contributors.depth
+        if self.contributors is None or self.contributors.certain < k:
+            have = 0 if self.contributors is None else self.contributors.certain
             counted = None if self.origin is None else self.origin.options.get("frequency")
             if counted is not None:
                 raise InvalidTable(

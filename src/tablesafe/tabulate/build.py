@@ -49,10 +49,10 @@ def _start(plan: Plan, lattice: Lattice) -> Tally:
     number = {measure: i for i, measure in enumerate(plan.measures)}
     kinds = 1 if plan.weight is None else 2
     ranked = np.zeros((len(plan.rankings), kinds), dtype=np.int64)
-    for r, (amount, added) in enumerate(plan.rankings):
-        ranked[r, 0] = number[amount]
-        if added is not None:
-            ranked[r, 1] = number[added]
+    for r, (by, other) in enumerate(plan.rankings):
+        ranked[r, 0] = number[by]
+        if other is not None:
+            ranked[r, 1] = number[other]
     return Tally.start(
         lattice, ranked, plan.largest, len(plan.measures),
         requested=plan.request is not None, told_apart=plan.holding is not None,
@@ -201,9 +201,16 @@ class Cells:
     def _contributors(self, response: Response) -> Contributors | None:
         if not self.plan.rankings:
             return None
-        r = self._ranking(response)
-        added = None
-        if response.added is not None:
-            added = self.totals.best.carried[:, r, :, 0] / 10.0 ** self.units[response.added].decimals
-        amount = self.totals.best.amount[:, r] / 10.0 ** self.units[response.amount].decimals
-        return Contributors(amount, self.totals.best.who[:, r].copy(), added, self.names)
+        r, best, unit = self._ranking(response), self.totals.best, 10.0 ** self.units[response.amount].decimals
+        if response.added is None:
+            return Contributors(best.amount[:, r] / unit, best.who[:, r].copy(), None, self.names)
+        other, sure = self.plan.rankings.index((response.added, response.amount)), self.plan.largest
+        who, again = best.who[:, r], best.who[:, other]
+        again = np.where((again[:, :, None] == who[:, None, :]).any(axis=2), -1, again)
+        both = np.concatenate([who, again], axis=1)
+        amount = np.concatenate([best.amount[:, r], best.carried[:, other, :, 0]], axis=1)
+        added = np.concatenate([best.carried[:, r, :, 0], best.amount[:, other]], axis=1)
+        order = np.lexsort((-np.abs(amount), both < 0), axis=1)
+        both, amount, added = (np.take_along_axis(each, order, axis=1) for each in (both, amount, added))
+        added = np.where(both < 0, 0, added) / 10.0 ** self.units[response.added].decimals
+        return Contributors(np.where(both < 0, 0, amount) / unit, both, added, self.names, sure)

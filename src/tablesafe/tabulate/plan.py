@@ -100,8 +100,14 @@ class Plan:
 
     @cached_property
     def rankings(self) -> tuple[tuple[Measure, Measure | None], ...]:
-        """By what contributors are ranked, each once: what they reported and what they add."""
-        return tuple(dict.fromkeys((r.amount, r.added) for r in self.responses)) if self.largest else ()
+        """By what contributors are ranked, each once: by what they reported and, with weights, by what they add too.
+
+        With each ranking goes the other measure: somebody with a small amount and a large weight may add the most.
+        """
+        if not self.largest:
+            return ()
+        weighted = [(r.added, r.amount) for r in self.responses if r.added is not None]
+        return tuple(dict.fromkeys([*((r.amount, r.added) for r in self.responses), *weighted]))
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

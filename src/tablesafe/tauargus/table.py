@@ -513,7 +513,7 @@ def _metadata_of(problem: Problem, files: Mapping[str, tuple[str, str]], separat
 
 def _number_roles(problem: Problem) -> list[tuple[str, Role]]:
     table = problem.table
-    depth = 0 if table.contributors is None else table.contributors.depth
+    depth = 0 if table.contributors is None else table.contributors.certain
     return [
         (table.response, Role.RESPONSE),
         *([] if table.count is None else [("Frequency", Role.COUNT)]),
@@ -532,7 +532,7 @@ def _number_columns(problem: Problem, comma: bool) -> list[pl.Series]:
     numbers: list[Floats] = [] if table.count is None else [table.count.astype(np.float64)]
     numbers += [problem.cost, *(column.astype(np.float64) for column in table.columns.values())]
     if table.contributors is not None:
-        numbers += list(table.contributors.amount.T)
+        numbers += list(table.contributors.amount[:, : table.contributors.certain].T)
     letters = {Argus.PROTECTED: "P", Argus.SECONDARY: "M", Argus.EMPTY: "E", Argus.SAFE: "S"}
     status = argus_statuses(problem)
     letter = np.select([status == code for code in letters], list(letters.values()), "U")

@@ -240,7 +240,7 @@ def column_roles(problem: Problem, options: WriteOptions) -> list[tuple[str, Rol
     table = problem.table
     counts = table.response == RECORDS
     name = "FreqVar" if counts else table.response
-    depth = 0 if table.contributors is None or not _plain_contributions(table) else table.contributors.depth
+    depth = 0 if table.contributors is None or not _plain_contributions(table) else table.contributors.certain
     heads = table.holdings if options.HI else table.count
     found = [
         (name, Role.COUNT if counts else Role.RESPONSE),

@@ -153,7 +153,7 @@ def _contributors(
     if old.weighted is not None and new.weighted is not None:
         weighted = old.weighted[alone]
         weighted[several] = new.weighted
-    return Contributors(amount, identity, weighted, old.names)
+    return Contributors(amount, identity, weighted, old.names, old.sure)
 
 
 def _all_of(sums: sparse.csr_array, mask: Mask) -> Mask:

@@ -168,7 +168,7 @@ def _outsiders(findings: Findings) -> Text:
         return text("no cell is sensitive." if problem.rules else "no rule was applied, so no cell is sensitive.")
     who = [text(OUTSIDER)]
     if findings.release.judged is not None:
-        who.append(text(", even knowing what inner cells not shown were changed to"))
+        who.append(text(", even knowing more about what was changed than the release tells"))
     if findings.apart:
         who.append(text(" and takes linked tables that were not examined together one by one"))
     whom = joined("", who)

@@ -28,7 +28,13 @@ from tablesafe.methods.cell_key.keys import (
     read_record_keys,
     refuse_counts,
 )
-from tablesafe.methods.cell_key.magnitude import Magnitude, MagnitudeNoise, contributions, magnitude_range
+from tablesafe.methods.cell_key.magnitude import (
+    Magnitude,
+    MagnitudeNoise,
+    believed_range,
+    contributions,
+    magnitude_range,
+)
 from tablesafe.methods.cell_key.table import PerturbationTable
 from tablesafe.work.run import Run
 
@@ -244,9 +250,14 @@ class CellKey:
             least, most = magnitude_range(noise, published, table.decimals)
             lower, upper = np.maximum(lower, least), np.minimum(upper, most)
         frozen = problem.frozen
-        return _release(
+        release = _release(
             problem, published, np.where(frozen, published, lower), np.where(frozen, published, upper), None
         )
+        noisy = ~frozen & ~_hidden(problem)
+        low, high = believed_range(noise, table, published)
+        low = np.where(noisy, np.maximum(low, release.lower), release.lower)
+        high = np.where(noisy, np.minimum(high, release.upper), release.upper)
+        return replace(release, judged=(low, high))
 
 
 def _ready(given: str | PerturbationTable, option: str) -> PerturbationTable:

@@ -232,6 +232,8 @@ RATIO = 1.001
 """Between neighbouring points of the grid on which the noise is bounded; each interval is at most this much wider."""
 SPAN = 1e9
 """How far the grid reaches below and above the published values; beyond it there is no bound."""
+HALVINGS = 60
+"""Steps in which is found how far a cell can fall before its noise is too small for what was published."""
 
 
 def magnitude_range(noise: MagnitudeNoise, published: Floats, decimals: int) -> tuple[Floats, Floats]:
@@ -273,3 +275,56 @@ def largest_noise(noise: MagnitudeNoise, value: Floats) -> Floats:
     if noise.small_cells is None:
         return np.asarray(reach)
     return np.asarray(np.maximum(reach, noise.small_cells.maximum_change + options.extra))
+
+
+def believed_range(noise: MagnitudeNoise, table: Table, published: Floats) -> tuple[Floats, Floats]:
+    """Values around the true one that everybody must hold for possible, whatever they know of the cell.
+
+    Whoever is the largest contributor knows how large the noise can be, and so does whoever knows how many there are: a
+    bound for all cells of the same value is wider than what they believe. As a cell falls its largest contribution may
+    fall, and the noise with it; as it rises the noise grows, unless contributions may be negative.
+    """
+    sizes, value = contributions(table, noise.options), np.abs(table.value)
+    seen, after = np.abs(published), np.zeros_like(sizes)
+    if noise.options.by == "largest" and table.contributors is not None:
+        kept = table.contributors
+        added = np.abs(kept.amount if kept.weighted is None else kept.weighted)[:, 1 : noise.options.top + 1]
+        after[:, : added.shape[1]] = added
+    each = np.maximum(_contributor_count(table), 1.0)[:, None] if noise.options.by == "mean" else 1.0
+
+    def furthest(way: int, less: Mask) -> Floats:
+        near, far = np.zeros(len(value)), np.where(way < 0, value, value + seen + least_reach(noise, sizes))
+        for _ in range(HALVINGS):
+            middle = (near + far) / 2
+            fallen = np.where(less, middle, 0.0)[:, None] / each
+            reach = least_reach(noise, np.maximum(sizes - fallen, after))
+            fits = way * (value + way * middle - seen) <= reach
+            near, far = np.where(fits, middle, near), np.where(fits, far, middle)
+        return near
+
+    every = np.ones(len(value), dtype=np.bool_)
+    low, high = value - furthest(-1, every), value + furthest(1, table.may_be_negative)
+    turned = table.value < 0
+    return np.where(turned, -high, low), np.where(turned, -low, high)
+
+
+def least_reach(noise: MagnitudeNoise, sizes: Floats) -> Floats:
+    """The noise that is possible whatever is larger than these sizes, and whichever perturbation table is meant."""
+    options = noise.options
+    most = min(table.maximum_change for table in (noise.usual, noise.odd) if table is not None)
+    reach = most * (options.shares * _never_less(options, sizes)).sum(axis=1)
+    if noise.small_cells is None:
+        return np.asarray(reach)
+    tiny = sizes[:, 0] < noise.separation_point
+    return np.asarray(np.where(tiny, np.minimum(reach, noise.small_cells.maximum_change), reach))
+
+
+def _never_less(options: Magnitude, sizes: Floats) -> Floats:
+    """One unit of the perturbation table for contributions of at least such sizes: above a flex point it may fall."""
+    unit = options.scale(sizes)
+    if options.flex_point is None:
+        return unit
+    grid: Floats = options.flex_point * np.float64(RATIO) ** np.arange(int(np.log(SPAN) / np.log(RATIO)))
+    later = np.minimum.accumulate(options.scale(grid)[::-1])[::-1]
+    first = np.minimum(np.searchsorted(grid, sizes, side="right"), len(grid) - 1)
+    return np.asarray(np.minimum(unit, later[first] / RATIO))

@@ -1,4 +1,4 @@
-"""Noise in proportion to the largest contribution: whoever has made that, or knows the others, knows its size better."""
+"""Noise in proportion to the largest contribution: whoever made that, or knows the others, knows its size better."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def build(session: Session) -> None:
     screen = Screen(session.workspace, session.runs)
     with ui.element("div").classes("ts-app"):
         panel = _header(screen)
-        steps = _steps(screen)
+        steps = Steps(screen)
         main = ui.element("main").classes("ts-main")
         with main:
             _news(screen)
@@ -66,7 +66,7 @@ def build(session: Session) -> None:
     screen.check()
 
 
-def _builder(screen: Screen, path: str, steps: ui.refreshable) -> Callable[[], None]:  # type: ignore[type-arg]
+def _builder(screen: Screen, path: str, steps: Steps) -> Callable[[], None]:
     name, draw = STEPS[path]
 
     def build_step() -> None:
@@ -192,25 +192,32 @@ def _download(text: str) -> None:
     ui.download.content(text, "job.toml", "application/toml")
 
 
-def _steps(screen: Screen) -> ui.refreshable:  # type: ignore[type-arg]
-    """The list of pages, with a mark for what is done and what has faults."""
+class Steps:
+    """The list of pages, with a mark for what is done and what has faults.
 
-    @ui.refreshable
-    def steps(here: str | None = None) -> None:
+    The links stay while their marks change: one that was drawn anew under the pointer would lose the click.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._links: dict[str, tuple[ui.link, ui.label, ui.label]] = {}
+        with ui.element("nav").classes("ts-steps").props(aria("Steps")), ui.element("ol"):
+            for path, (name, _) in STEPS.items():
+                with ui.element("li"), ui.link(target=path) as link:
+                    sign = ui.label().classes("ts-number").props("aria-hidden=true")
+                    ui.label(say(name))
+                    self._links[path] = link, sign, ui.label().classes("ts-hidden")
+        self.refresh()
+
+    def refresh(self, here: str | None = None) -> None:
+        """Show the marks as they are now, and on which page one is."""
+        screen = self._screen
         if here is not None:
             screen.here = here
-        with ui.element("ol"):
-            for number, (path, (name, _)) in enumerate(STEPS.items(), start=1):
-                with ui.element("li"), ui.link(target=path) as link:
-                    if path == screen.here:
-                        link.props("aria-current=page")
-                    state = state_of(name, screen.workspace, screen.runs, screen.faults)
-                    sign, words = SIGNS.get(state, (str(number), ""))
-                    ui.label(sign).classes(f"ts-number {state}").props("aria-hidden=true")
-                    ui.label(say(name))
-                    if words:
-                        ui.label(say(words)).classes("ts-hidden")
-
-    with ui.element("nav").classes("ts-steps").props(aria("Steps")):
-        steps()
-    return steps
+        for number, (path, (link, sign, words)) in enumerate(self._links.items(), start=1):
+            state = state_of(STEPS[path][0], screen.workspace, screen.runs, screen.faults)
+            mark, meaning = SIGNS.get(state, (str(number), ""))
+            sign.set_text(mark)
+            sign.classes(replace=f"ts-number {state}")
+            words.set_text(say(meaning) if meaning else "")
+            link.props("aria-current=page" if path == screen.here else "", remove="aria-current")

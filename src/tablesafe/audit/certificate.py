@@ -138,11 +138,13 @@ class Certificate:
         """The witnesses, those of a group with equal denominators in a row, and the proofs that name them."""
         chains: list[dict[str, Any]] = []
         proofs: list[list[int]] = []
+        told = 1  # the truth is witness 0
         for group in self.groups:
             number = np.zeros(len(group.moves) + 1, dtype=np.int64)
             for over in sorted({move.denominator for move in group.moves}):
                 chain = [at for at, move in enumerate(group.moves) if move.denominator == over]
-                number[np.array(chain) + 1] = np.arange(len(chain)) + sum(len(c["witnesses"]) for c in chains) + 1
+                number[np.array(chain) + 1] = np.arange(len(chain)) + told
+                told += len(chain)
                 chains.append({"over": over, "witnesses": self._witnesses([group.moves[at] for at in chain])})
             proofs += np.column_stack([self.system.cells[group.at], number[group.low], number[group.high]]).tolist()
         return chains, proofs
@@ -300,7 +302,10 @@ def _number(value: int | float | Fraction) -> int | str:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _encoder.encode(value)
+
+
+_encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def _sha256(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Apart
 from tablesafe.files.native import to_library
+from tablesafe.files.write import json_lines
 from tablesafe.solve.program import Price
 from tablesafe.work.run import Possibly
 
@@ -280,7 +280,7 @@ class Findings:
     def to_json(self, *, explanations: int = MOST_SHOWN) -> str:
         """The findings as JSON; the first open cells come with how they are given away."""
         table = self.problem.table
-        return json.dumps(
+        return json_lines(
             {
                 "notice": "CONFIDENTIAL: holds true values of withheld cells.",
                 "safe": self.safe,
@@ -306,9 +306,7 @@ class Findings:
                 "cells": [
                     {name: _finite(value) for name, value in row.items()} for row in self.frame().iter_rows(named=True)
                 ],
-            },
-            ensure_ascii=False,
-            indent=1,
+            }
         )
 
     def _told(self, opening: Opening, explained: bool) -> dict[str, Any]:

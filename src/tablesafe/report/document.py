@@ -30,9 +30,9 @@ Every document has these keys; those marked * are null, empty or left out in the
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any
 
+from tablesafe.files.write import json_lines
 from tablesafe.report.excerpt import Slice
 from tablesafe.report.losses import Changes, Row
 from tablesafe.report.summary import Summary
@@ -100,7 +100,7 @@ def document(summary: Summary) -> dict[str, Any]:
 
 def as_json(summary: Summary) -> str:
     """The document as text; it holds no number that JSON does not know."""
-    return json.dumps(document(summary), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return json_lines(document(summary)) + "\n"
 
 
 def _told(values: dict[str, Any], internal: bool, *secret: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from tablesafe.work.budget import necessary as necessary_work
 from tablesafe.work.run import Attackers, Run
 from tablesafe.work.stopping import heed
 
-AFTER_STOP_S = 1.5
+AFTER_STOP_S = 0.8
 """Seconds for a safe pattern when the user stops before there is one."""
 SMALL, PER_CELL_S, PER_UNSEEN_S = 10_000, 5e-3, 2e-4
 """Cells up to which a first safe pattern is there within twice the limit, and what each further one, and each unseen

@@ -27,8 +27,8 @@ SMALL = """() => [...document.querySelectorAll('.ts-app a[href], .ts-app button,
 
 def findings(axe: Any, visitor: Visitor, scheme: str) -> list[str]:
     """What axe-core has to say about the page; of the dark one about its colours, for all else is the same."""
-    options = {"runOnly": ["cat.color"]} if scheme == "dark" else None
-    found = axe.run(visitor.page, options=options).response["violations"]
+    colours = {"runOnly": {"type": "tag", "values": ["cat.color"]}} if scheme == "dark" else {}
+    found = axe.run(visitor.page, options={"resultTypes": ["violations"], **colours}).response["violations"]
     lines = [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
     return [line for line in lines if '<main class="q-page"' not in line]  # the framework's frame around all of it
 

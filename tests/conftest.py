@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="leave out what tests/slow.txt names, take the first case of each test, and draw a tenth of the examples",
     )
     parser.addoption("--times", type=int, default=0, help="property tests only, with so many times as many examples")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Half a million objects are there when all tests are found, and stay: to look through them for garbage, again and
+    again, was a tenth of all that the tests took."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -197,7 +197,7 @@ def test_what_is_protected_is_protected_from_that_attacker(seed: int) -> None:
     frame, margins, options = _case(seed)
     table = made(frame, **options)
     problem = ts.Problem(table, [ts.PPercent(p=20)])
-    release = ts.protect(problem, ts.Suppress(algorithm="sequential", time_limit_s=3))
+    release = ts.protect(problem, ts.Suppress(algorithm="sequential", time_limit_s=0.5))
     assert ts.audit(problem, release).safe
     assert not Attacker(frame, table, margins).opens(problem, release.suppressed)
 
@@ -213,7 +213,7 @@ def test_finished_tables_that_are_linked_are_judged_like_margins_of_records(seed
     assert not linked.residual().any()
     problem = ts.Problem(linked, [ts.PPercent(p=20)])
     assert (problem.sensitive < linked.seen).all()
-    release = ts.protect(problem, ts.Suppress(algorithm="sequential", time_limit_s=3))
+    release = ts.protect(problem, ts.Suppress(algorithm="sequential", time_limit_s=0.5))
     assert ts.audit(problem, release, insiders=False).safe
     assert not Attacker(frame, linked, PAIRS).opens(problem, release.suppressed)
 
@@ -288,7 +288,7 @@ def test_very_many_sensitive_unseen_cells_are_not_proved_where_time_is_over(monk
 
 def test_what_respondents_know_of_unseen_cells_is_not_proved_of_linked_tables() -> None:
     """Records tell that a firm which knows its part of the cube derives a cell; linked tables cannot tell."""
-    for seed in range(100):
+    for seed in (7, 8, 11, 17):  # of the first eighteen those that linked tables alone would call safe
         random = np.random.default_rng(seed)
         frame = random_records(random, (2, 2, 2), 0.2)
         frame = frame.with_columns(firm=pl.Series(random.integers(0, 6, frame.height)))

@@ -178,7 +178,7 @@ def test_few_witnesses_serve_many_cells() -> None:
 @pytest.mark.parametrize(
     ("name", "share"),
     [
-        ("jj/targus.jj", 0.3), ("jj/targus.jj", 0.6), ("jj/targus.jj", 0.97), ("jj/table1.jj", 0.97),
+        ("jj/targus.jj", 0.3), ("jj/targus.jj", 0.6), ("jj/targus.jj", 0.97), ("jj/table1.jj", 0.8),
         ("jj/table7.jj", 0.6), ("jj/hier13.jj", 0.6), ("bench/3d_10.jj.gz", 0.3),
     ],
 )  # fmt: skip

@@ -238,10 +238,10 @@ def test_suppression_closes_what_is_possibly_open(seed: int) -> None:
     frame = crowded(seed)
     table = ts.tabulate(frame, dimensions=["row", "column"], value="amount", respondent="firm", largest=2)
     problem = Problem(table, (ts.PPercent(p=15),))
-    release = ts.protect(problem, ts.Suppress(time_limit_s=3))
+    release = ts.protect(problem, ts.Suppress(time_limit_s=1))
     findings = ts.audit(problem, release)
     assert findings.verdict.word is Word.SAFE
-    less = ts.protect(problem, ts.Suppress(time_limit_s=3), ACCEPTED)
+    less = ts.protect(problem, ts.Suppress(time_limit_s=1), ACCEPTED)
     assert ts.audit(problem, less).verdict.word is Word.POSSIBLY_OPEN
     full = ts.tabulate(frame, dimensions=["row", "column"], value="amount", respondent="firm", largest=1_000)
     attacked(full, problem, release)
@@ -351,7 +351,7 @@ def test_a_job_that_is_possibly_open_fails_unless_that_is_accepted(
     monkeypatch.setattr("tablesafe.pipeline.tables.ROOM", 0)  # a job keeps more contributors than it is asked for
     table = ts.tabulate(crowded(0), dimensions=["row", "column"], value="amount", respondent="firm", largest=2)
     problem = Problem(table, (ts.PPercent(p=15),))
-    ts.protect(problem, ts.Suppress(time_limit_s=3), ACCEPTED).frame().write_csv(tmp_path / "pattern.csv")
+    ts.protect(problem, ts.Suppress(time_limit_s=1), ACCEPTED).frame().write_csv(tmp_path / "pattern.csv")
     pattern = 'name = "pattern"\nfile = "pattern.csv"'
     assert call(["run", str(job(2, 'possibly = "accept"', pattern, crowded(0)))]) == 0
     assert "which was accepted" in capsys.readouterr().out

@@ -107,7 +107,7 @@ def test_deep_tables_with_tight_capacities_still_find_an_answer(monkeypatch: pyt
     """Where boxes do not suffice, directions are repaired by one program, and made whole."""
     monkeypatch.setattr(Instance, "deep", property(lambda self: True))
     problem = three_ways(5, totals=True)
-    release = Adjust(capacity_percent=40, directions="search", time_limit_s=5).protect(problem)
+    release = Adjust(capacity_percent=40, directions="search", time_limit_s=1).protect(problem)
     table, sensitive = problem.table, problem.sensitivity.mask
     moved = np.abs(release.values - table.value)
     assert not (table.equations @ release.values.astype(np.int64)).any()

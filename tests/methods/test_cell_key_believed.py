@@ -47,7 +47,7 @@ def given_away(problem: ts.Problem, release: ts.Release, unit: float) -> list[in
 def test_what_is_called_safe_is_not_known_better_by_who_knows_the_other_part(flex: float | None) -> None:
     magnitude = ts.Magnitude(small=SMALL, large=SMALL, flex_point=flex)
     false = safe = 0
-    for seed in range(14):
+    for seed in range(2, 7):  # among them two of whom nothing is given away, and one that wider bounds call safe
         problem, release = released(seed, magnitude)
         told = given_away(problem, release, SMALL)
         outsiders = replace(release, judged=None)  # as wide as whoever knows nothing of the cell would say

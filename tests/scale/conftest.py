@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from engines import records
 from firms_job import JOB, firms
 
 from tablesafe.work import executor
@@ -44,3 +45,11 @@ OUTPUTS = ("public/table.csv", "internal/cells.csv", "internal/certificate.json.
 def outputs() -> Callable[[Path], dict[str, bytes]]:
     """What a run has written that must be the same everywhere, byte for byte."""
     return lambda job: {name: (job.parent / name).read_bytes() for name in OUTPUTS}
+
+
+@pytest.fixture(scope="session")
+def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The records that every engine must agree on."""
+    path = tmp_path_factory.mktemp("records") / "records.parquet"
+    records().write_parquet(path)
+    return path

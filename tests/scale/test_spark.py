@@ -11,6 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from engines import (
+    NAMELESS,
+    PLANS,
+    assert_a_function_filters,
+    assert_nameless_records_agree,
+    assert_the_plan_agrees,
+)
 from firms_job import firms
 
 from tablesafe.core.errors import InvalidFile, InvalidOption, InvalidTable
@@ -28,12 +35,39 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 Outputs = Callable[[Path], dict[str, bytes]]
 
 
+QUICK = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Spark interprets its plans as they are: to write, compile and revise a program takes longer than a few records do."""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One Spark of two cores, as tablesafe starts it, for all tests of this file."""
-    with spark_session("local[2]", tmp_path_factory.mktemp("private")) as session:
-        session.conf.set("spark.sql.shuffle.partitions", "2")
-        yield session
+    """One Spark of two cores, as tablesafe starts it, for all tests of this file; its Java compiles without haste."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+            patch.setenv(variable, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        with spark_session("local[2]", tmp_path_factory.mktemp("private")) as session:
+            for name, value in QUICK.items():
+                session.conf.set(name, value)
+            yield session
+
+
+@pytest.fixture
+def ibis_table(spark: Any, parquet: Path) -> Iterator[Any]:
+    """The records through Ibis on Spark, with what an office's own Spark has set: Spark's own defaults."""
+    import ibis
+
+    changed = ("spark.sql.caseSensitive", "spark.sql.session.timeZone")
+    before = {name: spark.conf.get(name) for name in changed}
+    for name in changed:
+        spark.conf.unset(name)
+    yield ibis.pyspark.connect(spark).read_parquet(str(parquet))
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -214,3 +248,17 @@ def test_hints_speak_the_words_of_the_job_file(write_job: Callable[..., Path]) -
     job.write_text(job.read_text().replace('missing = "drop"', 'missing = "error"'))
     with pytest.raises(InvalidTable, match=r'missing = "drop" in \[dimensions\.region\]'):
         run(job)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_ibis_on_spark_agrees(plan: str, ibis_table: Any, parquet: Path) -> None:
+    assert_the_plan_agrees(plan, ibis_table, parquet)
+
+
+@pytest.mark.parametrize("plan", NAMELESS)
+def test_ibis_on_spark_agrees_where_records_have_no_names(plan: str, ibis_table: Any, parquet: Path) -> None:
+    assert_nameless_records_agree(plan, ibis_table, parquet)
+
+
+def test_a_function_of_the_table_filters_on_spark(ibis_table: Any, parquet: Path) -> None:
+    assert_a_function_filters(ibis_table, parquet)

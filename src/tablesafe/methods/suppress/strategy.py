@@ -10,6 +10,7 @@ from tablesafe.core.equations import Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.construct_merge_solve import combine
+from tablesafe.methods.suppress.incumbent import Stop
 from tablesafe.methods.suppress.large_neighbourhood_search import clean_up
 from tablesafe.methods.suppress.search import Search
 
@@ -23,7 +24,8 @@ PROVING = 0.6
 """Share of the time left that goes to the bound before the pattern alone is improved, and after that."""
 CLOSE, A_MOMENT = 0.9, 0.3
 """Share of the cost below which a bound is far from it: then a better pattern comes first, for as long as the bound
-took or for some seconds, since a poor one is what makes proofs slow."""
+took or for some seconds, since a poor one is what makes proofs slow. Before that the proof has as long again as it had,
+but no more than a moment: in small tables it is done by then."""
 AT_ONCE = 0.03
 """Share of the time for a proof, or a pattern that comes of it, before a first one is made in any case, and safe."""
 MANY = 400
@@ -115,8 +117,10 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
         if not search.closed():
             _secured(search, secure)
         exact.cut(stop)
+        spent = search.budget.spent - begin
+        exact.advance(_earlier(stop, search.until(min(spent, A_MOMENT))))
         if search.best is not None and search.group is None and search.bound < CLOSE * search.best_cost:
-            spent = max(search.budget.spent - begin, A_MOMENT)
+            spent = max(spent, A_MOMENT)
             search.polish(search.build(exact.shares), patience=_patience(search), seconds=spent / 2)
             if not search.closed():
                 combine(search, seconds=spent / 2)
@@ -141,6 +145,11 @@ def _improved(search: Search, exact: BranchAndCut | None, *, insist: bool) -> No
             exact.advance(search.late if insist else search.until(search.left * PROVING))
         if exact is None and search.best_cost >= before[0] * (1 - 1e-9):
             return
+
+
+def _earlier(one: Stop, other: Stop) -> Stop:
+    """A clock that rings when one of two does."""
+    return lambda: one() or other()
 
 
 def _patience(search: Search) -> int:

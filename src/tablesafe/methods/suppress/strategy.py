@@ -24,8 +24,8 @@ PROVING = 0.6
 """Share of the time left that goes to the bound before the pattern alone is improved, and after that."""
 CLOSE, A_MOMENT = 0.9, 0.3
 """Share of the cost below which a bound is far from it: then a better pattern comes first, for as long as the bound
-took or for some seconds, since a poor one is what makes proofs slow. Before that the proof has as long again as it had,
-but no more than a moment: in small tables it is done by then."""
+took or for some seconds, since a poor one is what makes proofs slow. A bound that took less has as long again first: in
+small tables it is proved by then."""
 AT_ONCE = 0.03
 """Share of the time for a proof, or a pattern that comes of it, before a first one is made in any case, and safe."""
 MANY = 400
@@ -118,8 +118,9 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
             _secured(search, secure)
         exact.cut(stop)
         spent = search.budget.spent - begin
-        exact.advance(_earlier(stop, search.until(min(spent, A_MOMENT))))
-        if search.best is not None and search.group is None and search.bound < CLOSE * search.best_cost:
+        if _far(search) and spent < A_MOMENT:
+            exact.advance(_earlier(stop, search.until(spent)))
+        if _far(search):
             spent = max(spent, A_MOMENT)
             search.polish(search.build(exact.shares), patience=_patience(search), seconds=spent / 2)
             if not search.closed():
@@ -145,6 +146,11 @@ def _improved(search: Search, exact: BranchAndCut | None, *, insist: bool) -> No
             exact.advance(search.late if insist else search.until(search.left * PROVING))
         if exact is None and search.best_cost >= before[0] * (1 - 1e-9):
             return
+
+
+def _far(search: Search) -> bool:
+    """Whether a better pattern is worth more than a better bound."""
+    return search.best is not None and search.group is None and search.bound < CLOSE * search.best_cost
 
 
 def _earlier(one: Stop, other: Stop) -> Stop:

@@ -64,7 +64,7 @@ class Separation:
 
         Where an answer leaves a target open, the cell that the cut names most is set free and the question repeated:
         the next cut names others. With `sweep` many targets are first moved at once: for who expects most to hold.
-        With `tell` the moves that show it are kept.
+        With `tell` the moves that settle something are kept.
         """
         whole = bool((np.rint(x) == x).all())
         order, begin, part = self._loaded(share)
@@ -81,18 +81,20 @@ class Separation:
                 left.append(at)
                 break
             own = order[begin[part[at]] : begin[part[at] + 1]]
+            waiting = np.count_nonzero(awake) if tell else 0
             moves, questions = self._ask(at, own, awake, tight=self._endless and not whole)
+            if tell and np.count_nonzero(awake) < waiting:
+                found += moves
             if sum(move.reach for move in moves) >= self._enough[at]:
                 self._remember(at, moves)
-                found += moves if tell else ()
                 continue
             cut = self._cut(at, questions, high)
             if not whole and not _violated(cut, x):
                 continue
             if not _violated(cut, x):  # perhaps only because rooms were cut off
                 moves, questions = self._ask(at, own, awake, times=UNLIMITED)
+                found += moves if tell else ()
                 if sum(move.reach for move in moves) >= self._enough[at]:
-                    found += moves if tell else ()
                     continue
                 cut = self._cut(at, questions, high)
             left.append(at)

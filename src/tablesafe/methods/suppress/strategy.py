@@ -18,6 +18,9 @@ CLEANING = 0.5
 """Share of the time for publishing again what is not needed."""
 AT_FIRST = 4
 """Rounds of all targets for which there must be time, or a first pattern is made of boxes alone."""
+AT_LEAST = 0.05
+"""Share of the targets that may have no box where a pattern of boxes is only there to fall back on (h_50k: 2% have
+none; it is there after 3 s, and one of programs after 25)."""
 SAMPLED = 16
 """Targets that show how long a round of all of them takes."""
 PROVING = 0.6
@@ -37,8 +40,9 @@ QUICK = 1_500
 def first_pattern(search: Search) -> None:
     """One sensitive cell after another: by boxes, and, where there is the time, by programs; then second thoughts."""
     boxes = None if search.by_flows else search.build_of_boxes()
-    if boxes is not None:
-        search.keep(boxes.pattern.withheld, boxes.pattern.cost)
+    quick = search.build_of_boxes(rarely=AT_LEAST) if boxes is None and not search.by_flows else boxes
+    if quick is not None:
+        search.keep(quick.pattern.withheld, quick.pattern.cost)
     if boxes is None or _affordable(search):
         _by_programs(search)
     else:

@@ -24,6 +24,7 @@ from tablesafe.methods.suppress.branch_and_cut import exact
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut, least_costly
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets, View
+from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.pattern import CannotProtect
 from tablesafe.methods.suppress.responses import groups_of
@@ -209,6 +210,38 @@ def test_small_instances_are_solved_without_a_table_and_with_deviations(seed: in
     again = least_costly(instance, Budget(), first=answer.pattern)
     assert again is not None
     assert again.cost == pytest.approx(best)
+
+
+@pytest.mark.parametrize("seed", fresh(10, "what a search tells an audit"))
+def test_what_a_search_tells_an_audit_protects_every_target(seed: int) -> None:
+    """Moves within the pattern, of which one or its reverse takes each target far enough: nothing is left to find."""
+    random = np.random.default_rng(seed)
+    table = product([flat(int(random.integers(2, 9))), flat(int(random.integers(2, 9)))], random)
+    mask = random.random(len(table)) < random.choice([0.15, 0.5])  # some protect themselves, often all
+    mask[int(random.integers(len(table)))] = True
+    problem = Problem(table, sensitivity=Sensitivity.of(mask, np.ceil(table.value / 8)))
+    instance = Instance.of(problem, problem.cost)
+    incumbent = Incumbent(instance, budget=Budget(), report=lambda cost, bound: None)
+    search = BranchAndCut(incumbent)
+    try:
+        search.advance(incumbent.late)
+    except CannotProtect:
+        return
+    assert incumbent.best is not None
+    reached = np.zeros(len(instance.level))
+    for move in search.witnesses(incumbent.best):
+        moved = np.zeros(len(instance))
+        moved[move.cells] = move.amount
+        assert incumbent.best[np.abs(moved) > 1e-6].all()
+        assert np.abs(instance.rows @ moved).max(initial=0.0) < 1e-6
+        for sign in (1, -1):
+            over = np.maximum(
+                sign * moved / np.maximum(instance.up, 1e-9), -sign * moved / np.maximum(instance.down, 1e-9)
+            )
+            part = 1.0 / max(1.0, float(over[np.abs(moved) > 1e-6].max(initial=0.0)))
+            assert part == 1.0 or sign < 0 or part > 1 - 1e-6
+            reached = np.maximum(reached, part * sign * moved[instance.cell] * instance.sign)
+    assert (reached >= instance.level * (1 - 1e-6)).all()
 
 
 def test_parts_that_share_nothing_are_proved_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ def test_what_a_part_found_counts_though_its_time_ended(monkeypatch: pytest.Monk
 
 def test_a_first_pattern_without_time_says_so_and_hands_over_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     search = a_search(seconds=0.0)
-    monkeypatch.setattr(searching, "boxed", lambda engine, targets: None)
+    monkeypatch.setattr(searching, "boxed", lambda engine, targets, rarely: None)
     monkeypatch.setattr(searching, "GRACE", -1.0)
     with pytest.raises(Unfinished) as unfinished:
         first_pattern(search)
@@ -72,7 +72,7 @@ def test_a_first_pattern_without_time_says_so_and_hands_over_what_it_has(monkeyp
 def test_quick_ways_leave_a_pattern_even_when_there_is_no_time(boxes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     search = a_search(seconds=0.0)
     if not boxes:
-        monkeypatch.setattr(searching, "boxed", lambda engine, targets: None)
+        monkeypatch.setattr(searching, "boxed", lambda engine, targets, rarely: None)
     first_pattern(search)
     assert search.best is not None
     assert search.best[search.instance.cell].all()

@@ -17,7 +17,7 @@ from seeds import fresh
 from tablesafe.core.errors import OutOfTime, SolverFailure
 from tablesafe.solve import highs
 from tablesafe.solve.highs import DUAL, PRIMAL, SIMPLEX, Model, whole_point
-from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
+from tablesafe.solve.program import Columns, Program, Rows, Scale, SolveStatus
 from tablesafe.work.budget import Budget
 from tablesafe.work.stopping import heed
 
@@ -68,9 +68,10 @@ def test_a_model_follows_what_changes_in_any_units(seed: int) -> None:
             middle = (model.program.lower[columns] + model.program.upper[columns]) / 2
             model.set_bounds(columns, model.program.lower[columns], middle)
         else:
-            form = sparse.csr_array(random.integers(-1, 2, (1, len(program.cost))).astype(float))
-            at = form @ solution.point if solution.found else np.zeros(1)
-            model.add_rows(form, at - size / 8, at + size / 8)
+            form = random.integers(-1, 2, len(program.cost)).astype(float)
+            at = np.array([form @ solution.point if solution.found else 0.0])
+            row = Rows(np.array([0, len(form)]), np.arange(len(form)), form, len(form))
+            model.add_rows(row, at - size / 8, at + size / 8)
 
 
 @pytest.mark.parametrize("seed", fresh(20, "any prices prove a bound"))

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import OutOfTime, SolverFailure
-from tablesafe.solve.program import FEASIBILITY, NOTHING, Columns, Matrix, Program, Scale, Solution, SolveStatus
+from tablesafe.solve.program import FEASIBILITY, NOTHING, Columns, Matrix, Program, Rows, Scale, Solution, SolveStatus
 from tablesafe.work.budget import ENDLESS, PATIENCE, Budget
 from tablesafe.work.stopping import asked, heeding, overdue
 
@@ -123,7 +123,7 @@ class Model:
             p.matrix, p.integer, s.inside(p.offset),
         )  # fmt: skip
         self._program, self._own = p, False
-        self._added: list[tuple[sparse.csr_array, Floats, Floats]] = []
+        self._added: list[tuple[Rows, Floats, Floats]] = []
 
     def _pass(
         self, cost: Floats, lower: Floats, upper: Floats, row_lower: Floats, row_upper: Floats, matrix: Matrix,
@@ -168,8 +168,9 @@ class Model:
         """The program as it stands, with all that was changed and added."""
         if self._added:
             p, (matrices, lower, upper) = self._program, zip(*self._added, strict=True)
+            added = [p.by_scipy, *(each.by_scipy for each in matrices)]
             self._program = replace(
-                p, matrix=sparse.csr_array(sparse.vstack([p.by_scipy, *matrices], format="csr")),
+                p, matrix=sparse.csr_array(sparse.vstack(added, format="csr")),
                 row_lower=np.concatenate([p.row_lower, *lower]), row_upper=np.concatenate([p.row_upper, *upper]),
             )  # fmt: skip
             self._added = []
@@ -206,12 +207,12 @@ class Model:
         step = self._scale.step
         self.highs.changeRowsBounds(len(rows), rows.astype(np.int32), lower / step, upper / step)
 
-    def add_rows(self, matrix: sparse.csr_array, lower: Floats, upper: Floats) -> None:
+    def add_rows(self, matrix: Rows, lower: Floats, upper: Floats) -> None:
         """Add rows `lower <= matrix @ x <= upper`."""
         step = self._scale.step
         self.highs.addRows(
-            len(lower), lower / step, upper / step, matrix.nnz,
-            matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float64),
+            len(lower), lower / step, upper / step, len(matrix.value),
+            matrix.start[:-1].astype(np.int32), matrix.index.astype(np.int32), matrix.value.astype(np.float64),
         )  # fmt: skip
         self._added.append((matrix, lower, upper))
         self._watch_out(self.highs.getNumNz())

@@ -73,6 +73,21 @@ class Columns:
         return _by_row(self.index, terms, self.rows), _by_row(self.index, np.abs(terms), self.rows)
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The same row by row, for rows that are added to a program."""
+
+    start: NDArray[np.integer[Any]]
+    index: NDArray[np.integer[Any]]
+    value: Floats
+    columns: int
+
+    @property
+    def by_scipy(self) -> sparse.csr_array:
+        """The matrix as scipy has it."""
+        return sparse.csr_array((self.value, self.index, self.start), shape=(len(self.start) - 1, self.columns))
+
+
 Matrix: TypeAlias = sparse.csr_array | sparse.csc_array | Columns
 
 

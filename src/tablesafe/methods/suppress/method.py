@@ -24,6 +24,7 @@ from tablesafe.methods.suppress import Suppress
 from tablesafe.methods.suppress.attackers import Stage, against_all, as_repaired, prices_of
 from tablesafe.methods.suppress.branch_and_cut.attacker import Move
 from tablesafe.methods.suppress.branch_and_cut.branching import rounded_up
+from tablesafe.methods.suppress.branch_and_cut.exact import FEW
 from tablesafe.methods.suppress.costs import cost_of, never_free
 from tablesafe.methods.suppress.explain import ask_less, freed
 from tablesafe.methods.suppress.flow import Flows
@@ -69,8 +70,6 @@ SHORT = 3.0
 CLEANING, CLEANING_ALL, A_SECOND = 0.1, 0.3, 1.0
 """Share of the search for second thoughts about a first pattern of hypercubes, and share of all that is left, but at
 least a second, for one that convinces every respondent: it gains most by them."""
-FEW = 300
-"""Withheld cells up to which the search tells the audit its own reasons: sooner said than found again."""
 SEARCHED_S = 1e-3
 """Seconds for each target below which no search comes to an end."""
 HASTY_S, SMALL = 2.0, 2_000

@@ -16,7 +16,7 @@ from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.large_neighbourhood_search import clean_up, improve
 from tablesafe.methods.suppress.parts import reconsider
 from tablesafe.methods.suppress.pattern import Pattern
-from tablesafe.methods.suppress.sequential import Sequential, boxed
+from tablesafe.methods.suppress.sequential import RARELY, Sequential, boxed
 from tablesafe.solve.highs import Model
 from tablesafe.work.budget import Budget
 
@@ -106,15 +106,15 @@ class Search(Incumbent):
                 raise Unfinished(engine.pattern.withheld)
         return engine
 
-    def build_of_boxes(self, cells: Integers | None = None) -> Sequential | None:
+    def build_of_boxes(self, cells: Integers | None = None, *, rarely: float = RARELY) -> Sequential | None:
         """A safe pattern of boxes, in no time, with programs for the few targets without one; None if they are many.
 
-        It protects all sensitive cells, or some.
+        It protects all sensitive cells, or some. Many are more than that share.
         """
         some = np.arange(len(self.instance.level))
         some = some if cells is None else some[np.isin(self.instance.cell, cells)]
         engine = Sequential.by_programs(self.instance.asking(some), None, self.solver, boxes=True)
-        without = boxed(engine, range(len(some)))
+        without = boxed(engine, range(len(some)), rarely)
         if without is None or engine.protect_all(without, stop=self._spent(self.left / 2)):
             return None
         return engine

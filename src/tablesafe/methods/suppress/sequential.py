@@ -234,7 +234,7 @@ class Sequential:
         return True
 
 
-def boxed(engine: Sequential, targets: Sequence[int]) -> list[int] | None:
+def boxed(engine: Sequential, targets: Sequence[int], rarely: float = RARELY) -> list[int] | None:
     """Protect targets by boxes alone; returns those that have none, or None where these are many.
 
     That is so for the totals of a hierarchy; elsewhere there are few for which no single box has the room.
@@ -242,6 +242,6 @@ def boxed(engine: Sequential, targets: Sequence[int]) -> list[int] | None:
     without: list[int] = []
     for some in (targets[:SAMPLED], targets[SAMPLED:]):
         without += engine.protect_all(some, effort=0)
-        if len(without) > FEW + RARELY * len(some):
+        if len(without) > FEW + rarely * len(some):
             return None
     return without

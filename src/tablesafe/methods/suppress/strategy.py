@@ -10,6 +10,7 @@ from tablesafe.core.equations import Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.construct_merge_solve import combine
+from tablesafe.methods.suppress.incumbent import Stop
 from tablesafe.methods.suppress.large_neighbourhood_search import clean_up
 from tablesafe.methods.suppress.search import Search
 
@@ -17,13 +18,17 @@ CLEANING = 0.5
 """Share of the time for publishing again what is not needed."""
 AT_FIRST = 4
 """Rounds of all targets for which there must be time, or a first pattern is made of boxes alone."""
+AT_LEAST = 0.05
+"""Share of the targets that may have no box where a pattern of boxes is only there to fall back on (h_50k: 2% have
+none; it is there after 3 s, and one of programs after 25)."""
 SAMPLED = 16
 """Targets that show how long a round of all of them takes."""
 PROVING = 0.6
 """Share of the time left that goes to the bound before the pattern alone is improved, and after that."""
 CLOSE, A_MOMENT = 0.9, 0.3
 """Share of the cost below which a bound is far from it: then a better pattern comes first, for as long as the bound
-took or for some seconds, since a poor one is what makes proofs slow."""
+took or for some seconds, since a poor one is what makes proofs slow. A bound that took less has as long again first: in
+small tables it is proved by then."""
 AT_ONCE = 0.03
 """Share of the time for a proof, or a pattern that comes of it, before a first one is made in any case, and safe."""
 MANY = 400
@@ -35,8 +40,9 @@ QUICK = 1_500
 def first_pattern(search: Search) -> None:
     """One sensitive cell after another: by boxes, and, where there is the time, by programs; then second thoughts."""
     boxes = None if search.by_flows else search.build_of_boxes()
-    if boxes is not None:
-        search.keep(boxes.pattern.withheld, boxes.pattern.cost)
+    quick = search.build_of_boxes(rarely=AT_LEAST) if boxes is None and not search.by_flows else boxes
+    if quick is not None:
+        search.keep(quick.pattern.withheld, quick.pattern.cost)
     if boxes is None or _affordable(search):
         _by_programs(search)
     else:
@@ -115,8 +121,11 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
         if not search.closed():
             _secured(search, secure)
         exact.cut(stop)
-        if search.best is not None and search.group is None and search.bound < CLOSE * search.best_cost:
-            spent = max(search.budget.spent - begin, A_MOMENT)
+        spent = search.budget.spent - begin
+        if _far(search) and spent < A_MOMENT:
+            exact.advance(_earlier(stop, search.until(spent)))
+        if _far(search):
+            spent = max(spent, A_MOMENT)
             search.polish(search.build(exact.shares), patience=_patience(search), seconds=spent / 2)
             if not search.closed():
                 combine(search, seconds=spent / 2)
@@ -141,6 +150,16 @@ def _improved(search: Search, exact: BranchAndCut | None, *, insist: bool) -> No
             exact.advance(search.late if insist else search.until(search.left * PROVING))
         if exact is None and search.best_cost >= before[0] * (1 - 1e-9):
             return
+
+
+def _far(search: Search) -> bool:
+    """Whether a better pattern is worth more than a better bound."""
+    return search.best is not None and search.group is None and search.bound < CLOSE * search.best_cost
+
+
+def _earlier(one: Stop, other: Stop) -> Stop:
+    """A clock that rings when one of two does."""
+    return lambda: one() or other()
 
 
 def _patience(search: Search) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil, log2, log10
 
 import numpy as np
 from scipy import sparse
@@ -159,7 +160,7 @@ class Attacker:
 
         With `tight` rooms are cut off near the level: a small share of an endless room must not look like much.
         """
-        far = float(2.0 ** np.ceil(np.log2(level))) if tight else far_of(level)
+        far = 2.0 ** ceil(log2(level)) if tight else far_of(level)
         far = 1.0 if self._unit else far
         status = self._run(cell, sign, far, view)
         while status is not SolveStatus.OPTIMAL and not self._unit and far > NEAREST * level:
@@ -242,4 +243,4 @@ class Attacker:
 
 def far_of(level: float) -> float:
     """Where rooms are cut off for a level: the same for levels of about the same size, so that programs are shared."""
-    return float(FAR * 1000.0 ** np.ceil(np.log10(max(level, 1e-6)) / 3.0))
+    return FAR * 1000.0 ** ceil(log10(max(level, 1e-6)) / 3.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -40,6 +41,11 @@ class Variables:
     """Whether a variable stands for one cell only."""
     cell: Integers
     """The (first) cell of each variable."""
+
+    @cached_property
+    def by_cell(self) -> bool:
+        """Whether every variable stands for one cell: then they are numbered as the cells are."""
+        return bool(self.alone.all())
 
     @classmethod
     def of(cls, instance: Instance, group: Integers | None) -> Variables:
@@ -84,9 +90,11 @@ def capacity(
     if need <= 1e-9 * level:
         return None
     useful = (variable >= 0) & (carried > 0)
-    kept, place = np.unique(variable[useful], return_inverse=True)
-    total = np.bincount(place, weights=carried[useful], minlength=len(kept)) * UPWARDS
-    cut = Cut(kept, np.clip(total / need * UPWARDS, TINY, 1.0))
+    kept, total = variable[useful], carried[useful]
+    if len(questions) > 1 or not variables.by_cell:
+        kept, place = np.unique(kept, return_inverse=True)
+        total = np.bincount(place, weights=total, minlength=len(kept)).astype(np.float64)
+    cut = Cut(kept, np.clip(total * UPWARDS / need * UPWARDS, TINY, 1.0))
     return (cut if not len(view.unless) else _unless_published(cut, variables.of_cell[view.unless])).among(high > 0)
 
 

@@ -44,10 +44,12 @@ multiply."""
 WIDE = 2_000
 """Undecided variables from which on the integer solver is asked for a choice: in the tree its branchings would multiply
 (h_10k), with fewer they are soon done (3d_10: 3 s instead of 11)."""
-FEW = 4
+HARDLY = 4
 """Targets left open by a choice of the integer solver, below which the next one would hardly differ."""
 AFTERWARDS = 5
 """Rounds of cutting after a choice was cut off."""
+FEW = 300
+"""Withheld cells up to which an audit is told the reasons of a search: sooner said than found again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +88,8 @@ class BranchAndCut:
         self._begun = self._rooted = False
         self._tree: Tree | None = None
         self._nodes = 0
+        self._own: list[Move] | None = None
+        """What protects the targets that need nothing further, where those are all that the instance asks besides."""
         self._quiet: tuple[Separation, Floats] | None = None
         """A point at which nothing was found, and for which targets."""
         if known is not None and known._begun:
@@ -138,19 +142,26 @@ class BranchAndCut:
 
     def witnesses(self, pattern: Mask) -> list[Move]:
         """Deviations within a safe pattern that protect all targets of the instance: for an audit to check."""
-        return self._asking_all(self._incumbent.late).witnesses(pattern.astype(np.float64))
+        stop, shares = self._incumbent.late, pattern.astype(np.float64)
+        if self._own is None:
+            return self._asking_all(stop).witnesses(shares)
+        return self._own + self._asking(self._separation.targets, stop).witnesses(shares)
 
     def _asking_all(self, stop: Callable[[], bool]) -> Separation:
         instance = self._instance
-        every = Targets(instance.cell, instance.sign, instance.level)
-        return Separation(instance, every, self._variables, self._attacker, stop)
+        return self._asking(Targets(instance.cell, instance.sign, instance.level), stop)
+
+    def _asking(self, targets: Targets, stop: Callable[[], bool]) -> Separation:
+        return Separation(self._instance, targets, self._variables, self._attacker, stop)
 
     def _without_self_protected(self) -> int:
         """Drop the targets that need nothing further; the cuts of the others are the first. Says how many are left."""
         x = np.zeros(len(self._variables.cost))
-        seen = self._look(x, sweep=True)
+        tell = self._incumbent.exactly is None and self._judge is None and int(self._instance.forced.sum()) <= FEW
+        seen = self._look(x, sweep=True, tell=tell)
         if self._late():
             return len(self._separation.targets)
+        self._own = seen.moves if tell else None
         self._separation.only(np.array(seen.open, dtype=np.int64))
         self._add(seen.cuts)
         self._begun = True
@@ -171,11 +182,11 @@ class BranchAndCut:
         ]
         return added
 
-    def _look(self, x: Floats, *, sweep: bool = False) -> Seen:
+    def _look(self, x: Floats, *, sweep: bool = False, tell: bool = False) -> Seen:
         """Ask about all targets; raise for one that not even withholding everything would protect."""
         if self._quiet is not None and self._quiet[0] is self._separation and np.array_equal(self._quiet[1], x):
-            return Seen([], [], [])
-        seen = self._separation.look(self._shares(x), x, self._covering.high, sweep=sweep)
+            return Seen([], [], [], [])
+        seen = self._separation.look(self._shares(x), x, self._covering.high, sweep=sweep, tell=tell)
         if not seen.open and not seen.cuts:
             self._quiet = self._separation, x.copy()
         if self._incumbent.best is None:
@@ -213,7 +224,8 @@ class BranchAndCut:
             x = self._relaxed()
             if self._done():
                 return False
-            bound = self._covering.proved
+            whole = float(np.abs(x - np.rint(x)).max(initial=0.0)) < WHOLE
+            x, bound = np.rint(x) if whole else x, self._covering.proved
             stalled = stalled + 1 if bound <= last * (1 + RISES) else 0
             last = max(last, bound)
             seen = self._look(x)
@@ -223,6 +235,12 @@ class BranchAndCut:
                 continue
             if self._late():
                 return False
+            if whole and not seen.open:  # the least costly point of all is a pattern
+                if not self._offered(x):
+                    continue
+                self._prove(bound)
+                if self._done():
+                    return False
             over = bound <= begun * (1 + WORTH_IT)
             if over or begun < 0:
                 fits = self._pattern(self._shares(x))
@@ -322,7 +340,7 @@ class BranchAndCut:
             added = self._add(seen.cuts)
             shares = np.where(self._shares(choice.x) > 0.5, 1.0, np.minimum(self._shares(x), 0.99))
             self._pattern(shares, np.array(seen.open, dtype=np.int64))
-            if not added or (not choice.least and len(seen.open) < FEW):
+            if not added or (not choice.least and len(seen.open) < HARDLY):
                 break
             for _ in range(AFTERWARDS):
                 if self._done():

@@ -32,7 +32,7 @@ from tablesafe.methods.suppress.branch_and_cut.branching import (
     step_of,
 )
 from tablesafe.solve.highs import DUAL, SIMPLEX, Model
-from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
+from tablesafe.solve.program import Columns, Program, Rows, Scale, SolveStatus
 from tablesafe.work.budget import ENDLESS, Budget
 
 NODES = 120
@@ -105,8 +105,9 @@ class Covering:
         self.cuts: list[Cut] = []
         self._seen: set[int] = set()
         self._rows: sparse.csr_array | None = None
-        self._entries = Entries(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-        self._least = np.zeros(0)
+        self.entries = Entries(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+        """The coefficients of all cuts, cut by cut; `least` are their right-hand sides."""
+        self.least = np.zeros(0)
         self._enforced = self.low.copy(), self.high.copy()
         empty, none = Columns(np.zeros(n + 1, np.int32), np.zeros(0, np.int32), np.zeros(0), 0), np.zeros(0)
         self._model = Model(
@@ -135,13 +136,12 @@ class Covering:
             )
             row, least = np.repeat(np.arange(len(new)), length), np.array([cut.least for cut in new])
             start = np.concatenate([[0], np.cumsum(length)])
-            rows = sparse.csr_array((value, column, start), shape=(len(new), len(self.cost)))
-            self._model.add_rows(rows, least, np.full(len(new), np.inf))
-            old = self._entries
-            self._entries = Entries(
+            self._model.add_rows(Rows(start, column, value, len(self.cost)), least, np.full(len(new), np.inf))
+            old = self.entries
+            self.entries = Entries(
                 np.append(old.row, row + len(self.cuts)), np.append(old.column, column), np.append(old.value, value)
             )
-            self._least = np.append(self._least, least)
+            self.least = np.append(self.least, least)
             self.cuts += new
             self._rows = None
         return len(new)
@@ -149,11 +149,11 @@ class Covering:
     def rows(self) -> tuple[sparse.csr_array, Floats]:
         """All cuts as a matrix, and their right-hand sides."""
         if self._rows is None:
-            entries = self._entries
+            entries = self.entries
             start = np.searchsorted(entries.row, np.arange(len(self.cuts) + 1))
             shape = len(self.cuts), len(self.cost)
             self._rows = sparse.csr_array((entries.value, entries.column, start), shape=shape)
-        return self._rows, self._least
+        return self._rows, self.least
 
     def relax(self, seconds: float = np.inf) -> Floats:
         """The fractional answer of least cost; `proved` is the bound its prices prove, infinite when none is left."""
@@ -174,7 +174,7 @@ class Covering:
         if len(changed):
             self._model.set_bounds(changed, low[changed], high[changed])
             self._enforced = low.copy(), high.copy()
-        least, entries = self._least, self._entries
+        least, entries = self.least, self.entries
         status = self._model.run(ENDLESS if seconds == np.inf else Budget(seconds))
         if status is SolveStatus.INFEASIBLE:
             ray = self._model.ray()
@@ -196,7 +196,7 @@ class Covering:
 
     def _hardest(self, low: Floats, high: Floats) -> Floats:
         """A price on the row that the bounds of its variables leave furthest from fulfilled."""
-        entries, least = self._entries, self._least
+        entries, least = self.entries, self.least
         most = np.maximum(entries.value * low[entries.column], entries.value * high[entries.column])
         short = least - np.bincount(entries.row, weights=most, minlength=len(least))
         prices = np.zeros(len(least))
@@ -255,7 +255,7 @@ class Covering:
         the integer solver's, which has so many `seconds` for it, and is not believed to be more; none without them.
         """
         matrix, least = self.rows()
-        entries = self._entries
+        entries = self.entries
         free = self.low < self.high
         lowest = np.bincount(
             entries.row,

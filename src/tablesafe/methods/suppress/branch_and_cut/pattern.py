@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy import sparse
 
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.attacker import NEGLIGIBLE, Attacker, far_of
@@ -19,6 +18,7 @@ from tablesafe.methods.suppress.branch_and_cut.separation import UP_AND_DOWN
 from tablesafe.methods.suppress.branch_and_cut.targets import NOTHING, Targets, View
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.solve.highs import DUAL, SIMPLEX, Model
+from tablesafe.solve.neighbourhood import spans
 from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget
 
@@ -46,18 +46,17 @@ class Repair:
     def _load(self, among: Mask) -> None:
         instance = self._instance
         self._cells = np.flatnonzero((among | self.pattern) & instance.live)
-        part = instance.columns[:, self._cells].tocsr()
-        part = sparse.csc_array(part[np.flatnonzero(np.diff(part.indptr))])
-        n = len(self._cells)
-        both = sparse.csc_array(sparse.hstack([part, -part]))
+        entries, length = spans(instance.columns.indptr, self._cells)
+        rows, index = np.unique(instance.columns.indices[entries], return_inverse=True)
+        value, n = instance.columns.data[entries].astype(np.float64), len(self._cells)
+        start = np.concatenate([[0], np.cumsum(np.tile(length, 2))])
+        both = Columns(start, np.tile(index, 2), np.concatenate([value, -value]), len(rows))
         self._far, self._view = FAR * float(self._targets.level.max(initial=1.0)), NOTHING
         self._room = np.minimum(np.concatenate([instance.up[self._cells], instance.down[self._cells]]), self._far)
         self._place = np.full(len(instance), -1, dtype=np.int64)
         self._place[self._cells] = np.arange(n)
         cost = self._prices()
-        program = Program.equations(
-            Columns.of(both), np.zeros(both.shape[0]), np.zeros(2 * n), self._room, cost=np.tile(cost, 2)
-        )
+        program = Program.equations(both, np.zeros(len(rows)), np.zeros(2 * n), self._room, cost=np.tile(cost, 2))
         self._model = Model(program, scale=Scale(), work=self._work, simplex_strategy=DUAL, **SIMPLEX)
 
     def _prices(self) -> Floats:
@@ -168,9 +167,11 @@ def cleaned(
     wanted[kept[kept >= 0]] = True
     pattern &= (variables.of_cell < 0) | np.append(wanted, False)[variables.of_cell]
     attacker.load(pattern.astype(np.float64))
-    matrix, least = covering.rows()
-    columns = sparse.csc_array(matrix)
-    held = matrix @ wanted.astype(np.float64)
+    entries, least = covering.entries, covering.least
+    order = np.argsort(entries.column, kind="stable")
+    begin = np.searchsorted(entries.column[order], np.arange(len(wanted) + 1))
+    carries = np.where(wanted[entries.column], entries.value, 0.0)
+    held = np.bincount(entries.row, weights=carries, minlength=len(least)).astype(np.float64)
     enough = targets.enough
     far = float(targets.level.max(initial=1.0))
     users: dict[int, set[int]] = {}
@@ -183,8 +184,8 @@ def cleaned(
         if stop():
             break
         cell = int(variables.cell[variable])
-        span = slice(columns.indptr[variable], columns.indptr[variable + 1])
-        rows, carried = columns.indices[span], columns.data[span]
+        span = order[begin[variable] : begin[variable + 1]]
+        rows, carried = entries.row[span], entries.value[span]
         if ((least[rows] > 0) & (held[rows] - carried < least[rows] - 1e-9)).any():
             continue
         own = attacker.part[cell]  # a deviation may have pieces that have nothing to do with each other

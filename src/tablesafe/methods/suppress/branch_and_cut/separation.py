@@ -33,6 +33,8 @@ class Seen:
     whose: list[int]
     """The target of each cut."""
     open: list[int]
+    moves: list[Move]
+    """What takes the others far enough, where somebody wants to know."""
 
 
 def _violated(cut: Cut | None, x: Floats) -> bool:
@@ -57,17 +59,18 @@ class Separation:
         self._enough = self.targets.enough
         self._known.clear()
 
-    def look(self, share: Floats, x: Floats, high: Floats, *, sweep: bool = False) -> Seen:
+    def look(self, share: Floats, x: Floats, high: Floats, *, sweep: bool = False, tell: bool = False) -> Seen:
         """Ask about all targets, part by part; a deviation that moves others far enough settles these too.
 
         Where an answer leaves a target open, the cell that the cut names most is set free and the question repeated:
         the next cut names others. With `sweep` many targets are first moved at once: for who expects most to hold.
+        With `tell` the moves that settle something are kept.
         """
         whole = bool((np.rint(x) == x).all())
         order, begin, part = self._loaded(share)
         awake = np.ones(len(order), dtype=np.bool_)
-        if sweep:
-            self._sweep(order, begin, awake)
+        swept = self._sweep(order, begin, awake) if sweep else []
+        found = swept if tell else []
         cuts: list[Cut] = []
         whose: list[int] = []
         left: list[int] = []
@@ -78,7 +81,10 @@ class Separation:
                 left.append(at)
                 break
             own = order[begin[part[at]] : begin[part[at] + 1]]
+            waiting = np.count_nonzero(awake) if tell else 0
             moves, questions = self._ask(at, own, awake, tight=self._endless and not whole)
+            if tell and np.count_nonzero(awake) < waiting:
+                found += moves
             if sum(move.reach for move in moves) >= self._enough[at]:
                 self._remember(at, moves)
                 continue
@@ -87,6 +93,7 @@ class Separation:
                 continue
             if not _violated(cut, x):  # perhaps only because rooms were cut off
                 moves, questions = self._ask(at, own, awake, times=UNLIMITED)
+                found += moves if tell else ()
                 if sum(move.reach for move in moves) >= self._enough[at]:
                     continue
                 cut = self._cut(at, questions, high)
@@ -97,7 +104,7 @@ class Separation:
             if len(questions) == 1:
                 cuts += self._another(at, cut, x, high)
             whose += [at] * (len(cuts) - len(whose))
-        return Seen(cuts, whose, left)
+        return Seen(cuts, whose, left, found)
 
     def _sweep(self, order: Integers, begin: Integers, awake: Mask) -> list[Move]:
         """Put to sleep the targets of large parts that moves of many at once settle, or their reverses.
@@ -155,8 +162,8 @@ class Separation:
         All targets of a part are asked about in one model, those of one view without a change of its rooms.
         """
         self._attacker.load(share)
-        part = self._attacker.part[self.targets.cell]
-        order = np.lexsort((self.targets.view, part))
+        part, seen = self._attacker.part[self.targets.cell], self.targets.seen_from
+        order = np.argsort(part, kind="stable") if seen is None else np.lexsort((seen, part))
         return order, np.searchsorted(part[order], np.arange(len(self._attacker.starts))), part
 
     def _ask(

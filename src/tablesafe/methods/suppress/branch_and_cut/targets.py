@@ -42,6 +42,8 @@ class View:
 
     def rooms(self, cells: Integers, up: Floats, down: Floats) -> tuple[Floats, Floats]:
         """The rooms of some cells as they are seen from here."""
+        if not len(self.cells):
+            return up, down
         here, at = self.within(cells)
         if len(here):
             up, down = up.copy(), down.copy()
@@ -116,11 +118,11 @@ class Targets:
         `moved` is how far it moves each of them. What convinces somebody convinces everybody; somebody else must be
         unable to rule it out. Those who believe it believe its reverse too, `back` times as far.
         """
-        along, enough = self.sign[which] * moved, self.enough[which]
-        settled: Mask = np.asarray((along > 0) & (along >= enough))
-        reverse: Mask = np.asarray((along < 0) & (-along * back >= enough))
+        along, enough = self.sign[which] * moved, self.enough[which]  # more than nothing
         if self.seen_from is None:
-            return np.asarray(settled | reverse)
+            return np.asarray((along if not back else np.maximum(along, along * -back)) >= enough)
+        settled: Mask = np.asarray(along >= enough)
+        reverse: Mask = np.asarray(along * -back >= enough)
         view, own = self.seen_from[which], int(self.seen_from[asked])
         for number in np.unique(view[settled]).tolist():
             if number not in {EVERYBODY, own} and not self.views[number].allows(cells, amount):

@@ -139,7 +139,7 @@ class Largest:
         unlisted, first = lists.unlisted[cells], own[:, 0]
         second = own[:, 1:].max(axis=1) if own.shape[1] > 1 else unlisted
         other = np.where(listed & ~waived, own, -np.inf)[:, 1:].max(axis=1, initial=-np.inf)
-        other = np.where(np.isfinite(other), other, unlisted)
+        other = np.maximum(other, unlisted)
         with np.errstate(invalid="ignore", divide="ignore"):
             slope = other / first
             offset = np.maximum(value - first - second, 0.0) * slope - np.maximum(value - first - other, 0.0)

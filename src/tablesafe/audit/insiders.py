@@ -765,7 +765,7 @@ def _for_members(
         return need
     second = float(own[1:].max()) if len(own) > 1 else unlisted
     others = own[~inside & listed & ~agreed]
-    target = float(others[0]) if others.size else unlisted
+    target = max(float(others[0]), unlisted) if others.size else unlisted
     rest = max(value - float(own[0]) - second, 0.0)
     hidden_by = max(value - float(own[inside].sum()) - target, 0.0)
     lower, upper = (

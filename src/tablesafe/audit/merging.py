@@ -189,14 +189,15 @@ def _merged_contributors(table: Table, groups: Groups, lists: _Lists, cautious: 
     negative = _may_be_negative(groups, lists) & ~guessed
     settled = replace(groups, separate=groups.separate | negative, whole=np.where(guessed, -1, groups.whole))
     members = _members(settled, lists, guessed, guess=cautious and not bool(negative.all()))
-    weighted = lists.kept.weighted is not None
+    weighted, kept = lists.kept.weighted is not None, lists.kept
     amount, added = members.most, members.most_weighted
-    order = np.lexsort((-np.abs(amount), members.group))
-    place = _rank(members.group[order])
-    depth = lists.kept.depth
-    first = order[place < depth]
-    at = members.group[first], place[place < depth]
-    shape = (len(groups), depth)
+    chosen = _largest_of(members.group, amount, kept.certain if weighted else kept.depth)
+    if weighted:  # somebody with a small amount and a large weight may add the most
+        chosen |= _largest_of(members.group, added, kept.certain)
+    some = np.flatnonzero(chosen)
+    first = some[np.lexsort((-np.abs(amount[some]), members.group[some]))]
+    at = members.group[first], _rank(members.group[first])
+    shape = len(groups), max(kept.depth, 2 * kept.certain) if weighted else kept.depth
     amounts, weights, identity = np.zeros(shape), np.zeros(shape), np.full(shape, -1, dtype=np.int64)
     amounts[at], weights[at], identity[at] = amount[first], added[first], np.maximum(members.identity[first], -1)
     value = np.asarray(groups.cells.astype(np.int64) @ table.integers) / 10.0**table.decimals
@@ -204,13 +205,27 @@ def _merged_contributors(table: Table, groups: Groups, lists: _Lists, cautious: 
     within = _no_more_than(value, weights)
     cut = within if not weighted else np.minimum(amounts, value[:, None])
     weights, amounts = np.where(negative[:, None], weights, within), np.where(negative[:, None], amounts, cut)
-    return Contributors(amounts, identity, weights if weighted else None, lists.kept.names, lists.kept.sure)
+    return Contributors(
+        amounts, identity, weights if weighted else None, kept.names, kept.certain if weighted else None
+    )
+
+
+def _largest_of(group: NDArray[np.intp], amount: Floats, most: int) -> Mask:
+    """Those who are among the largest so many of their set."""
+    order = np.lexsort((-np.abs(amount), group))
+    chosen = np.zeros(len(group), dtype=np.bool_)
+    chosen[order] = _rank(group[order]) < most
+    return chosen
 
 
 def _no_more_than(value: Floats, amounts: Floats) -> Floats:
     """Amounts cut down, the smallest first, so that together they do not exceed the value."""
-    before = np.cumsum(amounts, axis=1) - amounts
-    return np.minimum(amounts, np.maximum(value[:, None] - before, 0.0))
+    order = np.argsort(-amounts, axis=1, kind="stable")
+    sorted_amounts = np.take_along_axis(amounts, order, axis=1)
+    before = np.cumsum(sorted_amounts, axis=1) - sorted_amounts
+    cut = np.empty_like(amounts)
+    np.put_along_axis(cut, order, np.minimum(sorted_amounts, np.maximum(value[:, None] - before, 0.0)), axis=1)
+    return cut
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ by a shadow variable have told nothing about the value itself; of them only thos
 something: that cell, and that totals of it are no less.
 
 Of a contributor that a cell does not list among its largest only a limit is known: it has no more there than the
-smallest that is listed (unless weights change the order), than remains of the cell, than it has in a total of which
-the cell is a part (less what it has in the other parts), and nothing where all contributors are listed. Taken as its
-knowledge, that limit makes the attacker as strong as it can be: whoever is safe from it is safe, and what is open
-only to it is possibly open.
+smallest that is listed for certain (with weights: of those who add the most), than remains of the cell, than it has in
+a total of which the cell is a part (less what it has in the other parts), and nothing where all contributors are
+listed. Taken as its knowledge, that limit makes the attacker as strong as it can be: whoever is safe from it is safe,
+and what is open only to it is possibly open.
 
 Contributors without a name are taken to be different ones, unless they must be the same: the only contributor of a
 total is the only one of its parts, and where counts add up, each contributor of a total is one of a single part.
@@ -94,7 +94,10 @@ class Lists:
         full = listed >= (identity.shape[1] if kept is None else kept.certain)
         told = np.where(full, MANY, listed) if everyone is None else np.maximum(everyone, listed)
         left = np.where(negative, np.inf, np.maximum(table.integers - own.sum(axis=1), 0.0))
-        smallest = np.abs(own[:, -1]) if kept is None or kept.weighted is None else np.inf
+        smallest: Floats | float = np.abs(own[:, -1])
+        if kept is not None and kept.weighted is not None:
+            unsaid = kept.sure is None or SHADOW in table.columns
+            smallest = np.inf if unsaid else -np.sort(-np.abs(own), axis=1)[:, kept.certain - 1]
         unlisted = np.where(told > listed, np.minimum(smallest, left), 0.0)
         if everyone is not None and bool((used & (identity < 0)).any()):
             names = _same_people(table, np.where(used & (identity < 0), names, -1), own, everyone, names)
@@ -387,4 +390,4 @@ def largest(problem: Problem) -> Floats:
     if contributors is None:
         return np.zeros(len(problem.table))
     added = contributors.amount if contributors.weighted is None else contributors.weighted
-    return np.asarray(np.abs(added[:, 0]) * 10.0**problem.table.decimals)
+    return np.asarray(np.abs(added).max(axis=1, initial=0.0) * 10.0**problem.table.decimals)

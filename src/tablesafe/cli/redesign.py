@@ -201,7 +201,7 @@ def _with_cells(job: Job, problem: Problem, path: Path) -> Job:
         )
     kept, frame = table.contributors, table.cells()
     amounts, people = [], []
-    for place in range(0 if kept is None else kept.depth):
+    for place in range(0 if kept is None else kept.certain):
         assert kept is not None
         frame = frame.with_columns(pl.Series(f"largest {place + 1}", kept.amount[: table.seen, place]))
         amounts.append(f"largest {place + 1}")

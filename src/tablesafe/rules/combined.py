@@ -141,7 +141,8 @@ class RequestRule:
     """Flag what a rule flags, but only where the largest contributor asked for protection.
 
     So is foreign trade protected: passively, on request. The request comes from a column of the table that says of each
-    cell what its largest contributor asked for, or from the names of the respondents that asked. τ-ARGUS's request rule
+    cell what its largest contributor asked for, or from the names of the respondents that asked. With sampling weights
+    both are heard, who reported the most and who adds the most. τ-ARGUS's request rule
     tells two kinds of requests apart, with a share of the total for each and a minimum count for both:
     `AnyOf(rules=(RequestRule(of=AnyOf(rules=(Dominance(n=1, k=70), Threshold(n=3))), request="asked", code=1), …))`.
     Its safety margin is `Levels(of=…, range_percent=…)`.
@@ -172,7 +173,11 @@ class RequestRule:
 
     def _asked(self, table: Table) -> Mask:
         if self.request is None:
-            return np.asarray(listed(table.contributors, self.respondents)[:, 0])
+            named, kept = listed(table.contributors, self.respondents), table.contributors
+            if kept is None or kept.weighted is None:
+                return np.asarray(named[:, 0])
+            heaviest = np.abs(kept.weighted).argmax(axis=1)
+            return np.asarray(named[:, 0] | named[np.arange(len(named)), heaviest])
         if column(table, self.request).dtype == np.bool_:
             return marked(table, self.request)
         return np.asarray(amounts(table, self.request) == self.code)

@@ -11,8 +11,8 @@ published, weighted total. What an attacker can do with its own amount depends o
   of the expanded list, the last of them perhaps in part. Of 100 with weight 4 and 10 with weight 7 the two largest
   are 100 and 100, and 270 of 470 remains.
 
-Tables keep the contributors that reported most. Where weights vary so much that a smaller one adds more to the total,
-`published` can only see it if enough contributors are kept: tabulate with a larger `largest`.
+Tables made from records keep those who reported the most and those who add the most. A list made elsewhere may hold
+only the former; where weights vary widely, it must be longer for `published` to see somebody small who adds more.
 
 **Negative contributions.** A loss reveals as much as a gain, so contributions count by their absolute value, as offices
 do (Handbook on Statistical Disclosure Control, ch. 4). With `absolute` the remainder is also measured in absolute
@@ -108,7 +108,7 @@ def contributions(
         total = _absolute_total(kept, table.signed)
     size = np.abs(kept.added) if published else kept.reported
     if waived is not None:
-        kept, size = _target_first(kept, size, waived, bounded=not weighted)
+        kept, size = _target_first(kept, size, waived, _most_of_others(kept, size, contributors))
     elif published:
         size = -np.sort(-size, axis=1)
     if weighted and sampling_weights == "expanded":
@@ -177,15 +177,23 @@ def _absolute_total(kept: _Kept, signed: Mask | None) -> Floats:
     return seen + np.where(contradicted, 0.0, np.abs(kept.unseen))
 
 
-def _target_first(kept: _Kept, size: Floats, waived: Mask, *, bounded: bool) -> tuple[_Kept, Floats]:
+def _most_of_others(kept: _Kept, size: Floats, contributors: Contributors) -> Floats:
+    """The most that one who is not kept can add: no more than all of them together, or than the last who is certain."""
+    hidden: Floats = np.abs(kept.unseen)
+    if contributors.weighted is not None and contributors.sure is None:
+        return hidden  # of those who reported the most: others may add more
+    last = -np.sort(-size, axis=1)[:, contributors.certain - 1]
+    return np.asarray(np.minimum(hidden, last))
+
+
+def _target_first(kept: _Kept, size: Floats, waived: Mask, most: Floats) -> tuple[_Kept, Floats]:
     """Put the largest contributor that did not waive first, the others after it from the largest down.
 
-    Where all that are kept waived, the one to protect is not among them: it adds no more than the smallest of them (if
-    they are the largest of the total too), and no more than all the others together.
+    One who is not kept adds `most` at most. Where that is more than any of those has who are kept and did not waive,
+    the one to protect is taken to be among the others, and as large as it can be.
     """
-    everyone = waived.all(axis=1)
-    hidden = np.abs(kept.unseen)
-    ghost = np.where(everyone, np.minimum(hidden, size[:, -1]) if bounded else hidden, 0.0)
+    ghost = np.where(most > np.where(waived, 0.0, size).max(axis=1, initial=0.0), most, 0.0)
+    everyone = waived.all(axis=1) | (ghost > 0)
     size = np.column_stack([size, ghost])
     reported = np.column_stack([kept.reported, ghost])
     added = np.column_stack([kept.added, np.copysign(ghost, kept.unseen)])

@@ -192,8 +192,16 @@ class Cells:
         if plan.weight is not None and SHADOW not in plan.extras:
             columns.setdefault(UNWEIGHTED, self._sum(response.amount))
         if plan.request is not None:
-            columns[plan.request] = self.totals.best.carried[:, self._ranking(response), 0, -1].copy()
+            columns[plan.request] = self._request(response)
         return columns
+
+    def _request(self, response: Response) -> Integers:
+        """What the one who reported the most asked for; with weights, if that is nothing, the one who adds the most."""
+        asked = self.totals.best.carried[:, :, 0, -1]
+        first = asked[:, self._ranking(response)].copy()
+        if response.added is None:
+            return first
+        return np.where(first == 0, asked[:, self.plan.rankings.index((response.added, response.amount))], first)
 
     def _ranking(self, response: Response) -> int:
         return self.plan.rankings.index((response.amount, response.added))

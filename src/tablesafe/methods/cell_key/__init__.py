@@ -254,7 +254,7 @@ class CellKey:
             problem, published, np.where(frozen, published, lower), np.where(frozen, published, upper), None
         )
         noisy = ~frozen & ~_hidden(problem)
-        low, high = believed_range(noise, table, published)
+        low, high = believed_range(noise, table, published, problem.sensitivity.mask)
         low = np.where(noisy, np.maximum(low, release.lower), release.lower)
         high = np.where(noisy, np.minimum(high, release.upper), release.upper)
         return replace(release, judged=(low, high))

@@ -277,46 +277,88 @@ def largest_noise(noise: MagnitudeNoise, value: Floats) -> Floats:
     return np.asarray(np.maximum(reach, noise.small_cells.maximum_change + options.extra))
 
 
-def believed_range(noise: MagnitudeNoise, table: Table, published: Floats) -> tuple[Floats, Floats]:
+def believed_range(noise: MagnitudeNoise, table: Table, published: Floats, sensitive: Mask) -> tuple[Floats, Floats]:
     """Values around the true one that everybody must hold for possible, whatever they know of the cell.
 
     Whoever is the largest contributor knows how large the noise can be, and so does whoever knows how many there are: a
     bound for all cells of the same value is wider than what they believe. As a cell falls its largest contribution may
-    fall, and the noise with it; as it rises the noise grows, unless contributions may be negative.
+    fall, and the noise with it; as it rises the noise grows, unless contributions may be negative. What is
+    nearer to the published value than `extra` is no value of a sensitive cell.
     """
-    sizes, value = contributions(table, noise.options), np.abs(table.value)
-    seen, after = np.abs(published), np.zeros_like(sizes)
-    if noise.options.by == "largest" and table.contributors is not None:
-        kept = table.contributors
-        added = np.abs(kept.amount if kept.weighted is None else kept.weighted)[:, 1 : noise.options.top + 1]
-        after[:, : added.shape[1]] = added
+    sizes, after = _sizes_that_remain(table, noise.options)
+    value, seen = np.abs(table.value), np.abs(published)
     each = np.maximum(_contributor_count(table), 1.0)[:, None] if noise.options.by == "mean" else 1.0
 
     def furthest(way: int, less: Mask) -> Floats:
-        near, far = np.zeros(len(value)), np.where(way < 0, value, value + seen + least_reach(noise, sizes))
+        near, far = np.zeros(len(value)), np.where(way < 0, value, value + seen + least_reach(noise, sizes, 1))
         for _ in range(HALVINGS):
             middle = (near + far) / 2
             fallen = np.where(less, middle, 0.0)[:, None] / each
-            reach = least_reach(noise, np.maximum(sizes - fallen, after))
+            reach = least_reach(noise, np.maximum(sizes - fallen, after), way)
             fits = way * (value + way * middle - seen) <= reach
             near, far = np.where(fits, middle, near), np.where(fits, far, middle)
         return near
 
     every = np.ones(len(value), dtype=np.bool_)
     low, high = value - furthest(-1, every), value + furthest(1, table.may_be_negative)
+    if noise.options.extra:
+        up, down = _gaps(noise, table, seen)
+        low = np.where(sensitive & (seen <= value), np.maximum(low, np.minimum(value, seen + down)), low)
+        high = np.where(sensitive & (seen >= value), np.minimum(high, np.maximum(value, seen - up)), high)
     turned = table.value < 0
     return np.where(turned, -high, low), np.where(turned, -low, high)
 
 
-def least_reach(noise: MagnitudeNoise, sizes: Floats) -> Floats:
-    """The noise that is possible whatever is larger than these sizes, and whichever perturbation table is meant."""
-    options = noise.options
-    most = min(table.maximum_change for table in (noise.usual, noise.odd) if table is not None)
-    reach = most * (options.shares * _never_less(options, sizes)).sum(axis=1)
+def _sizes_that_remain(table: Table, options: Magnitude) -> tuple[Floats, Floats]:
+    """What the noise is in proportion to, at least: as it is, and if a contributor falls behind the next.
+
+    With weights contributions are taken from those who reported the most, and somebody who overtakes them, or is left
+    when they fall behind, may add much less: no less than it reports, as far as no weight is below 1.
+    """
+    sizes = contributions(table, options)
+    after, kept = np.zeros_like(sizes), table.contributors
+    if options.by != "largest" or kept is None:
+        return sizes, after
+    reported = np.abs(kept.amount)
+    if kept.weighted is not None:
+        added = np.abs(kept.weighted)
+        light = np.divide(added, reported, out=np.ones_like(added), where=reported > 0)
+        reported = reported * min(1.0, float(light.min(initial=1.0)))
+        sizes = np.minimum(sizes, reported[:, : options.top])
+    following = reported[:, 1 : options.top + 1]
+    after[:, : following.shape[1]] = following
+    return sizes, after
+
+
+def _gaps(noise: MagnitudeNoise, table: Table, seen: Floats) -> tuple[Floats, Floats]:
+    """No less than the smallest noise, up and down, that `extra` leaves to values between truth and published value."""
+    sizes = contributions(table, noise.options).max(axis=1, initial=0.0)
+    kept = table.contributors
+    if kept is not None:
+        sizes = np.maximum(
+            sizes, np.abs(kept.amount if kept.weighted is None else kept.weighted).max(axis=1, initial=0)
+        )
+    unit = noise.options.small * (sizes + np.abs(seen - np.abs(table.value)))
+    unit = unit if noise.small_cells is None else np.maximum(unit, 1.0)
+    tables = [each for each in (noise.usual, noise.odd, noise.small_cells) if each is not None]
+    up, down = (noise.options.extra + max(each.first_possible[side] for each in tables) for side in (0, 1))
+    return up * unit, down * unit
+
+
+def least_reach(noise: MagnitudeNoise, sizes: Floats, way: int) -> Floats:
+    """The noise that is possible whatever is larger than these sizes, and whichever perturbation table is meant.
+
+    Noise that takes values below the published ones up to it (`way` −1), or those above down to it (1).
+    """
+    options, side = noise.options, 0 if way < 0 else 1
+    most = min(table.always_possible[side] for table in (noise.usual, noise.odd) if table is not None)
+    units = options.shares * _never_less(options, sizes)
+    units[:, 1:] = np.where(sizes[:, 1:] < noise.separation_point, 0.0, units[:, 1:])
+    reach = most * units.sum(axis=1)
     if noise.small_cells is None:
         return np.asarray(reach)
-    tiny = sizes[:, 0] < noise.separation_point
-    return np.asarray(np.where(tiny, np.minimum(reach, noise.small_cells.maximum_change), reach))
+    tiny = noise.small_cells.always_possible[side] * np.minimum(sizes[:, 0], 1.0)
+    return np.asarray(np.where(sizes[:, 0] < noise.separation_point, np.minimum(reach, tiny), reach))
 
 
 def _never_less(options: Magnitude, sizes: Floats) -> Floats:

@@ -87,6 +87,31 @@ class PerturbationTable:
         """The largest change in either direction."""
         return float(np.abs(self.change).max())
 
+    @cached_property
+    def always_possible(self) -> tuple[float, float]:
+        """How far every count from 1 on can be published above itself, and how far below, if not all the way to 0."""
+        count, possible = np.repeat(self.count, np.diff(self.start)), self.probability > 0
+        row = np.repeat(np.arange(len(self)), np.diff(self.start))
+        up, down = np.zeros(len(self)), np.zeros(len(self))
+        np.maximum.at(up, row[possible], self.change[possible])
+        np.maximum.at(down, row[possible], -self.change[possible])
+        whole = np.zeros(len(self), dtype=np.bool_)
+        whole[row[possible & (count + self.change <= 0)]] = True
+        some = self.count >= 1
+        least = down[some & ~whole].min(initial=self.maximum_change)
+        return float(up[some].min(initial=self.maximum_change)), float(least)
+
+    @cached_property
+    def first_possible(self) -> tuple[float, float]:
+        """How near every count from 1 on can be published above itself or unchanged, and how near below."""
+        rows = np.repeat(np.arange(len(self)), np.diff(self.start))
+        near = [np.full(len(self), np.inf), np.full(len(self), np.inf)]
+        for side, which in enumerate((self.change >= 0, self.change < 0)):
+            some = which & (self.probability > 0)
+            np.minimum.at(near[side], rows[some], np.abs(self.change[some]))
+        up, down = (each[(self.count >= 1) & np.isfinite(each)].max(initial=0.0) for each in near)
+        return float(up), float(down)
+
     @property
     def smallest(self) -> float:
         """The smallest result above zero."""

@@ -147,13 +147,18 @@ def _contributors(
 ) -> Contributors | None:
     if old is None or new is None:
         return None
-    amount, identity = old.amount[alone], old.identity[alone]
-    amount[several], identity[several] = new.amount, new.identity
+    more = max(new.depth - old.depth, 0)  # with weights: those who reported the most, and those who add the most
+
+    def both(one: NDArray[Any], other: NDArray[Any], fill: int) -> NDArray[Any]:
+        out = np.pad(one[alone], ((0, 0), (0, more)), constant_values=fill)
+        out[several] = other
+        return out
+
     weighted = None
     if old.weighted is not None and new.weighted is not None:
-        weighted = old.weighted[alone]
-        weighted[several] = new.weighted
-    return Contributors(amount, identity, weighted, old.names, old.sure)
+        weighted = both(old.weighted, new.weighted, 0)
+    amount, identity = both(old.amount, new.amount, 0), both(old.identity, new.identity, -1)
+    return Contributors(amount, identity, weighted, old.names, new.sure)
 
 
 def _all_of(sums: sparse.csr_array, mask: Mask) -> Mask:

@@ -63,7 +63,7 @@ def insiders(problem: Problem, release: Release, least: float | None) -> pl.Data
     with np.errstate(divide="ignore", invalid="ignore"):
         columns["percent change"] = 100 * np.abs(value - truth) / np.abs(truth)
         kept = table.contributors
-        if kept is not None and kept.depth >= 2:
+        if kept is not None and kept.certain >= 2:
             added = kept.amount if kept.weighted is None else kept.weighted
             first, second = added[cells, 0], np.where(alone, np.nan, added[cells, 1])
             read = _own_factors(table, release, kept.identity[cells, 1])

@@ -14,7 +14,7 @@ from tablesafe.io.decisions import MEANINGS, Choice, Decision
 from tablesafe.web.pages.screen import Screen, named, repair_button, show_error
 from tablesafe.web.pages.tables import TableView, table
 from tablesafe.web.pages.waiting import computed
-from tablesafe.web.speech import aria, say
+from tablesafe.web.speech import aria, numeral, say
 from tablesafe.web.tasks import cells as asking
 from tablesafe.web.tasks import windows
 
@@ -86,7 +86,7 @@ class CellPanel:
         with ui.element("div").classes("ts-key"):
             ui.html(sign, tag="span").classes(css)
             ui.label(f"{say(word)}: {say(meaning)}")
-        count = "" if known["count"] is None else f"{known['count']:,}"
+        count = "" if known["count"] is None else numeral(known["count"])
         facts = dict(zip(FACTS, (known["public"], count, known["why"], known["derives"]), strict=True))
         with ui.element("dl").classes("ts-facts small py-2"):
             for name, text in facts.items():

@@ -17,7 +17,7 @@ from tablesafe.web.pages.screen import Screen, heading, repair_button, show_erro
 from tablesafe.web.pages.tables import CellList, TableView, table
 from tablesafe.web.pages.waiting import computed
 from tablesafe.web.runs import Run, pattern_file
-from tablesafe.web.speech import aria, say
+from tablesafe.web.speech import aria, numeral, say
 from tablesafe.web.tasks import results as outcomes
 from tablesafe.web.tasks import windows
 
@@ -292,14 +292,14 @@ def _possibly(run: Run) -> None:
 
 def _facts(run: Run) -> None:
     facts, solution = run.facts, run.facts.get("solution") or {}
-    gap = f"{solution['gap']:.1%}" if solution.get("gap") is not None and solution.get("bound") else ""
+    gap = numeral(solution["gap"], ".1%") if solution.get("gap") is not None and solution.get("bound") else ""
     prices = solution.get("attackers") or []
     alone = prices[0]["cost"] if len(prices) > 1 and prices[0]["proved"] else 0.0
     loose = bool(gap) and solution["gap"] > 0 and solution["bound"] <= alone * (1 + 1e-9)
     told = (
-        f"{facts['cells']:,}", f"{facts['sensitive']:,}", f"{facts['withheld']:,}", f"{facts['open']:,}",
+        *(numeral(facts[name]) for name in ("cells", "sensitive", "withheld", "open")),
         say(facts["method"].replace("_", " ")), say(str(solution.get("status", ""))), gap,
-        f"{sum(facts['seconds'].values()):,.1f}",
+        numeral(sum(facts["seconds"].values()), ",.1f"),
     )  # fmt: skip
     rows = dict(zip(FACTS, told, strict=True))
     with ui.element("section").classes("ts-card").props(aria("In numbers")):

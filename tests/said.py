@@ -102,6 +102,7 @@ def of_the_app() -> set[str]:
         *method.STOPS.values(), *(title for title, _, _ in method.SECTIONS), *progress.STAGES.values(),
         *(form_of(kind).summary for _, kind, _ in method.SECTIONS),
         *progress.ATTACKERS, *data.HEADS, *data.ROLES, *data.HOLDS, *rules.HEADS.values(), *panel.HEADS,
+        *panel.OPENED, *panel.POSSIBLY,
         *panel.FACTS, *result.SECTIONS, *result.PLOTS.values(), *result.FACTS, *result.NAMES.values(),
         *result.BESIDE.values(), *result.INTERNAL.values(), *result.LOSSES, result.PATTERN, result.PUBLIC,
         "release", "efficient", "job", *compare.COLUMNS.values(), *cells.COLUMNS.values(), *tables.AXES.values(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -22,6 +22,10 @@ from tablesafe.web.tasks import results as outcomes
 from tablesafe.web.tasks import windows
 
 LEVELS = "Level 0 is the total of a dimension; the higher the number, the finer."
+LOST = "{withheld:,} withheld of {cells:,} cells ({share:.1%}), {value:.1%} of the value"
+LOST_AND_CHANGED = (
+    "{withheld:,} withheld and {changed:,} changed of {cells:,} cells ({share:.1%}), {value:.1%} of the value"
+)
 LOSSES = ("By level, the finest first", "By size of the change")
 PLOTS = {
     "intervals": "How far is each sensitive cell hidden?",
@@ -65,11 +69,11 @@ async def _loss(screen: Screen, run: Run, holder: ui.element) -> None:
         return
     with holder.clear():
         ui.html(say("Finest level"), tag="h3")
-        ui.label(f"{found['finest']}.").classes("text-lg pb-2")
+        ui.label(f"{_lost(found['finest'])}.").classes("text-lg pb-2")
         ui.label(
             say(
                 "All levels together: {whole}. There a total counts what its parts count already: it looks small.",
-                whole=found["whole"],
+                whole=_lost(found["whole"]),
             )
         ).classes("ts-note pb-3")
         for title, part in zip(LOSSES, (found["levels"], found["changes"]), strict=True):
@@ -82,6 +86,11 @@ async def _loss(screen: Screen, run: Run, holder: ui.element) -> None:
                     part["rows"],
                     numbers=[i for i, is_number in enumerate(part["numbers"]) if is_number],
                 )
+
+
+def _lost(part: Mapping[str, float]) -> str:
+    """How much of a part of the table its users miss."""
+    return say(LOST_AND_CHANGED if part["changed"] else LOST, **part)
 
 
 SECTIONS = {

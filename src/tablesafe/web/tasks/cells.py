@@ -296,10 +296,12 @@ def what_if(desk: Desk, run: str, cell: int, publish: bool) -> dict[str, Any]:
     ask = audit.publish if publish else audit.withhold
     found = ask([cell], time_limit_s=WHAT_IF_S)
     whole = whole_of(desk, {"run": run})
-    before = {opening.cell for opening in result.findings.open}
-    opened = [each for each in dict.fromkeys(opening.cell for opening in found.open) if each not in before]
+    possibly = found.verdict.word is Word.POSSIBLY_OPEN
+    was, now = (((*each.open, *each.possible) if possibly else each.open) for each in (result.findings, found))
+    before = {opening.cell for opening in was}
+    opened = [each for each in dict.fromkeys(opening.cell for opening in now) if each not in before]
     return {
         "word": str(found.verdict.word), "safe": bool(found.safe), "many": len(opened),
-        "unproved": found.verdict.word is Word.NOT_PROVED,
+        "unproved": found.verdict.word is Word.NOT_PROVED, "possibly": possibly,
         "opened": [(each, whole.describe(each)) for each in opened[:MOST_NAMED]],
     }  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.core.language import Language, language
+from tablesafe.loss import Share
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import problem_of, result_of
 
@@ -22,11 +23,18 @@ def loss_of(desk: Desk, run: str) -> dict[str, Any]:
     result, speech = result_of(desk, run), language(desk.language)
     found = loss(result.problem, result.release)
     return {
-        "finest": str(found.finest),
-        "whole": str(found.whole),
+        "finest": _part(found.finest),
+        "whole": _part(found.whole),
         "levels": _table(found.levels(), speech),
         "changes": _table(found.distribution(), speech) if found.changed else None,
     }
+
+
+def _part(part: Share) -> dict[str, float]:
+    return {
+        "withheld": part.withheld, "changed": part.changed, "cells": part.cells,
+        "share": part.percent_of_cells / 100, "value": part.percent_of_value / 100,
+    }  # fmt: skip
 
 
 def _table(frame: Any, speech: Language) -> dict[str, Any]:

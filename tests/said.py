@@ -30,6 +30,7 @@ from tablesafe.report.page import CONTENTS, HOW, _words
 from tablesafe.rules import RULES
 from tablesafe.solve.program import SolveStatus
 from tablesafe.web.forms import basic, form_of, method_forms, rule_forms
+from tablesafe.web.tasks import windows
 
 SECTIONS = (
     Source, Dimension, Response, TableOptions, ProblemOptions, AuditOptions, AttackOptions, Output, RunOptions,
@@ -99,11 +100,13 @@ def of_the_app() -> set[str]:
         *(name for name, _ in shell.STEPS.values()), *(words for _, words in shell.SIGNS.values()),
         *shell.SHORTCUTS, *shell.SHORTCUTS.values(), *dimensions.KINDS.values(), *method.WORDS.values(),
         *method.STOPS.values(), *(title for title, _, _ in method.SECTIONS), *progress.STAGES.values(),
+        *(form_of(kind).summary for _, kind, _ in method.SECTIONS),
         *progress.ATTACKERS, *data.HEADS, *data.ROLES, *data.HOLDS, *rules.HEADS.values(), *panel.HEADS,
+        *panel.OPENED, *panel.POSSIBLY,
         *panel.FACTS, *result.SECTIONS, *result.PLOTS.values(), *result.FACTS, *result.NAMES.values(),
         *result.BESIDE.values(), *result.INTERNAL.values(), *result.LOSSES, result.PATTERN, result.PUBLIC,
         "release", "efficient", "job", *compare.COLUMNS.values(), *cells.COLUMNS.values(), *tables.AXES.values(),
-        *bringing.FATES, *compare.LOSS.values(), *compare.RISK.values(),
+        *tables.MEASURES, *bringing.FATES, *shell.LOST.values(), *compare.LOSS.values(), *compare.RISK.values(),
         roles.NOTHING, roles.DIMENSION, roles.VALUE, roles.SHADOW, *roles.RECORDS.values(), *roles.CELLS.values(),
         *roles.SEVERAL.values(), *get_args(Choice), *MEANINGS.values(), *map(str, SolveStatus),
     }  # fmt: skip
@@ -127,6 +130,7 @@ def keys() -> set[str]:
     found = set(re.findall(r'say\("([^"]+)"', template))
     for path in (*(SOURCES / name for name in SAYING), *sorted((SOURCES / "web" / "pages").glob("*.py"))):
         found |= set(literals(path))
+    found |= {windows.ASK, windows.TOO_LONG}
     found |= {str(word) for word in Word} | {"NOT AUDITED", "Attacker", "Result", OUTSIDER, "suppression"}
     found |= {part for kind in Kind for part in (kind.word, kind.meaning)}
     found |= {*CONTENTS.values(), *HOW.values(), *STAGES, *remedies.WORDS.values(), *of_the_app()}

@@ -74,6 +74,17 @@ def test_codes_of_several_levels_ask_for_the_file_that_is_there(tmp_path: Path) 
     works(tmp_path, job)
 
 
+def test_the_hierarchy_file_of_another_dimension_is_no_remedy() -> None:
+    """It would make things worse: the codes of one are not those of the other."""
+    job = {
+        "source": {"file": "data.csv"},
+        "dimensions": {"region": {"hierarchy": "region.hrc"}, "nace": {"hierarchy": "activities.hrc"}, "size": {}},
+    }
+    files = ["region.hrc", "region-2.hrc", "areas.hrc", "activities.hrc", "nace.hrc", "NACE-2.hrc"]
+    found = remedies(job, ("dimension", "region"), (), files)
+    assert [each.value for each in found] == ["region-2.hrc", "areas.hrc"]
+
+
 def test_a_large_difference_is_no_rounding(tmp_path: Path) -> None:
     job = draft(kind="cells", count="n")
     job["response"]["value"] = ["value"]

@@ -76,6 +76,34 @@ def test_a_large_table_scrolls_while_a_long_run_goes_on(visitor: Visitor, tmp_pa
     print(f"\n{cells:,} cells:", {name: [f"{1000 * t:.0f} ms" for t in each] for name, each in times.items()})
 
 
+def test_all_that_is_chosen_is_copied_and_decided_on_not_only_what_is_drawn(visitor: Visitor, tmp_path: Path) -> None:
+    page, codes = visitor.page, 120
+    (tmp_path / "job.toml").write_text(job("large.csv"))
+    visitor.upload(records(tmp_path / "large.csv", codes))
+    page.set_input_files("input[type=file]", str(tmp_path / "job.toml"))
+    page.get_by_text("Large", exact=True).wait_for()
+    visitor.step("Rules")
+    page.get_by_role("button", name="Look at the table").click()
+    page.get_by_role("button", name="Unfold all").click()
+    grid = page.locator(f"[role=grid][aria-rowcount='{codes + 1}']")
+    grid.focus()
+    page.keyboard.press("Control+Home")
+    for _ in range(codes // 2):  # however high the window is
+        page.keyboard.press("Shift+PageDown")
+    page.locator(f".ts-line[aria-rowindex='{codes + 1}'] .ts-in").wait_for()
+    assert page.locator(".ts-line").count() < codes
+    page.evaluate("() => { navigator.clipboard.writeText = async (text) => { window.kept = text; }; }")
+    grid.evaluate("grid => grid.dispatchEvent(new ClipboardEvent('copy', { clipboardData: new DataTransfer() }))")
+    page.wait_for_function("() => window.kept")
+    lines = [line.split("\t") for line in page.evaluate("() => window.kept").splitlines()]
+    assert [name for name, _ in lines[2:]] == [f"c{number:05d}" for number in range(codes - 1)]
+    assert sum(int(value) for _, value in lines[2:]) == int(lines[1][1])
+    page.keyboard.press("Enter")
+    panel = page.get_by_role("complementary", name="Cell")
+    panel.get_by_role("heading", name=f"{codes} cells are chosen").wait_for()
+    assert not visitor.complaints
+
+
 def _scrolled(page: Any, share: float) -> float:
     """Scroll to a place of the table; how long until what is there is drawn."""
     start = time.perf_counter()

@@ -174,6 +174,21 @@ def test_two_windows_of_one_session_tell_each_other(visitor: Visitor, tmp_path: 
     assert not [*visitor.complaints, *other.complaints]
 
 
+def test_a_link_that_is_pressed_while_the_job_changes_is_followed(visitor: Visitor, tmp_path: Path) -> None:
+    page = visitor.page
+    visitor.upload(firms(tmp_path / "firms.csv"))
+    visitor.step("Rules")
+    page.get_by_role("navigation", name="Steps").get_by_role("link", name="Method").hover()
+    page.mouse.down()
+    remove = page.get_by_role("button", name="Remove rule 2")
+    remove.evaluate("button => button.click()")
+    remove.wait_for(state="detached")
+    page.mouse.up()
+    page.wait_for_selector("h1:text-is('Method')")
+    assert page.locator("nav [aria-current=page]").inner_text().endswith("Method")
+    assert not visitor.complaints
+
+
 @pytest.mark.parametrize("width", [400, 700])  # a telephone; a window at 200 %
 def test_nothing_is_cut_off_in_a_narrow_window(visitor: Visitor, tmp_path: Path, width: int) -> None:
     visitor.page.set_viewport_size({"width": width, "height": 800})

@@ -6,6 +6,7 @@ import copy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from running import DRAFT, FIRMS, give, in_session
 from tablesafe import pipeline
 from tablesafe.audit.audit import Audit
 from tablesafe.audit.explain import protected_by, protectors_of
+from tablesafe.audit.verdict import How, Opening, Word
 from tablesafe.core.errors import TablesafeError
 from tablesafe.io.decisions import Decision
 from tablesafe.pipeline import Result
@@ -147,6 +149,23 @@ def test_what_if_is_what_the_audit_says(desk: Desk, result: Result) -> None:
     fresh.judge(result.release)
     for cell in np.flatnonzero(result.release.suppressed)[:6].tolist():
         assert asking.what_if(desk, "run-1", cell, True)["safe"] == fresh.publish([cell]).safe
+
+
+@pytest.mark.parametrize(("certain", "word"), [(True, Word.OPEN), (False, Word.POSSIBLY_OPEN)])
+def test_what_if_names_the_cells_also_where_they_would_only_possibly_be_open(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, certain: bool, word: Word
+) -> None:
+    """It once said that no cell would be open, under POSSIBLY OPEN."""
+    opening = Opening(3, "C10", How.LOWER, 1.0, 0.0, 2.0, certain=certain)
+    found = SimpleNamespace(
+        verdict=SimpleNamespace(word=word), safe=False, open=(opening,) * certain, possible=(opening,) * (not certain)
+    )
+    audit = SimpleNamespace(publish=lambda cells, time_limit_s: found)
+    monkeypatch.setattr(Audit, "after", lambda findings, attackers: audit)
+    monkeypatch.setitem(desk.loaded, "audits", {})
+    told = asking.what_if(desk, "run-1", 5, True)
+    assert (told["word"], told["possibly"], told["many"]) == (word, not certain, 1)
+    assert [cell for cell, _ in told["opened"]] == [3]
 
 
 # -- decisions -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tablesafe.web.child import Desk
 from tablesafe.web.desk import problem_of
 from tablesafe.web.folders import Folder
 from tablesafe.web.tasks.data import tree
-from tablesafe.web.tasks.designs import are_ranges, coarser, codes, compared, mapped, proposals, words
+from tablesafe.web.tasks.designs import are_ranges, coarser, codes, compared, mapped, proposals, strangers, words
 from tablesafe.web.workspace import Quota, Workspace
 
 JOB = """[source]
@@ -96,6 +96,29 @@ def test_a_code_that_a_hierarchy_lacks_goes_below_the_one_that_it_begins_with(de
     new = Hierarchy.from_hrc(desk.folder / "nace-2.hrc")
     assert {"B05", "B06"} <= set(new.leaves)  # B had one part only, and was that
     assert "B = B05 + B06" in {str(each) for each in new.as_equations()}
+
+
+@pytest.mark.parametrize(
+    ("code", "place"),
+    [
+        ("4932", ">493"),  # 493 had one part, 4931, and stands for it: the new one is no misspelt 493
+        ("5631012", ""),  # all digits but one are the same as in 5631013, but it is another code
+        ("Nordrhein Westfalen", "=Nordrhein-Westfalen"),
+        ("Nordrhein-Westfahlen", "=Nordrhein-Westfalen"),
+    ],
+)
+def test_another_number_is_another_code_but_a_name_may_be_misspelt(code: str, place: str) -> None:
+    tree = Hierarchy.from_pairs(
+        [
+            ("All", "49"),
+            ("All", "5631013"),
+            ("All", "Nordrhein-Westfalen"),
+            ("49", "491"),
+            ("49", "493"),
+            ("493", "4931"),
+        ]
+    )
+    assert strangers(tree, [*tree.leaves, code], 10)["strange"] == [(code, place)]
 
 
 def test_a_hierarchy_made_here_is_a_file_of_the_job_and_can_be_undone(tmp_path: Path) -> None:

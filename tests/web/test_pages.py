@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from tablesafe import pipeline
 from tablesafe.core.errors import TablesafeError
+from tablesafe.core.language import THOUSANDS, language
 from tablesafe.job import parse_job
 from tablesafe.job.words import key_of
 from tablesafe.pipeline import build_problem
@@ -27,7 +29,7 @@ from tablesafe.web.roles import DIMENSION, NOTHING, VALUE, role_of, roles_of, se
 from tablesafe.web.runs import Point, Run, State
 from tablesafe.web.tasks.data import fits, regions, sensitive, tree
 from tablesafe.web.tasks.runs import _keep
-from tablesafe.web.tasks.windows import MOST_LINES, about, as_text, derived, layout_of, window
+from tablesafe.web.tasks.windows import MOST_LINES, about, as_text, derived, layout_of, plain, window
 
 JOB = """[source]
 file = "firms.csv"
@@ -107,6 +109,22 @@ def test_a_dimension_may_have_another_name_than_its_column() -> None:
     assert role_of(draft, "STATE") == DIMENSION
     set_role(draft, "STATE", NOTHING)
     assert draft["dimensions"] == {}
+
+
+def test_a_guessed_title_follows_what_columns_are_and_another_stays() -> None:
+    """It is printed above the release."""
+    draft: dict[str, Any] = {
+        "title": "turnover by region and size", "source": {"file": "x.csv"}, "dimensions": {"region": {}, "size": {}},
+        "response": {"value": ["turnover"]},
+    }  # fmt: skip
+    set_role(draft, "size", NOTHING)
+    assert draft["title"] == "turnover by region"
+    set_role(draft, "nace", DIMENSION)
+    set_role(draft, "staff", VALUE)
+    assert draft["title"] == "turnover and staff by region and nace"
+    draft["title"] = "Structural business statistics"
+    set_role(draft, "nace", NOTHING)
+    assert draft["title"] == "Structural business statistics"
 
 
 # -- windows -----------------------------------------------------------------------------------------------------
@@ -436,12 +454,46 @@ def test_a_hierarchy_is_matched_to_the_dimension_whose_codes_it_holds(desk: Desk
 def test_a_copied_view_is_the_view(finished: Desk) -> None:
     view = {"of": {"run": "run-1"}, "opened": "all"}
     part = window(finished, view, [0, 100, 0, 100])
-    lines = [line.split("\t") for line in as_text(finished, view).splitlines()]
+    text, copied, of = as_text(finished, view)
+    lines = [line.split("\t") for line in text.splitlines()]
+    assert len(lines) - 1 == copied == of
     assert lines[0][1:] == [head["text"] for head in part["heads"]]
     assert [line[0] for line in lines[1:]] == [row["text"] for row in part["rows"]]
     assert [line[1:] for line in lines[1:]] == [
         [cell[0].replace(",", "") for cell in row["cells"]] for row in part["rows"]
     ]
+
+
+def test_tables_are_said_in_the_language_of_whoever_asks(finished: Desk) -> None:
+    """Side by side in one process: neither gets what was said to the other."""
+    view, german = {"of": {"run": "run-1"}, "opened": "all", "truth": True}, replace(finished, language="de")
+    cells = [
+        [cell for row in window(desk, view, [0, 100, 0, 100])["rows"] for cell in row["cells"]]
+        for desk in (finished, german, finished)
+    ]
+    assert cells[0] == cells[2]
+    english, other = ([hover for _, _, _, hover, *_ in each] for each in cells[:2])
+    assert all("contributor" in hover for hover in english if hover)
+    assert not [hover for hover in other if re.search("contributor|True value|attacker", hover)]
+    assert {text.replace(",", THOUSANDS) for text, *_ in cells[0]} == {text for text, *_ in cells[1]}
+    assert any(THOUSANDS in text for text, *_ in cells[1])
+    assert THOUSANDS not in as_text(german, view)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "copied"),
+    [
+        ("1,234,567.50", "en", "1234567.50"),
+        ("-1,234", "en", "-1234"),
+        (f"1{THOUSANDS}234,125", "de", "1234,125"),
+        ("1,125", "de", "1,125"),
+        ("p_percent, threshold", "en", "p_percent, threshold"),
+        ("1,000 to 2,000", "en", "1,000 to 2,000"),
+        ("×", "fr", "×"),
+    ],
+)
+def test_numbers_are_copied_as_spreadsheets_read_them(text: str, code: str, copied: str) -> None:
+    assert plain(text, language(code)) == copied
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,18 @@ def _hierarchies(draft: Mapping[str, Any], about: About, files: Sequence[str]) -
         case ("dimension", str(name), *rest) if name in draft.get("dimensions", {}) and rest in ([], ["hierarchy"]):
             given = draft["dimensions"][name].get("hierarchy")
             for file in files:
-                if file.lower().endswith(HIERARCHIES) and file != given:
+                if file.lower().endswith(HIERARCHIES) and file != given and not _of_another(draft, name, file):
                     words = text("Use the hierarchy file {file} for {name}", file=file, name=name)
                     yield Answer(words, ("dimensions", name, "hierarchy"), file)
+
+
+def _of_another(draft: Mapping[str, Any], name: str, file: str) -> bool:
+    """Whether a hierarchy file is that of another dimension: the job reads it there, or it is called like that one."""
+    others = {other: part for other, part in draft["dimensions"].items() if other != name}
+    if file in [part.get("hierarchy") for part in others.values()]:
+        return True
+    stem = file.rpartition("/")[2].casefold()
+    return not stem.startswith(name.casefold()) and any(stem.startswith(other.casefold()) for other in others)
 
 
 def _without_rule(draft: Mapping[str, Any], about: About) -> Iterator[Answer]:

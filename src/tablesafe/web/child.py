@@ -88,6 +88,8 @@ class Desk:
     tell: Callable[[dict[str, Any]], None]
     """Send an event to the server while a task goes on."""
     loaded: dict[str, Any] = field(default_factory=dict)
+    language: str = "en"
+    """The code of the language in which whoever asks reads."""
 
 
 def read_message(stream: BinaryIO) -> Any:
@@ -119,6 +121,7 @@ def serve(requests: BinaryIO, answers: BinaryIO, folder: Path) -> None:
     desk = Desk(folder, lambda event: write_message(answers, {"event": event}))
     while (request := _next(requests)) is not None:
         try:
+            desk.language = request.get("language", "en")
             value = task_of(request["task"])(desk, *request["arguments"])
             answer = {"value": value}
         except BaseException as error:  # an interrupt too is an answer

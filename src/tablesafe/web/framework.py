@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,14 +12,17 @@ from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse, Response
 from jinja2 import BaseLoader, Environment
 from nicegui import app as nicegui_app
-from nicegui import core, ui
+from nicegui import context, core, ui
 from nicegui.client import Client, templates
 from nicegui.persistence.pseudo_persistent_dict import PseudoPersistentDict
 
 from tablesafe.web.answers import NONCE, SCOPE
 from tablesafe.web.routes import add_routes
 from tablesafe.web.sessions import Session, Sessions, current_session
+from tablesafe.web.speech import spoken_here
 
+FRAMEWORK: dict[str, Any] = {"en": "en-US", "de": "de", "fr": "fr", "es": "es"}
+"""Our languages as the framework calls them: what it says itself is said in the same."""
 OwnerOf = Callable[[str], Session | None]
 
 
@@ -53,6 +57,9 @@ def _page_of(build: Callable[[Session], None]) -> Callable[[], None]:
     """A page that is built for the session of whoever asks for it."""
 
     def page() -> None:
+        client = context.client
+        client.page = copy.copy(client.page)  # else it would be that of all who ask for this path
+        client.page.language = FRAMEWORK[spoken_here().code]
         build(current_session())
 
     return page

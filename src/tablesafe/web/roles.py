@@ -55,7 +55,11 @@ def role_of(draft: dict[str, Any], column: str) -> str:
 
 
 def set_role(draft: dict[str, Any], column: str, role: str) -> None:
-    """Use a column for something else; a role that only one column can have moves to it."""
+    """Use a column for something else; a role that only one column can have moves to it.
+
+    A title that was guessed from values and dimensions goes on naming them: it is printed above the release.
+    """
+    values, dimensions = _title(draft)
     _clear(draft, column)
     source, response = draft.setdefault("source", {}), draft.setdefault("response", {})
     if role == DIMENSION:
@@ -72,6 +76,16 @@ def set_role(draft: dict[str, Any], column: str, role: str) -> None:
             source[key] = [*_list(source.get(key)), column]
     if not response:
         draft.pop("response")
+    title, now = str(draft.get("title") or ""), _title(draft)
+    if dimensions and now[1] and title.endswith(dimensions):
+        head = title.removesuffix(dimensions)
+        draft["title"] = (now[0] if head == values else head) + now[1]
+
+
+def _title(draft: dict[str, Any]) -> tuple[str, str]:
+    """What a first job calls its table, in two parts: its values, and by which dimensions; empty where it has none."""
+    values, dimensions = _list(draft.get("response", {}).get("value")), list(draft.get("dimensions", {}))
+    return " and ".join(values) or "Records", " by " + " and ".join(dimensions) if dimensions else ""
 
 
 def _clear(draft: dict[str, Any], column: str) -> None:

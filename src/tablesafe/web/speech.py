@@ -26,6 +26,11 @@ def aria(what: str, /, **parts: Any) -> str:
     return f'aria-label="{escape(say(what, **parts))}"'
 
 
+def numeral(value: float, how: str = ",") -> str:
+    """A number as the language of the page writes it; `how` is its format."""
+    return spoken_here().number(format(value, how))
+
+
 def spoken_here() -> Language:
     """The language of the page that is being drawn; English where none is."""
     try:

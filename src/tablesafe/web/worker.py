@@ -107,16 +107,19 @@ class Worker:
         """Whether it has something to do."""
         return self._turn.locked()
 
-    async def call(self, task: Callable[..., Any], *arguments: Any, tell: Tell | None = None) -> Any:
+    async def call(
+        self, task: Callable[..., Any], *arguments: Any, tell: Tell | None = None, language: str = "en"
+    ) -> Any:
         """What a function of this package gives for plain arguments, called there with the desk before them.
 
-        `tell` hears of its events. Errors come back as `TaskFailed`; where somebody gave up the task before this one,
-        and the process ended with it, as `WorkerGone`.
+        What it says is said in a language, by its code. `tell` hears of its events. Errors come back as `TaskFailed`;
+        where somebody gave up the task before this one, and the process ended with it, as `WorkerGone`.
         """
         async with self._turn:
             if self._killed:
                 raise WorkerGone("Ended", *ENDED)
-            request = {"task": f"{task.__module__}:{task.__qualname__}", "arguments": arguments}
+            name = f"{task.__module__}:{task.__qualname__}"
+            request = {"task": name, "arguments": arguments, "language": language}
             try:
                 await self._send(request).drain()
                 return await self._answer(tell)

@@ -338,7 +338,7 @@ class Workspace:
 
     # -- looking at data, in a process of its own ------------------------------------------------------------------
 
-    async def compute(self, task: Callable[..., Any], *arguments: Any) -> Any:
+    async def compute(self, task: Callable[..., Any], *arguments: Any, language: str = "en") -> Any:
         """Call a function of this package in the worker process of this workspace: `task(desk, *arguments)`.
 
         Arguments and answer are plain data. `desk.problem_of(d, job_text)` and `desk.result_of(d, run_id)` give the
@@ -348,7 +348,7 @@ class Workspace:
             worker = await self._living()
             self._used = time.monotonic()
             try:
-                return await worker.call(task, *arguments)
+                return await worker.call(task, *arguments, language=language)
             except WorkerGone:  # with a question before this one, which somebody gave up
                 if self._closed:
                     raise

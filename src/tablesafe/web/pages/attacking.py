@@ -12,7 +12,7 @@ from tablesafe.web.pages.screen import Screen, named, show_error
 from tablesafe.web.pages.tables import shown, table
 from tablesafe.web.pages.waiting import Watched, computed
 from tablesafe.web.runs import Run
-from tablesafe.web.speech import aria, say
+from tablesafe.web.speech import aria, numeral, say
 from tablesafe.web.tasks import results as outcomes
 
 USUAL = ["interior point", "analytic centre", "midpoint", "hit-and-run"]
@@ -154,7 +154,7 @@ def _picture(svg: str, cell: dict[str, Any]) -> None:
                 [
                     shown(cell["lower"] + i * step),
                     shown(cell["lower"] + (i + 1) * step),
-                    f"{n:,}",
+                    numeral(n),
                     f"{n / max(total, 1):.0%}",
                 ]
                 for i, n in enumerate(cell["counts"])

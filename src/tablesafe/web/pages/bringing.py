@@ -286,7 +286,7 @@ async def _matched(screen: Screen, name: str) -> None:
     if len(found) == 1:
         dimension, lacking = next(iter(found.items()))
         if dimension not in screen.draft.get("dimensions", {}):  # codes of digits look like amounts
-            _add_dimension(screen.draft, dimension)
+            set_role(screen.draft, dimension, DIMENSION)
         screen.put(("dimensions", dimension, "hierarchy"), name)
         told = "{name} is here and used: it holds the codes of {dimension}."
         if lacking:
@@ -298,15 +298,6 @@ async def _matched(screen: Screen, name: str) -> None:
         screen.say(
             say("{name} is here: it fits {found}; choose on the page Dimensions.", name=name, found=", ".join(found))
         )
-
-
-def _add_dimension(draft: dict[str, Any], column: str) -> None:
-    """Make a dimension of a column; a title that was guessed from the dimensions names it too."""
-    before = " by " + " and ".join(draft["dimensions"])
-    set_role(draft, column, DIMENSION)
-    title = str(draft.get("title", ""))
-    if title.endswith(before):
-        draft["title"] = title.removesuffix(before) + " by " + " and ".join(draft["dimensions"])
 
 
 def with_sheet(draft: dict[str, Any]) -> dict[str, Any]:

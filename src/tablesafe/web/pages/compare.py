@@ -438,5 +438,6 @@ async def _side_by_side(screen: Screen, runs: dict[str, Run], names: list[str], 
 def _measures(rows: list[dict[str, Any]]) -> None:
     """A column per release, a line per measure; lines in which all are empty are left out."""
     keys = [key for key in rows[0] if key != "run" and any(row[key] for row in rows)]
+    lines = [[say(key), *(say(str(row[key])) for row in rows)] for key in keys]
     with ui.element("div").classes("ts-whole"):
-        table(["", *(str(row["run"]) for row in rows)], [[key, *(str(row[key]) for row in rows)] for key in keys])
+        table(["", *(str(row["run"]) for row in rows)], lines)

@@ -16,7 +16,7 @@ from tablesafe.web.pages.bringing import bring, tell_error, with_sheet
 from tablesafe.web.pages.fields import field, fields, folded
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
 from tablesafe.web.roles import role_of, roles_of, set_role
-from tablesafe.web.speech import aria, say
+from tablesafe.web.speech import aria, numeral, say
 from tablesafe.web.worker import TaskFailed
 
 ROLES = ("heading", "label", "number", "note")
@@ -52,7 +52,7 @@ def _source(screen: Screen) -> None:
     with ui.element("section").classes("ts-card").props(aria("Source")):
         ui.html(say("Source"), tag="h2")
         forms = {entry.name: entry for entry in form_of(Source).entries}
-        field(screen, TITLE, ("title",))
+        _title(screen)
         field(screen, forms["file"], ("source", "file"))
         reading = _reading_keys(screen)
         for key in (*reading, "kind"):
@@ -73,6 +73,18 @@ def _source(screen: Screen) -> None:
     )
     folded(say("What is added up"), lambda: fields(screen, form_of(Response), ("response",)))
     screen.show_faults()
+
+
+def _title(screen: Screen) -> None:
+    """The field of the title, which follows what the columns are as long as nobody wrote another."""
+    box = field(screen, TITLE, ("title",))
+
+    def follow() -> None:
+        now = str(screen.get(("title",)) or "")
+        if isinstance(box, ui.input) and not box.is_deleted and box.value != now:
+            box.set_value(now)
+
+    screen.on_page.append(follow)
 
 
 def _questions(screen: Screen) -> None:
@@ -263,9 +275,9 @@ def _column(screen: Screen, column: dict[str, Any]) -> None:
             ui.label(name)
         told = {
             "Holds": say(column["kind"]),
-            "Distinct": f"{column['distinct']:,}",
-            "Empty": f"{column['empty']:,}",
-            "Negative": f"{column['negative']:,}" if column["kind"] != "text" else "",
+            "Distinct": numeral(column["distinct"]),
+            "Empty": numeral(column["empty"]),
+            "Negative": numeral(column["negative"]) if column["kind"] != "text" else "",
         }
         for head, text in told.items():
             cell = ui.element("td").classes("num" if head in COUNTED else "tight").classes("" if text else "blank")
@@ -275,7 +287,7 @@ def _column(screen: Screen, column: dict[str, Any]) -> None:
         cell = ui.element("td")
         cell.props["data-head"] = say("Examples")
         with cell:
-            ui.label(", ".join(column["examples"][:5])).classes("ts-note")
+            ui.label("; ".join(column["examples"][:5])).classes("ts-note")
         with ui.element("td").classes("whole"):
             roles = ui.select(
                 {role: say(role) for role in roles_of(screen.draft)}, value=role_of(screen.draft, name),
@@ -287,5 +299,7 @@ def _column(screen: Screen, column: dict[str, Any]) -> None:
 
 def _assign(screen: Screen, name: str, role: str) -> None:
     set_role(screen.draft, name, role)
+    made = screen.workspace.recoded  # of dimensions that are none any more nothing is merged
+    made[:] = [each for each in made if each.dimension in screen.draft.get("dimensions", {})]
     screen.changed()
     screen.say(f"{name}: {say(role)}.")

@@ -88,7 +88,8 @@ def _dimension(screen: Screen, name: str) -> None:
                 label="kind",
                 on_change=lambda e: _choose(screen, path, str(e.value), keys),
             ).props("outlined dense").classes("w-full")
-            ui.label(f"{entries['kind'].help[:1].upper()}{entries['kind'].help[1:]}.").classes("ts-note pt-1")
+            told = say(entries["kind"].help)
+            ui.label(f"{told[:1].upper()}{told[1:]}.").classes("ts-note pt-1")
             screen.fault_line((*path, "kind"))
             keys()
             ui.separator().classes("my-2")

@@ -3,6 +3,9 @@
 // A list whose columns do not fit is drawn as cards: the name of a cell, and below it what its columns say.
 const ROW = 28, HEAD = 30, TALLEST = 8e6, MARGIN = 8, WONDER_MS = 250, FIELD = 300, FIELD_ROW = 22, LEAST_NAME = 170;
 
+// A number without what stands between its thousands, as spreadsheets read it; any other text as it is.
+const plain = (text, between) => (/^[-−]?\d[\d,.\u202f]*$/.test(text) ? text.replaceAll(between, "") : text);
+
 export default {
   template: `<div class="ts-grid-box">
     <div ref="pane" class="ts-grid" tabindex="0" role="grid" :aria-label="label" :aria-rowcount="rows + 1"
@@ -11,7 +14,7 @@ export default {
     <div ref="bubble" class="ts-bubble" role="tooltip" hidden></div>
     <div ref="told" class="ts-told" aria-live="polite"></div>
   </div>`,
-  props: { label: String, version: Number, group: String, side: Number },
+  props: { label: String, version: Number, group: String, side: Number, words: Object, between: String },
   data: () => ({ rows: 0, columns: 0, at: [0, 0], from: null }),
   mounted() {
     this.pane = this.$refs.pane;
@@ -157,18 +160,17 @@ export default {
     draw() {
       const part = this.held;
       if (!part) return;
-      const heads = [this.made("div", "ts-corner", part.corner || "", { role: "columnheader" })];
+      const corner = this.made("div", "ts-corner", "", { role: "columnheader" }), heads = [corner];
+      if (part.order !== undefined) corner.append(this.sorter(part.corner + part.order, "", part.sorts)); // as the table has it
+      else corner.append(document.createTextNode(part.corner || ""));
       heads[0].style.width = this.aside() + "px";
       heads.push(this.gap(this.start(part.left)));
       part.heads.forEach((head, j) => {
         const box = this.made("div", "ts-head", "", { role: "columnheader", title: head.title, "aria-colindex": part.left + j + 2 });
         if (!this.cards) box.style.width = this.width(part.left + j) + "px";
         if (head.fold) box.append(this.fold(head, "column"));
-        if (head.sort) {
-          const sort = this.made("button", "ts-sort", head.text, { type: "button", title: head.title });
-          sort.tsSort = head.sort;
-          box.append(sort);
-        } else box.append(document.createTextNode(head.text));
+        if (head.sort) box.append(this.sorter(head.text, head.sort, head.title));
+        else box.append(document.createTextNode(head.text));
         heads.push(box);
       });
       this.heads.setAttribute("role", "row"); // not before there is a head in it
@@ -176,6 +178,11 @@ export default {
       this.body.replaceChildren(...part.rows.map((row, i) => this.line(row, part.first + i, part.left)));
       this.place();
       this.mark();
+    },
+    sorter(text, key, title) {
+      const button = this.made("button", "ts-sort", text, { type: "button", title });
+      button.tsSort = key;
+      return button;
     },
     line(row, i, left) {
       const line = this.made("div", "ts-line", "", { role: "row", "aria-rowindex": i + 2 });
@@ -204,7 +211,7 @@ export default {
     fold(one, axis) {
       const open = one.fold === "open";
       const button = this.made("button", "ts-fold", open ? "▾" : "▸",
-        { type: "button", tabindex: "-1", "aria-expanded": String(open), "aria-label": (open ? "Fold " : "Unfold ") + one.text });
+        { type: "button", tabindex: "-1", "aria-expanded": String(open), "aria-label": this.words[open ? "fold" : "unfold"].replace("{line}", () => one.text) });
       button.tsKey = [axis, one.key];
       return button;
     },
@@ -249,33 +256,41 @@ export default {
       this.tell();
       this.pick();
     },
+    // Whether lines or columns are chosen that are not drawn now: only Python knows what stands there.
+    beyond() {
+      const [top, bottom, left, right] = this.chosen(), part = this.held;
+      return top < part.first || bottom >= part.first + part.rows.length || left < part.left || right >= part.left + part.heads.length;
+    },
     // Open the cell in hand, or all that are chosen.
     pick() {
       const [top, bottom, left, right] = this.chosen(), cells = [];
+      if (this.from && this.held && this.beyond()) { this.$emit("choose", [top, bottom + 1, left, right + 1]); return; }
       this.body.querySelectorAll(".ts-cell").forEach((n) => {
         const [r, c] = n.dataset.at.split(",").map(Number);
         if (r >= top && r <= bottom && c >= left && c <= right && n.tsPick >= 0) cells.push(n.tsPick);
       });
       if (cells.length) this.$emit("pick", [...new Set(cells)]);
     },
-    // What is in view of what is chosen, or of the whole table, as lines with tabs.
-    text(all) {
-      if (!this.held) return "";
-      const part = this.held, [top, bottom, left, right] = all ? [0, Infinity, 0, Infinity] : this.chosen();
-      const across = part.heads.map((h, j) => [h.text, part.left + j]).filter(([, j]) => j >= left && j <= right);
+    // What is chosen, as lines with tabs.
+    text() {
+      const part = this.held, [top, bottom, left, right] = this.chosen();
+      const across = part.heads.map((h, j) => [h.arrow ? h.text.slice(0, -h.arrow.length) : h.text, part.left + j]).filter(([, j]) => j >= left && j <= right);
       const lines = [[part.corner || "", ...across.map(([text]) => text)].join("\t")];
       part.rows.forEach((row, i) => {
         if (part.first + i < top || part.first + i > bottom) return;
-        lines.push([row.text, ...across.map(([, j]) => row.cells[j - part.left][0].replaceAll(",", ""))].join("\t"));
+        lines.push([row.text, ...across.map(([, j]) => plain(row.cells[j - part.left][0], this.between))].join("\t"));
       });
       return lines.join("\n");
     },
     copied(e) {
-      if (window.getSelection().toString()) return;
-      e.clipboardData.setData("text/plain", this.text(false));
+      if (window.getSelection().toString() || !this.held) return;
       e.preventDefault();
-      this.$refs.told.textContent = "Copied, with tabs for a spreadsheet.";
+      const [top, bottom, left, right] = this.chosen();
+      if (this.beyond()) { this.$emit("copy", [top, bottom + 1, left, right + 1]); return; }
+      e.clipboardData.setData("text/plain", this.text());
+      this.say(this.words.copied);
     },
+    say(words) { this.$refs.told.textContent = words; },
     // Python says where a cell is that was looked for.
     go(row, column) { this.at = [row, column]; this.from = null; this.reveal(); this.look(true); this.tell(); },
     pressed(e) {

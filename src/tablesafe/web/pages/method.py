@@ -57,7 +57,7 @@ def page(screen: Screen) -> None:
 
 def _section(screen: Screen, kind: type[Any], at: str) -> None:
     form = form_of(kind)
-    ui.label(plain(form.summary)).classes("ts-note")
+    ui.label(say(plain(form.summary))).classes("ts-note")
     fields(screen, form, (at,))
 
 

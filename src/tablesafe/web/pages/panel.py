@@ -14,7 +14,7 @@ from tablesafe.io.decisions import MEANINGS, Choice, Decision
 from tablesafe.web.pages.screen import Screen, named, repair_button, show_error
 from tablesafe.web.pages.tables import TableView, table
 from tablesafe.web.pages.waiting import computed
-from tablesafe.web.speech import aria, say
+from tablesafe.web.speech import aria, numeral, say
 from tablesafe.web.tasks import cells as asking
 from tablesafe.web.tasks import windows
 
@@ -23,6 +23,15 @@ UNPROVED = (
     "? {word}: the time was too short to show that all stay hidden; of {many:,} cells it is not known. Ask again: what "
     "was found is kept."
 )
+OPENED = (
+    "! {word}: were it published, cells would be open that are not now ({many:,}):",
+    "! {word}: were it withheld, cells would be open that are not now ({many:,}):",
+)
+POSSIBLY = (
+    "? {word}: were it published, the table would not tell enough to say that these cells stay hidden ({many:,}):",
+    "? {word}: were it withheld, the table would not tell enough to say that these cells stay hidden ({many:,}):",
+)
+NO_OTHERS = "{word}, as it is now: no cell would be open that is not open already."
 HEADS = ("Cell", "Decision", "Why", "Who", "When", "Take back")
 MOST_LISTED = 500
 """Decisions that are listed."""
@@ -86,7 +95,7 @@ class CellPanel:
         with ui.element("div").classes("ts-key"):
             ui.html(sign, tag="span").classes(css)
             ui.label(f"{say(word)}: {say(meaning)}")
-        count = "" if known["count"] is None else f"{known['count']:,}"
+        count = "" if known["count"] is None else numeral(known["count"])
         facts = dict(zip(FACTS, (known["public"], count, known["why"], known["derives"]), strict=True))
         with ui.element("dl").classes("ts-facts small py-2"):
             for name, text in facts.items():
@@ -258,15 +267,12 @@ def _answer(found: dict[str, Any], *, publish: bool) -> None:
     if found["unproved"]:
         ui.label(say(UNPROVED, word=say(found["word"]), many=found["many"]))
         return
-    ui.label(
-        say(
-            "! {word}: were it published, cells would be open that are not now ({many:,}):"
-            if publish
-            else "! {word}: were it withheld, cells would be open that are not now ({many:,}):",
-            word=say(found["word"]),
-            many=found["many"],
-        )
-    )
+    word, many = say(found["word"]), found["many"]
+    if not many:
+        ui.label(say(NO_OTHERS, word=word))
+        return
+    told = (POSSIBLY if found["possibly"] else OPENED)[0 if publish else 1]
+    ui.label(say(told, word=word, many=many))
     with ui.element("ul").classes("m-0 text-sm"):
         for _, name in found["opened"]:
             with ui.element("li"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tablesafe.web.runs import Point, Run, State
-from tablesafe.web.speech import aria, say
+from tablesafe.web.speech import aria, numeral, say
 
 WIDE, HIGH, LEFT, RIGHT, TOP, LOW = 460, 170, 8, 84, 30, 24
 """Size of the picture of costs and bounds, and its margins."""
@@ -162,11 +162,11 @@ def _risen(first: float, final: float, proven: float | None) -> str:
 
 
 def _shown(number: float) -> str:
-    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
+    return numeral(number, ",.0f" if abs(number) >= 1000 else ".4g")
 
 
 def _seconds(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
+    return numeral(number, ",.0f" if number >= 10 else ".1f")
 
 
 # -- stages: what is done, what goes on, and what each attacker costs -------------------------------------------------
@@ -178,8 +178,8 @@ STAGES = {"read": "Read", "tabulate": "Tabulate", "rules": "Rules", "protect": "
 REACHED = {"start": 0.0, "read": 0.02, "tabulate": 0.05, "rules": 0.1, "protect": 0.12, "audit": 0.8, "attack": 0.92,
            "write": 0.97}  # fmt: skip
 """Which share of a run is behind it when a stage begins; the search takes most of the time that there is."""
-OUTSIDERS = "outsiders"
-ATTACKERS = (OUTSIDERS, "respondents", "sums", "respondents and sums", "coalitions")
+OUTSIDERS, EVERYBODY = "outsiders", "outsiders and all others"
+ATTACKERS = (OUTSIDERS, EVERYBODY, "respondents", "sums", "respondents and sums", "coalitions")
 """Against whom a pattern hides."""
 RISE = 1e-9
 """How much dearer an answer must be than the best before it to be one that hides from more than the search did."""
@@ -253,6 +253,8 @@ def _protecting(run: Run, at: int) -> list[Stage]:
     first_cost, final = _rise(run.history)
     if first_cost is None:
         return [Stage(_mark(at, 3), say("Protect"))]
+    if final is None and at > 3 and run.beyond:  # the first answer was found with all of them in mind
+        return [Stage("done", _against(EVERYBODY, _shown(first_cost)))]
     if final is None:
         bounds = [float(p.bound) for p in run.history if p.bound is not None and _proves(p.bound)]
         least = bool(run.beyond) and _is_least(first_cost, max(bounds, default=0.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,11 +17,15 @@ from tablesafe.web.pages.screen import Screen, heading, repair_button, show_erro
 from tablesafe.web.pages.tables import CellList, TableView, table
 from tablesafe.web.pages.waiting import computed
 from tablesafe.web.runs import Run, pattern_file
-from tablesafe.web.speech import aria, say
+from tablesafe.web.speech import aria, numeral, say
 from tablesafe.web.tasks import results as outcomes
 from tablesafe.web.tasks import windows
 
 LEVELS = "Level 0 is the total of a dimension; the higher the number, the finer."
+LOST = "{withheld:,} withheld of {cells:,} cells ({share:.1%}), {value:.1%} of the value"
+LOST_AND_CHANGED = (
+    "{withheld:,} withheld and {changed:,} changed of {cells:,} cells ({share:.1%}), {value:.1%} of the value"
+)
 LOSSES = ("By level, the finest first", "By size of the change")
 PLOTS = {
     "intervals": "How far is each sensitive cell hidden?",
@@ -65,11 +69,11 @@ async def _loss(screen: Screen, run: Run, holder: ui.element) -> None:
         return
     with holder.clear():
         ui.html(say("Finest level"), tag="h3")
-        ui.label(f"{found['finest']}.").classes("text-lg pb-2")
+        ui.label(f"{_lost(found['finest'])}.").classes("text-lg pb-2")
         ui.label(
             say(
                 "All levels together: {whole}. There a total counts what its parts count already: it looks small.",
-                whole=found["whole"],
+                whole=_lost(found["whole"]),
             )
         ).classes("ts-note pb-3")
         for title, part in zip(LOSSES, (found["levels"], found["changes"]), strict=True):
@@ -82,6 +86,11 @@ async def _loss(screen: Screen, run: Run, holder: ui.element) -> None:
                     part["rows"],
                     numbers=[i for i, is_number in enumerate(part["numbers"]) if is_number],
                 )
+
+
+def _lost(part: Mapping[str, float]) -> str:
+    """How much of a part of the table its users miss."""
+    return say(LOST_AND_CHANGED if part["changed"] else LOST, **part)
 
 
 SECTIONS = {
@@ -292,14 +301,14 @@ def _possibly(run: Run) -> None:
 
 def _facts(run: Run) -> None:
     facts, solution = run.facts, run.facts.get("solution") or {}
-    gap = f"{solution['gap']:.1%}" if solution.get("gap") is not None and solution.get("bound") else ""
+    gap = numeral(solution["gap"], ".1%") if solution.get("gap") is not None and solution.get("bound") else ""
     prices = solution.get("attackers") or []
     alone = prices[0]["cost"] if len(prices) > 1 and prices[0]["proved"] else 0.0
     loose = bool(gap) and solution["gap"] > 0 and solution["bound"] <= alone * (1 + 1e-9)
     told = (
-        f"{facts['cells']:,}", f"{facts['sensitive']:,}", f"{facts['withheld']:,}", f"{facts['open']:,}",
+        *(numeral(facts[name]) for name in ("cells", "sensitive", "withheld", "open")),
         say(facts["method"].replace("_", " ")), say(str(solution.get("status", ""))), gap,
-        f"{sum(facts['seconds'].values()):,.1f}",
+        numeral(sum(facts["seconds"].values()), ",.1f"),
     )  # fmt: skip
     rows = dict(zip(FACTS, told, strict=True))
     with ui.element("section").classes("ts-card").props(aria("In numbers")):

@@ -15,7 +15,7 @@ from tablesafe.web.pages.panel import CellPanel, decision_list
 from tablesafe.web.pages.screen import Screen, heading, show_error
 from tablesafe.web.pages.tables import CellList, TableView
 from tablesafe.web.pages.waiting import computed
-from tablesafe.web.speech import aria, say
+from tablesafe.web.speech import aria, numeral, say
 from tablesafe.web.tasks import data as looking
 from tablesafe.web.tasks import windows
 from tablesafe.web.worker import TaskFailed
@@ -177,9 +177,9 @@ class _Live:
         number, cells = found["sensitive"], found["cells"]
         change = number - self.before if self.before >= 0 else 0
         self.before = number
-        self.number.set_text(f"{number:,}")
+        self.number.set_text(numeral(number))
         moved = say("{change:,} more than before" if change > 0 else "{change:,} fewer than before", change=abs(change))
-        by = "; ".join(f"{name}: {count:,}" for name, count in found["by_rule"].items())
+        by = "; ".join(f"{name}: {numeral(count)}" for name, count in found["by_rule"].items())
         self.of.set_text(
             say(
                 "of {cells:,} cells ({share:.1%}), {moved}. {by}"

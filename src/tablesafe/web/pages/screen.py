@@ -17,7 +17,7 @@ from tablesafe.job.remedies import remedies
 from tablesafe.job.words import brief, key_of
 from tablesafe.web.desk import lacks_only_rules
 from tablesafe.web.forms import get, put
-from tablesafe.web.speech import aria, say
+from tablesafe.web.speech import aria, say, spoken_here
 from tablesafe.web.steps import address_of, holds_problem, note_job, step_of
 from tablesafe.web.worker import TaskFailed
 
@@ -38,6 +38,8 @@ class Screen:
 
     def __init__(self, workspace: Workspace, runs: Runs) -> None:
         self.workspace, self.runs = workspace, runs
+        self.language = spoken_here().code
+        """The language of this page, by its code."""
         self.version = workspace.version
         """The draft that this page shows; it stays behind when another window changes it."""
         self.columns: list[str] = []
@@ -252,7 +254,7 @@ class Screen:
 
     async def compute(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """Have something computed in the user's worker process."""
-        return await self.workspace.compute(task, *arguments)
+        return await self.workspace.compute(task, *arguments, language=self.language)
 
 
 def show_error(error: TaskFailed | Exception, screen: Screen | None = None, job: str = "") -> None:

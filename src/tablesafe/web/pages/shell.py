@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
 
 from nicegui import ui
 
@@ -40,6 +41,16 @@ SHORTCUTS = {
     "Escape": "put away the panel at the side",
 }
 """What keys do."""
+LOST = {
+    "gone": "The app does not answer any more: it was ended, or the machine sleeps.",
+    "anew": (
+        "The app was started anew, or your session has ended: what this page shows is gone there. Open the address "
+        "that 'tablesafe serve' printed last."
+    ),
+    "ended": "The connection has ended",
+    "again": "Try again",
+}
+"""What `connection.js` says when nobody answers, by the names of tags in the head of the page."""
 STYLE = asset("app.css")
 NEWS_S = 1.0
 """How often a page looks whether another window has changed its job."""
@@ -51,11 +62,13 @@ def build(session: Session) -> None:
     ui.query("main.q-page").props("role=none")  # the frame around all of it is not what the page is about
     ui.add_head_html(f'<link rel="stylesheet" href="{STYLE}">')
     ui.add_head_html(f"<style>{kind_css()}</style>")
+    for name, words in LOST.items():
+        ui.add_head_html(f'<meta name="ts-{name}" content="{escape(say(words))}">')
     ui.colors(primary="#0b5a8a", negative="#a33b00", positive="#00694d")
     screen = Screen(session.workspace, session.runs)
     with ui.element("div").classes("ts-app"):
         panel = _header(screen)
-        steps = Steps(screen)
+        steps = _Steps(screen)
         main = ui.element("main").classes("ts-main")
         with main:
             _news(screen)
@@ -66,7 +79,7 @@ def build(session: Session) -> None:
     screen.check()
 
 
-def _builder(screen: Screen, path: str, steps: Steps) -> Callable[[], None]:
+def _builder(screen: Screen, path: str, steps: _Steps) -> Callable[[], None]:
     name, draw = STEPS[path]
 
     def build_step() -> None:
@@ -173,8 +186,6 @@ def _keys(box: ui.element, button: ui.button) -> None:
 
 
 def _escaped(text: str) -> str:
-    from html import escape
-
     return escape(text, quote=False)
 
 
@@ -192,32 +203,37 @@ def _download(text: str) -> None:
     ui.download.content(text, "job.toml", "application/toml")
 
 
-class Steps:
+class _Steps:
     """The list of pages, with a mark for what is done and what has faults.
 
-    The links stay while their marks change: one that was drawn anew under the pointer would lose the click.
+    It is drawn once, and its marks change in place: whoever presses a link while the job changes reaches the page.
     """
 
     def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-        self._links: dict[str, tuple[ui.link, ui.label, ui.label]] = {}
+        self.screen = screen
+        self.links: dict[str, ui.link] = {}
+        self.signs: dict[str, ui.label] = {}
+        self.words: dict[str, ui.label] = {}
         with ui.element("nav").classes("ts-steps").props(aria("Steps")), ui.element("ol"):
             for path, (name, _) in STEPS.items():
-                with ui.element("li"), ui.link(target=path) as link:
-                    sign = ui.label().classes("ts-number").props("aria-hidden=true")
+                with ui.element("li"), ui.link(target=path) as self.links[path]:
+                    self.signs[path] = ui.label().classes("ts-number").props("aria-hidden=true")
                     ui.label(say(name))
-                    self._links[path] = link, sign, ui.label().classes("ts-hidden")
+                    self.words[path] = ui.label().classes("ts-hidden")
         self.refresh()
 
     def refresh(self, here: str | None = None) -> None:
-        """Show the marks as they are now, and on which page one is."""
-        screen = self._screen
-        if here is not None:
-            screen.here = here
-        for number, (path, (link, sign, words)) in enumerate(self._links.items(), start=1):
-            state = state_of(STEPS[path][0], screen.workspace, screen.runs, screen.faults)
-            mark, meaning = SIGNS.get(state, (str(number), ""))
-            sign.set_text(mark)
-            sign.classes(replace=f"ts-number {state}")
-            words.set_text(say(meaning) if meaning else "")
-            link.props("aria-current=page" if path == screen.here else "", remove="aria-current")
+        """Say where the user is, and where each page stands."""
+        screen = self.screen
+        screen.here = screen.here if here is None else here
+        for number, (path, (name, _)) in enumerate(STEPS.items(), start=1):
+            if path == screen.here:
+                self.links[path].props("aria-current=page")
+            else:
+                self.links[path].props(remove="aria-current")
+            state = state_of(name, screen.workspace, screen.runs, screen.faults)
+            sign, words = SIGNS.get(state, (str(number), ""))
+            self.signs[path].set_text(sign)
+            self.signs[path].classes(replace=f"ts-number {state}")
+            self.words[path].set_text(say(words) if words else "")
+            self.words[path].set_visibility(bool(words))

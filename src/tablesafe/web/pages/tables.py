@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from nicegui import events, ui
@@ -11,13 +11,26 @@ from nicegui.element import Element
 from tablesafe.core.errors import TablesafeError
 from tablesafe.report.cells import KINDS
 from tablesafe.web.pages.screen import Screen, show_error
-from tablesafe.web.speech import aria, say
+from tablesafe.web.speech import aria, numeral, say, spoken_here
 from tablesafe.web.tasks import cells, windows
+from tablesafe.web.tasks.cells import MOST_CHOSEN
+from tablesafe.web.tasks.windows import MOST_COPIED, MOST_LINES, plain
+
+MEASURES = (
+    "percent of cells", "percent of value", "average percent changed", "percent change", "open cells", "verdict",
+    "finest level: cells lost", "finest level: value lost", "all levels: cells lost", "all levels: value lost",
+    "withheld, not sensitive", "average change in percent", "attacks", "from", "to", "solutions", "disclosed",
+    "exactly", "guessed", "median error", "variation", "note", "cell", "true value", "disclosed by",
+    "nearest guess", "nearest attack", "distance",
+)  # fmt: skip
+"""What the columns of frames are called, where pages show them."""
+LEVEL = " level"
+"""How columns of levels end, after the name of the dimension."""
 
 
 def table(heads: list[str], rows: list[list[str]], numbers: Any = ()) -> None:
     """A small table."""
-    right = set(numbers)
+    right, heads = set(numbers), [_head(head) for head in heads]
     box = ui.element("div").classes("ts-scroll").props("tabindex=0")
     with box, ui.element("table").classes("ts-list ts-cards flow"):
         with ui.element("thead"), ui.element("tr"):
@@ -34,6 +47,12 @@ def table(heads: list[str], rows: list[list[str]], numbers: Any = ()) -> None:
                             ui.label(text)
 
 
+def _head(name: str) -> str:
+    if name.endswith(LEVEL):
+        return say("level of {name}", name=name.removesuffix(LEVEL))
+    return say(name)
+
+
 def shown(value: Any) -> str:
     """A value as people read it."""
     if value is None:
@@ -41,7 +60,7 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return say("yes") if value else say("no")
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+        return numeral(value, ",.0f" if abs(value) >= 1000 else ".4g")
     return str(value)
 
 
@@ -71,13 +90,18 @@ class Grid(Element, component="grid.js"):
         narrow: bool = False, wide: bool = False, pick: Pick | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
+        words = {
+            "fold": say("Fold {line}"), "unfold": say("Unfold {line}"),
+            "copied": say("Copied, with tabs for a spreadsheet."),
+        }  # fmt: skip
         self.view: dict[str, Any] = dict(view)
         self.peers: list[Grid] = []
         """Grids that fold together with this one."""
-        self._ask, self._derive, self._version = ask, derive, 0
+        self._ask, self._derive, self._pick, self._version = ask, derive, pick, 0
         self._props.update(
             {
-                "label": label, "group": group, "version": 0,
+                "label": label, "group": group, "version": 0, "words": words,
+                "between": spoken_here().number(","),
                 **({"side": 170} if narrow else {"side": 330} if wide else {}),
             }
         )  # fmt: skip
@@ -85,8 +109,10 @@ class Grid(Element, component="grid.js"):
         self.on("fold", self._folded)
         self.on("derive", self._wondered)
         self.on("sort", self._sorted)
+        self.on("copy", self._copied)
         if pick is not None:
             self.on("pick", lambda event: pick([int(cell) for cell in event.args]))
+            self.on("choose", self._chosen)
 
     def show(self, **changes: Any) -> None:
         """Show the table otherwise: other dimensions, filters, values."""
@@ -101,10 +127,58 @@ class Grid(Element, component="grid.js"):
         """Move to a cell by its line down and across."""
         self.run_method("go", row, column)
 
+    async def _span(self, span: Sequence[int], most: int) -> tuple[list[list[str]], list[list[Any]]]:
+        """The names and the cells of all lines of a span, drawn or not; of more than `most` cells, the first lines.
+
+        The first of the names is the line of the headings.
+        """
+        first, last, left, right = (int(number) for number in span)
+        last = min(last, first + max(most // max(right - left, 1), 1))
+        names: list[list[str]] = []
+        lines: list[list[Any]] = []
+        for top in range(first, last, MOST_LINES):
+            end = min(top + MOST_LINES, last)
+            heads: list[str] = []
+            rows: list[list[Any]] = [[] for _ in range(end - top)]
+            for at in range(left, right, MOST_LINES):
+                part = await self._ask(dict(self.view), [top, end, at, min(at + MOST_LINES, right)])
+                if part is None:
+                    return [], []
+                here = slice(at - part["left"], min(at + MOST_LINES, right) - part["left"])
+                heads += [head["text"].removesuffix(head.get("arrow", "")) for head in part["heads"][here]]
+                for row, drawn in zip(rows, part["rows"], strict=False):
+                    row += drawn["cells"][here]
+            names = names or [[part["corner"], *heads]]
+            names += [[drawn["text"]] for drawn in part["rows"]]
+            lines += rows[: len(part["rows"])]
+        return names, lines
+
+    async def _copied(self, event: events.GenericEventArguments) -> None:
+        """Copy what is chosen where not all of it is drawn."""
+        span = list(event.args)
+        names, lines = await self._span(span, MOST_COPIED)
+        if not lines or self.is_deleted:
+            return
+        heads, *named = names
+        told = [
+            [*name, *(plain(cell[0], spoken_here()) for cell in line)] for name, line in zip(named, lines, strict=True)
+        ]
+        ui.clipboard.write("\n".join("\t".join(line) for line in [heads, *told]))
+        self.run_method("say", copied(len(lines), int(span[1]) - int(span[0])))
+
+    async def _chosen(self, event: events.GenericEventArguments) -> None:
+        """Open all that is chosen where not all of it is drawn."""
+        _, lines = await self._span(list(event.args), MOST_CHOSEN)
+        cells = [int(cell[-1]) for line in lines for cell in line if cell[-1] >= 0]
+        if cells and self._pick is not None and not self.is_deleted:
+            opened = self._pick(list(dict.fromkeys(cells)))
+            if isinstance(opened, Awaitable):
+                await opened
+
     def _sorted(self, event: events.GenericEventArguments) -> None:
         """Sort by a column; again, the other way round."""
         key, asked = str(event.args), dict(self.view.get("list") or {})
-        asked["descending"] = asked.get("sort") == key and not asked.get("descending")
+        asked["descending"] = (asked.get("sort") or "") == key and not asked.get("descending")
         self.show(list={**asked, "sort": key})
 
     async def _wanted(self, event: events.GenericEventArguments) -> None:
@@ -127,6 +201,13 @@ class Grid(Element, component="grid.js"):
             lines = set(turned.get(axis, ()))
             turned[axis] = sorted(lines ^ {line})
             grid.show(turned=turned)
+
+
+def copied(lines: int, of: int) -> str:
+    """What is said when lines of a table were copied: all that there are, or the first."""
+    if lines >= of:
+        return say("Copied, with tabs for a spreadsheet.")
+    return say("The first {lines:,} of {of:,} lines are copied, with tabs for a spreadsheet.", lines=lines, of=of)
 
 
 # The table with what can be chosen about it: dimensions down and across, filters, folding, true values.
@@ -174,7 +255,7 @@ class CellList:
         first = "sensitive" if kinds.get("sensitive") else ""
         view: dict[str, Any] = {"of": self.of, "list": {"text": "", "kind": first}}
         words = {"": say("every status"), "withheld": say("withheld")}
-        words |= {word: f"{say(word)} ({number:,})" for word, number in kinds.items()}
+        words |= {word: f"{say(word)} ({numeral(many)})" for word, many in kinds.items()}
         with ui.element("div").classes("ts-row pb-2"):
             find = ui.input(say("Find by code or name"), on_change=lambda e: self._ask(text=str(e.value or "")))
             find.props("outlined dense clearable debounce=300").classes("min-w-64")
@@ -203,6 +284,7 @@ class CellList:
         except TablesafeError as error:
             self.screen.say(str(error).partition("\n")[0])
             return None
+        part["sorts"] = say("Sort by: {column}", column=part["corner"])
         for head in part["heads"]:
             head["text"] = say(cells.COLUMNS[head["key"]]) + head["arrow"]
             head["title"] = say("Sort by: {column}", column=say(cells.COLUMNS[head["key"]]))
@@ -289,8 +371,9 @@ class TableView:
 
     async def _copy(self) -> None:
         """The whole of the first table as it is shown, for a spreadsheet."""
-        ui.clipboard.write(str(await self.screen.compute(windows.as_text, self.grids[0].view)))
-        self.screen.say(say("The view is copied, with tabs for a spreadsheet."))
+        text, lines, of = await self.screen.compute(windows.as_text, self.grids[0].view)
+        ui.clipboard.write(str(text))
+        self.screen.say(copied(lines, of))
 
     async def go(self, cell: int) -> None:
         """Show where a cell stands."""
@@ -340,8 +423,8 @@ class TableView:
 
 def _legend(kinds: list[tuple[str, str, str, str, int | None]]) -> None:
     with ui.element("div").classes("pb-2").props("role=list " + aria("What the colours mean")):
-        for word, sign, css, meaning, number in kinds:
+        for word, sign, css, meaning, many in kinds:
             with ui.element("div").classes("ts-key").props("role=listitem") as key:
                 key.props["title"] = say(meaning)
                 ui.html(sign, tag="span").classes(css)
-                ui.label(say(word) if number is None else f"{say(word)} ({number:,})")
+                ui.label(say(word) if many is None else f"{say(word)} ({numeral(many)})")

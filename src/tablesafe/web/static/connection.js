@@ -1,9 +1,8 @@
 // After the connection is lost: try again while there is hope, and stop, and say so, when there is none.
 (() => {
   const MOST_TRIES = 24; // socket.io waits up to 5 s between two
-  const GONE = "The app does not answer any more: it was ended, or the machine sleeps.";
-  const ANEW = "The app was started anew, or your session has ended: what this page shows is gone there. "
-    + "Open the address that 'tablesafe serve' printed last.";
+  // Texts in the language of the page: it has them in its head.
+  const words = (name) => document.querySelector(`meta[name="ts-${name}"]`)?.content || name;
   const wait = setInterval(() => {
     if (!window.socket) return;
     clearInterval(wait);
@@ -20,15 +19,15 @@
       try {
         // Whoever answers, but does not know us, will not know us the next time either.
         const answer = await fetch("/job.toml", { cache: "no-store", redirect: "manual" });
-        if (!answer.ok) end(socket, ANEW);
+        if (!answer.ok) end(socket, "anew");
       } catch {
-        if (tries >= MOST_TRIES) end(socket, GONE);
+        if (tries >= MOST_TRIES) end(socket, "gone");
       }
       asking = false;
     });
   }
 
-  function end(socket, words) {
+  function end(socket, why) {
     if (document.getElementById("ts-ended")) return;
     socket.io.reconnection(false);
     socket.disconnect();
@@ -36,9 +35,9 @@
     const box = document.createElement("div"), text = document.createElement("p"), button = document.createElement("button");
     box.id = "ts-ended";
     box.setAttribute("role", "alertdialog");
-    box.setAttribute("aria-label", "The connection has ended");
-    text.textContent = words;
-    button.textContent = "Try again";
+    box.setAttribute("aria-label", words("ended"));
+    text.textContent = words(why);
+    button.textContent = words("again");
     button.type = "button";
     button.addEventListener("click", () => window.location.reload());
     box.append(text, button);

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.language import language
 from tablesafe.core.problem import Problem
 from tablesafe.report.cells import KINDS, NUMBER, Kind, OfficeCells, interval
 from tablesafe.report.layout import Layout
@@ -46,7 +47,7 @@ def found(desk: Desk, view: View, span: Sequence[int]) -> dict[str, Any]:
     asked = view.get("list") or {}
     return {
         "first": first, "left": 0, "count": [len(cells), len(heads)], "corner": _corner(whole),
-        "heads": [_head(key, asked) for key in heads],
+        "heads": [_head(key, asked) for key in heads], "order": "" if asked.get("sort") else _arrow(asked),
         "rows": [_row(whole, cell, heads) for cell in part.tolist()],
     }  # fmt: skip
 
@@ -63,9 +64,13 @@ def _there(whole: Layout, key: str) -> bool:
     return key != "derives" or (isinstance(view, OfficeCells) and view.findings is not None)
 
 
+def _arrow(asked: Mapping[str, Any]) -> str:
+    return " ▼" if asked.get("descending") else " ▲"
+
+
 def _head(key: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     sorted_by = asked.get("sort") == key
-    arrow = ("", " ▼" if asked.get("descending") else " ▲")[sorted_by]
+    arrow = _arrow(asked) if sorted_by else ""
     return {"text": COLUMNS[key] + arrow, "arrow": arrow, "title": "", "fold": "", "key": key, "sort": key}
 
 
@@ -80,21 +85,22 @@ def _row(whole: Layout, cell: int, heads: Sequence[str]) -> dict[str, Any]:
 
 def _told(view: OfficeCells, cell: int, key: str) -> str:
     problem = view.problem
-    levels, value = problem.sensitivity, float(problem.table.value[cell])
+    levels, value, speech = problem.sensitivity, float(problem.table.value[cell]), view.language
     match key:
         case "status":
             return str(KINDS[view.kind[cell]].word)
         case "value":
             return view.truths(np.array([cell]))[0]
         case "count":
-            return "" if problem.table.count is None else f"{int(problem.table.count[cell]):,}"
+            return "" if problem.table.count is None else speech.number(f"{int(problem.table.count[cell]):,}")
         case "why":
             return why(problem, cell) if levels.mask[cell] else ""
         case "hide" if levels.mask[cell]:
-            return interval(value - float(levels.lower[cell]), value + float(levels.upper[cell]), view.decimals)
+            ends = value - float(levels.lower[cell]), value + float(levels.upper[cell])
+            return interval(*ends, view.decimals, speech)
         case "derives":
-            ends = _ends(view, cell)
-            return "" if ends is None else interval(*ends, view.decimals)
+            derived = _ends(view, cell)
+            return "" if derived is None else interval(*derived, view.decimals, speech)
         case _:
             return ""
 
@@ -132,6 +138,8 @@ def find(whole: Layout, asked: Mapping[str, Any]) -> Integers:
     if asked.get("sort"):
         by = _order(whole, cells, str(asked["sort"]))
         cells = cells[np.argsort(-by if asked.get("descending") else by, kind="stable")]
+    elif asked.get("descending"):
+        cells = cells[::-1]
     return cells.astype(np.int64)
 
 
@@ -198,8 +206,8 @@ def panel(desk: Desk, of: Mapping[str, str], cell: int) -> dict[str, Any]:
         "count": None if problem.table.count is None else int(problem.table.count[cell]),
         "why": why(problem, cell) if levels.mask[cell] else "",
         "levels": (float(levels.lower[cell]), float(levels.upper[cell])) if levels.mask[cell] else None,
-        "hide": "" if needed is None else interval(*needed, view.decimals),
-        "derives": "" if ends is None else interval(*ends, view.decimals),
+        "hide": "" if needed is None else interval(*needed, view.decimals, view.language),
+        "derives": "" if ends is None else interval(*ends, view.decimals, view.language),
         "may_ask": bool(view.may_be_asked(np.array([cell]))[0]),
         "bar": _bar(value, needed, ends),
         "listed": problem.table.contributors is not None,
@@ -240,12 +248,13 @@ def contributors(desk: Desk, of: Mapping[str, str], cell: int) -> list[dict[str,
     if kept is None or not 0 <= cell < len(problem.table):
         return []
     value, amounts, who = float(problem.table.value[cell]), kept.amount[cell], kept.identity[cell]
+    speech = language(desk.language)
     named = [f"no. {number + 1}" if kept.names is None else str(kept.names[each]) for number, each in enumerate(who)]
     return [
         {
             "who": name,
-            "amount": f"{amount:,.{problem.table.decimals}f}",
-            "share": f"{100 * amount / value:.1f}%" if value else "",
+            "amount": speech.number(f"{amount:,.{problem.table.decimals}f}"),
+            "share": speech.number(f"{100 * amount / value:.1f}%") if value else "",
         }
         for name, amount, each in zip(named, amounts.tolist(), who.tolist(), strict=True)
         if each >= 0
@@ -287,10 +296,12 @@ def what_if(desk: Desk, run: str, cell: int, publish: bool) -> dict[str, Any]:
     ask = audit.publish if publish else audit.withhold
     found = ask([cell], time_limit_s=WHAT_IF_S)
     whole = whole_of(desk, {"run": run})
-    before = {opening.cell for opening in result.findings.open}
-    opened = [each for each in dict.fromkeys(opening.cell for opening in found.open) if each not in before]
+    possibly = found.verdict.word is Word.POSSIBLY_OPEN
+    was, now = (((*each.open, *each.possible) if possibly else each.open) for each in (result.findings, found))
+    before = {opening.cell for opening in was}
+    opened = [each for each in dict.fromkeys(opening.cell for opening in now) if each not in before]
     return {
         "word": str(found.verdict.word), "safe": bool(found.safe), "many": len(opened),
-        "unproved": found.verdict.word is Word.NOT_PROVED,
+        "unproved": found.verdict.word is Word.NOT_PROVED, "possibly": possibly,
         "opened": [(each, whole.describe(each)) for each in opened[:MOST_NAMED]],
     }  # fmt: skip

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tablesafe.core.language import language
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import job_of, problem_of
 from tablesafe.web.tasks.designs import strangers
@@ -212,15 +213,16 @@ def sensitive(desk: Desk, job: str) -> dict[str, Any]:
     mask, value = problem.sensitivity.mask, problem.table.value
     found = np.flatnonzero(mask)
     largest = found[np.argsort(-np.abs(value[found]), kind="stable")[:MOST_LISTED]]
-    levels, decimals = problem.sensitivity, problem.table.decimals
+    levels, decimals, count = problem.sensitivity, problem.table.decimals, problem.table.count
+    speech = language(desk.language)
     rows = [
         {
             "cell": codes_of(problem, cell),
-            "value": f"{value[cell]:,.{decimals}f}",
-            "contributors": None if problem.table.count is None else f"{int(problem.table.count[cell]):,}",
+            "value": speech.number(f"{value[cell]:,.{decimals}f}"),
+            "contributors": None if count is None else speech.number(f"{int(count[cell]):,}"),
             "why": why(problem, cell),
             "hide": interval(
-                float(value[cell] - levels.lower[cell]), float(value[cell] + levels.upper[cell]), decimals
+                float(value[cell] - levels.lower[cell]), float(value[cell] + levels.upper[cell]), decimals, speech
             ),
         }
         for cell in largest.tolist()

@@ -151,11 +151,18 @@ def _place(tree: Hierarchy, above: Sequence[str], code: str) -> str:
     from difflib import get_close_matches
 
     same = {_plain(leaf): leaf for leaf in tree.leaves}.get(_plain(code))
-    same = same or next(iter(get_close_matches(code, tree.leaves, 1, ALIKE)), None)
+    near = [leaf for leaf in tree.leaves if _may_be(leaf, code)]
+    same = same or next(iter(get_close_matches(code, near, 1, ALIKE)), None)
     if same:
         return IN + same
     begins = [other for other in above if code.startswith(other) and code != other]
     return BELOW + max(begins, key=len) if begins else ALONE
+
+
+def _may_be(leaf: str, code: str) -> bool:
+    """Whether a code may be a misspelt one: with other digits it is another code, and a longer one may stand below."""
+    numbers = ["".join(letter for letter in each if letter.isdigit()) for each in (leaf, code)]
+    return numbers[0] == numbers[1] and not code.startswith(leaf)
 
 
 def _plain(code: str) -> str:

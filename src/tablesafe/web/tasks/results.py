@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tablesafe.core.language import Language, language
+from tablesafe.loss import Share
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import problem_of, result_of
 
@@ -18,21 +20,28 @@ def loss_of(desk: Desk, run: str) -> dict[str, Any]:
     """What users of a release miss: totals, by level, and the distribution of changes."""
     from tablesafe.loss import loss
 
-    result = result_of(desk, run)
+    result, speech = result_of(desk, run), language(desk.language)
     found = loss(result.problem, result.release)
     return {
-        "finest": str(found.finest),
-        "whole": str(found.whole),
-        "levels": _table(found.levels()),
-        "changes": _table(found.distribution()) if found.changed else None,
+        "finest": _part(found.finest),
+        "whole": _part(found.whole),
+        "levels": _table(found.levels(), speech),
+        "changes": _table(found.distribution(), speech) if found.changed else None,
     }
 
 
-def _table(frame: Any) -> dict[str, Any]:
+def _part(part: Share) -> dict[str, float]:
+    return {
+        "withheld": part.withheld, "changed": part.changed, "cells": part.cells,
+        "share": part.percent_of_cells / 100, "value": part.percent_of_value / 100,
+    }  # fmt: skip
+
+
+def _table(frame: Any, speech: Language) -> dict[str, Any]:
     percent = [name.startswith("percent ") for name in frame.columns]
     rows = [
         [
-            f"{value:.1f}" if share and value is not None else _shown(value)
+            speech.number(f"{value:.1f}") if share and value is not None else _shown(value, speech)
             for value, share in zip(row, percent, strict=True)
         ]
         for row in frame.head(MOST_LISTED).iter_rows()
@@ -40,12 +49,12 @@ def _table(frame: Any) -> dict[str, Any]:
     return {"columns": frame.columns, "rows": rows, "numbers": [dtype.is_numeric() for dtype in frame.dtypes]}
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, speech: Language) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+        return speech.number(f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}")
+    return speech.number(f"{value:,}") if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def plot(desk: Desk, run: str, name: str) -> str:
@@ -71,7 +80,11 @@ def measures(desk: Desk, runs: list[str]) -> list[dict[str, Any]]:
     """What several releases cost and how safe they are, one row each."""
     from tablesafe.loss import loss
 
-    rows = []
+    rows, speech = [], language(desk.language)
+
+    def shown(value: Any) -> str:
+        return _shown(value, speech)
+
     for run in runs:
         result = result_of(desk, run)
         found, scores = loss(result.problem, result.release), result.scores
@@ -81,20 +94,20 @@ def measures(desk: Desk, runs: list[str]) -> list[dict[str, Any]]:
                 "run": run,
                 "method": result.release.method,
                 "verdict": str(result.verdict.word),
-                "open cells": _shown(len({opening.cell for opening in result.findings.open})),
-                "cells": _shown(found.cells),
-                "sensitive": _shown(len(result.problem.sensitive)),
-                "finest level: cells lost": f"{found.finest.percent_of_cells:.1f}%",
-                "finest level: value lost": f"{found.finest.percent_of_value:.1f}%",
-                "all levels: cells lost": f"{found.whole.percent_of_cells:.1f}%",
-                "all levels: value lost": f"{found.whole.percent_of_value:.1f}%",
-                "withheld": _shown(found.withheld),
-                "withheld, not sensitive": _shown(found.withheld_complementary),
-                "changed": _shown(found.changed),
-                "average change in percent": _shown(float(found.average_percent)),
+                "open cells": shown(len({opening.cell for opening in result.findings.open})),
+                "cells": shown(found.cells),
+                "sensitive": shown(len(result.problem.sensitive)),
+                "finest level: cells lost": speech.number(f"{found.finest.percent_of_cells:.1f}%"),
+                "finest level: value lost": speech.number(f"{found.finest.percent_of_value:.1f}%"),
+                "all levels: cells lost": speech.number(f"{found.whole.percent_of_cells:.1f}%"),
+                "all levels: value lost": speech.number(f"{found.whole.percent_of_value:.1f}%"),
+                "withheld": shown(found.withheld),
+                "withheld, not sensitive": shown(found.withheld_complementary),
+                "changed": shown(found.changed),
+                "average change in percent": shown(float(found.average_percent)),
                 "attacks": "" if scores is None else scores.headline,
                 "answer": "" if solution is None else str(solution.status),
-                "seconds": _shown(float(sum(result.seconds.values()))),
+                "seconds": shown(float(sum(result.seconds.values()))),
             }
         )
     return rows

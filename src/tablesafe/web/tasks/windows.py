@@ -8,6 +8,7 @@ A view is plain data and says all there is to know, so that nothing is lost when
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -15,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from tablesafe.core.equations import Integers, Mask
+from tablesafe.core.language import THOUSANDS, Language, language
 from tablesafe.report.axis import Axis
 from tablesafe.report.cells import KINDS, NUMBER, Kind, OfficeCells, derives
 from tablesafe.report.layout import Layout, Window
@@ -25,6 +27,8 @@ MOST_LINES = 400
 """Lines of one window, whatever a browser asks for."""
 MOST_COPIED = 200_000
 """Cells that are copied at a time."""
+NUMERAL = re.compile(rf"[-−]?\d[\d,.{THOUSANDS}]*")
+"""A number as people read it, in any language."""
 OPEN_AT_FIRST = 120
 """A hierarchy is unfolded level by level as long as no more lines than these show."""
 KEPT = 6
@@ -32,6 +36,7 @@ KEPT = 6
 LONGEST_S = 10.0
 """Seconds for what an attacker derives of one cell."""
 ASK = "Click on it, or go there with the arrow keys, for what an attacker derives"
+"""What is said of a cell of which more can be found out."""
 TOO_LONG = 'What an attacker derives takes long to find: set cells to "all" in the audit of the method, and run again'
 View = Mapping[str, Any]
 
@@ -64,17 +69,28 @@ def window(desk: Desk, view: View, span: Sequence[int]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def as_text(desk: Desk, view: View) -> str:
-    """The whole view as lines with tabs, for a spreadsheet; of a very large one the first lines."""
+def as_text(desk: Desk, view: View) -> tuple[str, int, int]:
+    """The whole view as lines with tabs, for a spreadsheet; how many lines these are, and how many there would be.
+
+    Of a very large view they are the first.
+    """
     layout = layout_of(desk, view)
     down, across = _shown(layout, view, "row"), _shown(layout, view, "column")
     part = layout.window(down[: max(1, MOST_COPIED // max(len(across), 1))], across)
     text = part.truth if view.get("truth") else part.text
     corner = " / ".join(filter(None, (layout.rows.name, layout.columns.name)))
+    speech = language(desk.language)
     lines = [[corner, *(layout.columns.heading(line) for line in part.columns.tolist())]]
     for i, line in enumerate(part.rows.tolist()):
-        lines.append([layout.rows.heading(line), *(cell.replace(",", "") for cell in text[i])])
-    return "\n".join("\t".join(line) for line in lines)
+        lines.append([layout.rows.heading(line), *(plain(cell, speech) for cell in text[i])])
+    return "\n".join("\t".join(line) for line in lines), len(lines) - 1, len(down)
+
+
+def plain(text: str, speech: Language) -> str:
+    """A number without what stands between its thousands, as spreadsheets read it; any other text as it is."""
+    if not NUMERAL.fullmatch(text):
+        return text
+    return text.replace(speech.number(","), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +101,7 @@ class _Told:
     may_be_asked: Mask
     found: Mapping[int, str]
     truth: bool
+    ask: str
 
     @classmethod
     def of(cls, desk: Desk, view: View, part: Window) -> Self:
@@ -93,7 +110,8 @@ class _Told:
         asked = np.zeros(part.cell.shape, dtype=np.bool_)
         if isinstance(shown, OfficeCells) and "run" in view["of"] and part.cell.size:
             asked = shown.may_be_asked(cells) & (part.cell >= 0)
-        return cls(part, asked, _found(desk, view["of"].get("run", "")), shows_truth(view))
+        found = _found(desk, view["of"].get("run", ""))
+        return cls(part, asked, found, shows_truth(view), language(desk.language).say(ASK))
 
     def at(self, i: int, j: int) -> tuple[str, int]:
         """What to say of a cell, and its number if more can be found out about it, else −1."""
@@ -101,7 +119,7 @@ class _Told:
         if not self.may_be_asked[i, j]:
             return words, -1
         cell = int(self.part.cell[i, j])
-        return (f"{words}\n{self.found[cell]}", -1) if cell in self.found else (f"{words}\n{ASK}", cell)
+        return (f"{words}\n{self.found[cell]}", -1) if cell in self.found else (f"{words}\n{self.ask}", cell)
 
 
 def shows_truth(view: View) -> bool:
@@ -120,14 +138,18 @@ def derived(desk: Desk, run: str, cell: int, truth: bool = False) -> str:
     kept = _found(desk, run)
     if cell not in kept:
         ends = derive(findings, one, LONGEST_S)
-        kept[cell] = TOO_LONG if ends is None else derives(float(ends[0][0]), float(ends[1][0]), shown.decimals)
+        speech = shown.language
+        told = speech.say(TOO_LONG)
+        if ends is not None:
+            told = derives(float(ends[0][0]), float(ends[1][0]), shown.decimals, speech)
+        kept[cell] = told
     return "\n".join((layout.describe(cell), *shown.facts(cell, truth=truth), kept[cell]))
 
 
 def _found(desk: Desk, run: str) -> dict[int, str]:
-    """What was found on request about cells of a run."""
-    every: dict[str, dict[int, str]] = desk.loaded.setdefault("derived", {})
-    return every.setdefault(run, {})
+    """What was found on request about cells of a run, in the language of who asks."""
+    every: dict[tuple[str, str], dict[int, str]] = desk.loaded.setdefault("derived", {})
+    return every.setdefault((run, desk.language), {})
 
 
 def about(desk: Desk, view: View) -> dict[str, Any]:
@@ -148,7 +170,8 @@ def about(desk: Desk, view: View) -> dict[str, Any]:
 
 def layout_of(desk: Desk, view: View) -> Layout:
     """The layout of a view; a few are kept."""
-    key = json.dumps([view.get(name) for name in ("of", "rows", "columns", "filters")], sort_keys=True)
+    asked = [view.get(name) for name in ("of", "rows", "columns", "filters")]
+    key = json.dumps([desk.language, *asked], sort_keys=True)
     kept: dict[str, Layout] = desk.loaded.setdefault("layouts", {})
     if key not in kept:
         whole = whole_of(desk, view["of"])
@@ -173,13 +196,13 @@ def _laid(whole: Layout, rows: str | None, columns: str | None, held: Mapping[st
 def whole_of(desk: Desk, of: Mapping[str, str]) -> Layout:
     """The table of a run or of a job, laid out as it comes."""
     kept: dict[str, Layout] = desk.loaded.setdefault("whole layouts", {})
-    key = json.dumps(of, sort_keys=True)
+    key, speech = json.dumps([desk.language, dict(of)], sort_keys=True), language(desk.language)
     if key not in kept:
         if "run" in of:
             found = result_of(desk, of["run"])
-            kept[key] = Layout.internal(found.problem, found.release, found.findings)
+            kept[key] = Layout.internal(found.problem, found.release, found.findings, language=speech)
         else:
-            kept[key] = Layout.internal(problem_of(desk, of["job"]))
+            kept[key] = Layout.internal(problem_of(desk, of["job"]), language=speech)
         while len(kept) > KEPT:
             kept.pop(next(iter(kept)))
     return kept[key]

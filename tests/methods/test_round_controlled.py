@@ -184,9 +184,9 @@ def test_a_large_table_is_opened_only_around_what_is_fractional(monkeypatch: pyt
 
 def test_a_crowded_table_is_bounded_by_prices_and_improved_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     table = hierarchical(((3, 2), (3, 2), (2, 2)), 3.0, 5)
-    exact, _ = rounded(Problem(table), time_limit_s=2.0)
+    exact, _ = rounded(Problem(table), time_limit_s=1.0)
     monkeypatch.setattr(controlled, "CROWDED", 100)
-    release, _ = rounded(Problem(table), time_limit_s=1.0)
+    release, _ = rounded(Problem(table), time_limit_s=0.5)
     beyond = check(Problem(table), release, 5)
     assert beyond.max() <= 2
     assert release.solution is not None
@@ -199,7 +199,7 @@ def test_a_crowded_table_is_bounded_by_prices_and_improved_in_parts(monkeypatch:
 @pytest.mark.parametrize("name", ["hier13", "two5in6"])
 def test_structures_that_are_no_tree_are_rounded(instances: Path, name: str) -> None:
     problem = read_jj(instances / "jj" / f"{name}.jj")
-    release, said = rounded(problem, time_limit_s=2.0)
+    release, said = rounded(problem, time_limit_s=1.0)
     beyond = check(problem, release, 5)
     assert beyond.any()
     assert "No rounding exists" in said[-1]  # proven: these structures leave too little room

@@ -151,6 +151,20 @@ def test_what_if_is_what_the_audit_says(desk: Desk, result: Result) -> None:
         assert asking.what_if(desk, "run-1", cell, True)["safe"] == fresh.publish([cell]).safe
 
 
+def test_a_list_can_be_turned_back_to_the_order_of_the_table(desk: Desk) -> None:
+    def names(**asked: object) -> tuple[list[str], str]:
+        told = asking.found(desk, {"of": OF, "list": asked}, [0, 100, 0, 10])
+        return [row["text"] for row in told["rows"]], told["order"]
+
+    first, arrow = names()
+    assert arrow == " ▲"
+    assert names(sort="", descending=True) == (first[::-1], " ▼")
+    by_count, none = names(sort="count", descending=True)
+    assert by_count != first
+    assert none == ""
+    assert names(sort="", descending=False) == (first, " ▲")
+
+
 @pytest.mark.parametrize(("certain", "word"), [(True, Word.OPEN), (False, Word.POSSIBLY_OPEN)])
 def test_what_if_names_the_cells_also_where_they_would_only_possibly_be_open(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, certain: bool, word: Word

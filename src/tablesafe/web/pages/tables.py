@@ -140,10 +140,12 @@ class Grid(Element, component="grid.js"):
             end = min(top + MOST_LINES, last)
             heads: list[str] = []
             rows: list[list[Any]] = [[] for _ in range(end - top)]
+            part: dict[str, Any] = {"corner": "", "rows": []}
             for at in range(left, right, MOST_LINES):
-                part = await self._ask(dict(self.view), [top, end, at, min(at + MOST_LINES, right)])
-                if part is None:
+                answer = await self._ask(dict(self.view), [top, end, at, min(at + MOST_LINES, right)])
+                if answer is None:
                     return [], []
+                part = answer
                 here = slice(at - part["left"], min(at + MOST_LINES, right) - part["left"])
                 heads += [head["text"].removesuffix(head.get("arrow", "")) for head in part["heads"][here]]
                 for row, drawn in zip(rows, part["rows"], strict=False):

@@ -71,7 +71,7 @@ def sample(seed: int) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["firm", "region", "turnover", "weight"], orient="row")
 
 
-RULES = [ts.PPercent(p=20), ts.Dominance(n=1, k=60), ts.Dominance(n=2, k=80)]
+RULES: list[ts.Rule] = [ts.PPercent(p=20), ts.Dominance(n=1, k=60), ts.Dominance(n=2, k=80)]
 
 
 @pytest.mark.parametrize("seed", fresh(8, "waivers with heavy weights"))
@@ -111,13 +111,15 @@ def test_sums_of_cells_keep_who_adds_most(seed: int) -> None:
         groups = groups_of(pairs, separate=False)
         known, cautious = (merged(short, groups, cautious=how) for how in (False, True))
         truth = merged(full, groups, cautious=True)
+        assert short.contributors is not None
+        assert short.contributors.weighted is not None
         assert known.contributors is not None
         assert known.contributors.weighted is not None
         assert truth.contributors is not None
         assert truth.contributors.weighted is not None
         for rule in RULES:
             assert not (rule(truth).mask & ~rule(cautious).mask).any()
-        listed = [np.abs(short.contributors.weighted[row > 0]).max() for row in pairs.toarray()]  # type: ignore[union-attr]
+        listed = [np.abs(short.contributors.weighted[row > 0]).max() for row in pairs.toarray()]
         most = np.abs(known.contributors.weighted).max(axis=1)
         value = np.abs(known.value)
         assert (most >= np.minimum(listed, value) - 1e-9).all()

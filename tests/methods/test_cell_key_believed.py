@@ -97,7 +97,7 @@ def changes(table: Any, amount: float) -> list[float]:
     return sorted(set(np.round(table.interpolated(np.full(len(middle), amount), middle), 12).tolist()))
 
 
-SEVERAL = [
+SEVERAL: list[dict[str, Any]] = [
     {"magnitude": ts.Magnitude(small=0.1)},
     {"magnitude": ts.Magnitude(small=0.2, large=0.02, flex_point=20.0)},
     {"magnitude": ts.Magnitude(small=0.2, top=2, separation=True)},

@@ -18,6 +18,7 @@ from tablesafe.audit.respondent_knowledge import Guard, Knowledge
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
+from tablesafe.methods.suppress import linear_programs, strategy
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
 from tablesafe.methods.suppress.hypercube_method import Seen, against_insiders
@@ -25,9 +26,16 @@ from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.levels import demanded
 from tablesafe.methods.suppress.lower_bound import lower_bound
-from tablesafe.methods.suppress.many_targets import completed, convincing_patterns, first_pattern, improved
-from tablesafe.methods.suppress.pattern import Pattern
+from tablesafe.methods.suppress.many_targets import (
+    by_many_at_once,
+    completed,
+    convincing_patterns,
+    first_pattern,
+    improved,
+)
+from tablesafe.methods.suppress.pattern import CannotProtect, Pattern
 from tablesafe.methods.suppress.repair import repaired
+from tablesafe.methods.suppress.search import Search, Unfinished
 from tablesafe.methods.suppress.sequential import never
 from tablesafe.methods.suppress.simultaneous import Convincing, Reach, Together, TogetherForAll, levels
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top, next_wave
@@ -35,6 +43,7 @@ from tablesafe.methods.suppress.widen_and_thin import published_again
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
 from tablesafe.work.processes import Processes
+from tablesafe.work.run import OUTSIDERS
 
 TREES = {
     "region": ts.Hierarchy.from_pairs([("R", "N"), ("R", "S"), *(("N", c) for c in "abc"), *(("S", c) for c in "def")]),
@@ -358,3 +367,45 @@ def test_what_a_trial_says_wrongly_is_mended_where_that_pays(monkeypatch: pytest
     assert given
     assert instance.pattern_cost(fewer) < instance.pattern_cost(everything)
     assert safe_from_all(problem, fewer)
+
+
+@pytest.mark.parametrize("seed", fresh(3, "patterns of many at once are safe, and each is cheaper than the last"))
+def test_patterns_of_many_at_once_are_safe_and_each_is_cheaper(seed: int) -> None:
+    """Without hypercubes, for tables in which a program for each target takes too long."""
+    problem = firms(seed, 90, {"a": TREES["region"], "b": TREES["nace"]})
+    instance, _ = read(problem)
+    last = np.inf
+    for pattern, moves in by_many_at_once(instance, Budget(600.0), np.random.default_rng(seed)):
+        cost = instance.pattern_cost(pattern)
+        assert cost < last
+        last = cost
+        release = ts.Release.from_suppression(problem, pattern)
+        assert ts.audit(problem, release, insiders=False, unions=False).safe
+        for move in moves:
+            assert pattern[move.cells].all()
+            assert not (problem.table.equations[:, move.cells] @ move.numerators).any()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_where_programs_for_each_take_too_long_many_are_moved_at_once(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = firms(seed, 90, {"a": TREES["region"], "b": TREES["nace"]})
+    monkeypatch.setattr(strategy, "_affordable", lambda _: False)
+    monkeypatch.setattr(strategy, "_by_programs", lambda _: pytest.fail("there is no time for it"))
+    monkeypatch.setattr(Search, "build_of_boxes", lambda *_, **__: None)
+    release = ts.Suppress(algorithm="sequential", time_limit_s=20).protect(problem, ts.Run(attackers=OUTSIDERS))
+    assert ts.audit(problem, release, insiders=False, unions=False).safe
+
+
+@pytest.mark.parametrize("grace", [True, False])
+def test_a_program_without_time_does_not_say_that_a_cell_cannot_be_protected(
+    grace: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine the wall's clock ends a program that the processor has hardly begun: it has no answer."""
+    instance, _ = read(firms(1, 90, {"a": TREES["region"], "b": TREES["nace"]}))
+    monkeypatch.setattr(linear_programs, "cheapest_point", lambda *_, **__: None)
+    for seconds, error in ((0.0, Unfinished), (600.0, CannotProtect)):
+        search = Search(instance, budget=Budget(seconds), seed=0, report=lambda *_: None)
+        with pytest.raises(error):
+            search.build(grace=grace)

@@ -16,8 +16,9 @@ from tablesafe.audit.insiders import insiders
 from tablesafe.audit.system import System
 from tablesafe.audit.verdict import Word
 from tablesafe.core.errors import Interrupted
-from tablesafe.methods.suppress import securing
+from tablesafe.methods.suppress import Algorithm, securing
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.work import budget as budgets
 from tablesafe.work import run
 from tablesafe.work.budget import Budget
 
@@ -58,6 +59,21 @@ def test_a_stop_at_any_look_leaves_a_safe_pattern(looks: int, monkeypatch: pytes
     assert any("stopped by the user" in note or "quickest" in note for note in release.solution.notes)
 
 
+@pytest.mark.parametrize("algorithm", ["auto", "sequential"])
+@pytest.mark.parametrize("looks", [5, 30, 60, 100, 150, 250, 400])
+def test_a_clock_that_runs_out_at_any_look_calls_nothing_impossible(
+    looks: int, algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine the wall's clock ends what the processor has hardly begun; programs then have no answer."""
+    seen = iter(range(10**9))
+    monkeypatch.setattr(budgets, "wall", lambda: 0.0 if next(seen) < looks else 1e6)
+    monkeypatch.setattr(import_module("tablesafe.methods.suppress.method"), "necessary", lambda *_: Budget())
+    problem = firms(5)
+    release = ts.Suppress(algorithm=algorithm, time_limit_s=60).protect(problem)
+    monkeypatch.undo()
+    assert audit(problem, release).safe
+
+
 @pytest.mark.parametrize("seed", fresh(2, "without time the quickest way is safe, and few audits are made"))
 def test_without_time_the_quickest_way_is_safe_and_few_audits_are_made(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -70,7 +86,8 @@ def test_without_time_the_quickest_way_is_safe_and_few_audits_are_made(
         return judge(*given, **named)
 
     monkeypatch.setattr(Audit, "judge", counted)
-    monkeypatch.setattr(securing, "necessary", lambda *_: Budget())  # however busy the machine is
+    method = import_module("tablesafe.methods.suppress.method")
+    monkeypatch.setattr(method, "necessary", lambda *_: Budget())  # however busy the machine is
     problem = firms(seed)
     release = ts.Suppress(time_limit_s=1e-6).protect(problem)
     assert len(asked) <= 12

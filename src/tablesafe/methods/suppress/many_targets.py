@@ -73,6 +73,32 @@ def convincing_patterns(
     yield held.pattern, left
 
 
+def by_many_at_once(
+    instance: Instance, budget: Budget, random: np.random.Generator
+) -> Iterator[tuple[Mask, list[ExactMove]]]:
+    """Patterns without hypercubes, each made of the one before and cheaper, as long as that gains.
+
+    With each come the deviations that protect its targets, for the audit. There is none where a target stays open. They
+    are for tables in which a program for a single target takes so long that there is no time for one each
+    (hier16: 1.6 s for each of 448 targets, all of them together in 5 s).
+    """
+    condensed, best, again = Condensed.of(instance), np.inf, False
+    suggested = np.zeros(len(condensed), dtype=np.bool_)
+    while True:
+        pattern = Pattern(condensed.instance)
+        together = Together(pattern, suggested, budget, random)
+        together.protect(only=again)
+        if len(together.reach.open):
+            return
+        withheld = condensed.members(pattern.withheld) | instance.forced
+        cost = instance.pattern_cost(withheld)
+        if cost < best:
+            yield withheld, _deviations(condensed, pattern)
+        if cost > best * GAINS:
+            return
+        best, suggested, again = cost, pattern.withheld.copy(), True
+
+
 def improved(
     incumbent: Incumbent,
     dimensions: Sequence[Hierarchy],
@@ -101,9 +127,7 @@ def improved(
         safe = completed(instance, condensed, pattern, cubes)
         if safe is not None:
             if instance.pattern_cost(safe) < incumbent.best_cost:
-                found = _exact(
-                    condensed, (deviation.whole(len(condensed.instance)) for deviation in pattern.deviations)
-                )
+                found = _deviations(condensed, pattern)
             incumbent.offer_pattern(safe, instance.pattern_cost(safe))
         took = begin - budget.left
         if turn == 0:
@@ -155,6 +179,11 @@ def improved_for_all(
     if instance.pattern_cost(withheld) < incumbent.best_cost:
         incumbent.offer_pattern(withheld, instance.pattern_cost(withheld))
     return _exact(condensed, together.found)
+
+
+def _deviations(condensed: Condensed, pattern: Pattern) -> list[ExactMove]:
+    """The deviations that a pattern keeps, as moves of the whole table."""
+    return _exact(condensed, (deviation.whole(len(condensed.instance)) for deviation in pattern.deviations))
 
 
 def _exact(condensed: Condensed, moves: Iterable[Floats]) -> list[ExactMove]:

@@ -252,6 +252,8 @@ class Suppression:
         It is the last of several stages, one attacker more in each.
         """
         instance, others = search.instance, securing.examined
+        if search.moves:
+            securing.suggest(search.moves)
         if search.exact is not None and search.best is found and int(found.sum()) <= FEW:
             with suppress(SolverFailure):  # they are suggestions: without them the audit looks for its own
                 securing.suggest(_whole_moves(search.exact.witnesses(found)))
@@ -426,11 +428,16 @@ class Suppression:
     def _search(self, search: Search, securing: Securing) -> None:
         """Look for a pattern; only small tables, and those who ask for it, get a proven bound."""
         small = len(search.instance) <= LARGE
+
+        def secure(pattern: Mask) -> Mask:
+            securing.suggest(search.moves)
+            return securing.secure(pattern)
+
         find(
             search,
             prove=self.options.algorithm == "optimal" or (self.options.algorithm == "auto" and small),
             insist=self.options.algorithm == "optimal",
-            secure=securing.secure,
+            secure=secure,
         )
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tablesafe.audit.exact import ExactMove
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
@@ -15,7 +16,7 @@ from tablesafe.methods.suppress.incumbent import Incumbent, Report, Stop
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.large_neighbourhood_search import clean_up, improve
 from tablesafe.methods.suppress.parts import reconsider
-from tablesafe.methods.suppress.pattern import Pattern
+from tablesafe.methods.suppress.pattern import CannotProtect, Pattern
 from tablesafe.methods.suppress.sequential import RARELY, Sequential, boxed
 from tablesafe.solve.highs import Model
 from tablesafe.work.budget import Budget
@@ -59,6 +60,8 @@ class Search(Incumbent):
         self.random = np.random.default_rng(seed)
         self.ever_used = np.zeros(len(instance), dtype=np.bool_)
         """Cells that some deviation of a pattern used: few, and the best pattern is likely among them."""
+        self.moves: list[ExactMove] = []
+        """Deviations of programs that moved many targets at once, by which the last pattern of theirs is safe."""
         self._make_flows = flows
         self.exact: BranchAndCut | None = None
         """The branch and cut that was begun, with its bound and cuts."""
@@ -102,7 +105,13 @@ class Search(Incumbent):
             first = np.asarray(guide > 0.5)
         spent = self._spent(GRACE + PER_TARGET * len(self.instance.level) if grace else 0.0)
         with engine.pattern.charging(cost):
-            if engine.protect_all(first=first, insist=True, stop=lambda: self.late() and spent()):
+            try:
+                left = engine.protect_all(first=first, insist=True, stop=lambda: self.late() and spent())
+            except CannotProtect:
+                if not self.late():
+                    raise
+                raise Unfinished(engine.pattern.withheld) from None  # a program that had no time says nothing
+            if left:
                 raise Unfinished(engine.pattern.withheld)
         return engine
 
@@ -118,6 +127,13 @@ class Search(Incumbent):
         if without is None or engine.protect_all(without, stop=self._spent(self.left / 2)):
             return None
         return engine
+
+    def at_least(self) -> Budget:
+        """The budget, or as much as a first pattern has in any case, which ends when the user stops."""
+        enough = self.budget.at_least(GRACE + PER_TARGET * len(self.instance.level))
+        if enough is not self.budget:
+            enough.hurry(self.budget, 0.0)
+        return enough
 
     def _spent(self, seconds: float) -> Stop:
         """A clock that rings after so much work, whatever else is over: what is begun so is all there is."""

@@ -12,6 +12,7 @@ from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.construct_merge_solve import combine
 from tablesafe.methods.suppress.incumbent import Stop
 from tablesafe.methods.suppress.large_neighbourhood_search import clean_up
+from tablesafe.methods.suppress.many_targets import by_many_at_once
 from tablesafe.methods.suppress.search import Search
 
 CLEANING = 0.5
@@ -23,6 +24,8 @@ AT_LEAST = 0.05
 none; it is there after 3 s, and one of programs after 25)."""
 SAMPLED = 16
 """Targets that show how long a round of all of them takes."""
+SOME, EASILY = 3, 10
+"""Targets that show it where there is so many times the time that is needed."""
 PROVING = 0.6
 """Share of the time left that goes to the bound before the pattern alone is improved, and after that."""
 CLOSE, A_MOMENT = 0.9, 0.3
@@ -43,11 +46,21 @@ def first_pattern(search: Search) -> None:
     quick = search.build_of_boxes(rarely=AT_LEAST) if boxes is None and not search.by_flows else boxes
     if quick is not None:
         search.keep(quick.pattern.withheld, quick.pattern.cost)
-    if boxes is None or _affordable(search):
-        _by_programs(search)
-    else:
+    affordable = search.by_flows or _affordable(search)
+    if boxes is not None and not affordable:
         search.settle(boxes)
         search.offer(boxes, tried=False)
+    elif affordable or search.group is not None or not _by_many_at_once(search):
+        _by_programs(search)
+
+
+def _by_many_at_once(search: Search) -> bool:
+    """Patterns of programs that move many targets at once, which have some time even if there is none; if there are."""
+    found = False
+    for pattern, moves in by_many_at_once(search.instance, search.at_least(), search.random):
+        search.offer_pattern(pattern, search.instance.pattern_cost(pattern))
+        search.moves, found = moves, True
+    return found
 
 
 def _affordable(search: Search) -> bool:
@@ -58,7 +71,10 @@ def _affordable(search: Search) -> bool:
     for target in np.linspace(0, targets - 1, min(targets, SAMPLED)).astype(np.int64).tolist():
         nobody.cheapest(target, 1)
         asked += 1
-        if (work.spent - before) * targets * AT_FIRST > 2 * search.left * SAMPLED:
+        each = (work.spent - before) / asked
+        if asked >= SOME and each * targets * AT_FIRST * EASILY <= search.left:
+            return True
+        if each * asked * targets * AT_FIRST > 2 * search.left * SAMPLED:
             break
     return (work.spent - before) * targets / max(asked, 1) * AT_FIRST <= search.left
 
@@ -110,6 +126,7 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
     Boxes protect what the sensitive cells do not protect among themselves. What is proved at once needs no pattern to
     fall back on.
     """
+    together = search.group is not None
     begin, stop = search.budget.spent, search.late if insist else search.until(search.left * PROVING)
     try:
         exact.cut(search.until(search.left * AT_ONCE))
@@ -118,6 +135,8 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
             boxes = search.build_of_boxes(cells)
             if boxes is not None:
                 exact.offer(boxes.pattern.withheld)
+            elif not (together or search.by_flows or _affordable(search)):
+                _by_many_at_once(search)
         if not search.closed():
             _secured(search, secure)
         exact.cut(stop)

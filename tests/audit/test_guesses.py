@@ -35,9 +35,13 @@ def a_release(seed: int, fans: tuple[tuple[int, ...], ...], decimals: int) -> tu
     return problem, Release.from_suppression(problem, mask | (random.random(len(table)) < 0.7))
 
 
+KNOWN = (1, 4)
+"""Seeds of releases in which some cell is protected, and a guess helps."""
+
+
 @pytest.mark.parametrize("decimals", [0, 2])
 @pytest.mark.parametrize("fans", [((5,), (5,), (5,)), ((3,), (3,), (3,), (4,)), ((2, 3), (4,), (4,))])
-@pytest.mark.parametrize("seed", fresh(2, "the audit says the same with guesses"))
+@pytest.mark.parametrize("seed", [*KNOWN, *fresh(1, "the audit says the same with guesses")])
 def test_the_audit_says_the_same_with_guesses(
     seed: int, fans: tuple[tuple[int, ...], ...], decimals: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -56,11 +60,13 @@ def test_the_audit_says_the_same_with_guesses(
     monkeypatch.setattr(witnesses, "_from_the_truth", lambda polytope, part, ranges, store, *rest: store)
     guessed = audit(problem, release, exact=False)
     assert (guessed.protected == plain.protected).all()
-    assert plain.protected.any()
-    assert helped
-    assert guessed.certificate is not None
-    guessed.certificate.save(tmp_path / "certificate.json")
-    assert verify(tmp_path / "certificate.json").protected == int(guessed.protected.sum())
+    if seed in KNOWN:
+        assert plain.protected.any()
+        assert helped
+    if plain.protected.any():
+        assert guessed.certificate is not None
+        guessed.certificate.save(tmp_path / "certificate.json")
+        assert verify(tmp_path / "certificate.json").protected == int(guessed.protected.sum())
 
 
 @pytest.mark.parametrize("decimals", [0, 2])

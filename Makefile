@@ -23,7 +23,7 @@ test: $(STAMP) java chromium
 # The tests start tablesafe hundreds of times: each start would translate its modules anew where nothing may be kept.
 test quick soak: export PYTHONDONTWRITEBYTECODE :=
 
-# About a minute on two cores: the first case of each test, but for what tests/slow.txt names; solvers are in it.
+# Three quarters of a minute on two cores: the first case of each test, but for what tests/slow.txt names; solvers are in it.
 quick: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --quick
 

@@ -59,6 +59,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--times", type=int, default=0, help="property tests only, with so many times as many examples")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A quick run does not even load the folders and files that it leaves out."""
+    if not config.getoption("--quick") or not collection_path.is_relative_to(TESTS):
+        return None
+    return collection_path.relative_to(TESTS).as_posix() in slow_names() or None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Half a million objects are there when all tests are found, and stay: to look through them for garbage, again and
@@ -95,7 +102,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if id(item) not in out]
 
 
-def _when(item: pytest.Item, slow: set[str]) -> int:
+def _when(item: pytest.Item, slow: frozenset[str]) -> int:
     """What compiles every loop goes first, for the others load what it leaves; then the long files, and the short ones
     fill the gap that is left when one of several processes is done."""
     path = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""

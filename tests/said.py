@@ -29,6 +29,7 @@ from tablesafe.report.cells import Kind
 from tablesafe.report.page import CONTENTS, HOW, _words
 from tablesafe.rules import RULES
 from tablesafe.solve.program import SolveStatus
+from tablesafe.web import background, long_tasks
 from tablesafe.web.forms import basic, form_of, method_forms, rule_forms
 from tablesafe.web.tasks import windows
 
@@ -38,10 +39,12 @@ SECTIONS = (
 """The parts of a job that have a form, besides rules and method."""
 SOURCES = Path(ts.__file__).parent
 SAYING = (
-    "audit/findings.py", "audit/unions.py", "audit/verdict.py", "job/questions.py", "job/remedies.py",
-    "report/cells.py", "report/excerpt.py", "report/page.py", "report/verdict.py",
+    "attack/estimate.py", "attack/suite.py", "audit/findings.py", "audit/unions.py", "audit/verdict.py",
+    "job/questions.py", "job/remedies.py", "pipeline/problems.py", "pipeline/running.py", "report/cells.py",
+    "report/excerpt.py", "report/page.py", "report/verdict.py", "web/tasks/designs.py", "web/long_tasks.py",
+    "web/shell.py",
 )  # fmt: skip
-CALLS = {"text", "say", "aria", "_if_large", "_which", "heading", "_against"}
+CALLS = {"text", "Event", "progress", "report", "say", "aria", "_if_large", "_which", "heading", "_against"}
 """Functions whose first arguments are texts."""
 STAGES = ("read", "tabulate", "rules", "protect", "audit", "attack", "write")
 
@@ -80,8 +83,9 @@ def _texts(node: ast.AST) -> Iterator[str]:
 
 def of_the_app() -> set[str]:
     """Texts of the app that stand in lists."""
-    from tablesafe.web import roles
+    from tablesafe.web import roles, shell
     from tablesafe.web.pages import (
+        addresses,
         bringing,
         compare,
         data,
@@ -91,14 +95,13 @@ def of_the_app() -> set[str]:
         progress,
         result,
         rules,
-        shell,
         tables,
     )  # fmt: skip
     from tablesafe.web.tasks import cells
 
     return {
-        *(name for name, _ in shell.STEPS.values()), *(words for _, words in shell.SIGNS.values()),
-        *shell.SHORTCUTS, *shell.SHORTCUTS.values(), *dimensions.KINDS.values(), *method.WORDS.values(),
+        *(name for name, _ in addresses.STEPS.values()), *(words for _, words in shell.SIGNS.values()),
+        *shell.SHORTCUTS, *shell.SHORTCUTS.values(), *dimensions.KINDS.values(), *progress.WORDS.values(),
         *method.STOPS.values(), *(title for title, _, _ in method.SECTIONS), *progress.STAGES.values(),
         *(form_of(kind).summary for _, kind, _ in method.SECTIONS),
         *progress.ATTACKERS, *data.HEADS, *data.ROLES, *data.HOLDS, *rules.HEADS.values(), *panel.HEADS,
@@ -116,12 +119,17 @@ def helps(*, at_first: bool = False) -> set[str]:
     """What the app says of the options in its forms: of all of them, or of those that are shown before any other."""
     forms = [*rule_forms().values(), *method_forms().values(), *(form_of(kind, kind.__name__) for kind in SECTIONS)]
     title = next(entry.help for entry in form_of(Job).entries if entry.name == "title")
-    return {title} | {
-        entry.help
-        for form in forms
-        for entry in (basic(form.name, form.entries, {}) if at_first else form.entries)
-        if entry.help
-    }
+    about = {paragraph for form in forms[: len(RULES) + len(METHODS)] for paragraph in form.about}
+    return (
+        {title}
+        | about
+        | {
+            entry.help
+            for form in forms
+            for entry in (basic(form.name, form.entries, {}) if at_first else form.entries)
+            if entry.help
+        }
+    )
 
 
 def keys() -> set[str]:
@@ -130,7 +138,9 @@ def keys() -> set[str]:
     found = set(re.findall(r'say\("([^"]+)"', template))
     for path in (*(SOURCES / name for name in SAYING), *sorted((SOURCES / "web" / "pages").glob("*.py"))):
         found |= set(literals(path))
-    found |= {windows.ASK, windows.TOO_LONG}
+    for path in sorted((SOURCES / "tabulate").glob("*.py")):
+        found |= {each for each in literals(path) if each[:1].isupper()}
+    found |= {windows.ASK, windows.TOO_LONG, long_tasks.WORKING, *background.BEGUN, background.ENDED, background.KEPT}
     found |= {str(word) for word in Word} | {"NOT AUDITED", "Attacker", "Result", OUTSIDER, "suppression"}
     found |= {part for kind in Kind for part in (kind.word, kind.meaning)}
     found |= {*CONTENTS.values(), *HOW.values(), *STAGES, *remedies.WORDS.values(), *of_the_app()}

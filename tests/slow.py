@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
 
 
-def slow_names() -> set[str]:
+@cache
+def slow_names() -> frozenset[str]:
     """What tests/slow.txt names."""
     lines = (TESTS / "slow.txt").read_text(encoding="utf-8").splitlines()
-    return {line.strip() for line in lines if line.strip() and not line.startswith("#")}
+    return frozenset(line.strip() for line in lines if line.strip() and not line.startswith("#"))

@@ -104,7 +104,7 @@ def test_a_registry_says_where_each_kind_is_and_finds_its_name_again(registry: R
 
 
 def test_a_package_that_loads_its_names_later_has_them_all() -> None:
-    lazy = "attack", "methods", "pipeline", "rules", "tabulate"
+    lazy = "attack", "linked_views", "methods", "pipeline", "rules", "tabulate", "web"
     for home in (f"tablesafe.{name}" for name in lazy):
         package = import_module(home)
         for name in package.__all__:

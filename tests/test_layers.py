@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -16,8 +17,8 @@ LAYERS = [
     "core.errors", "core.display", "core.registry", "core.machine", "files", "core.options", "core.hierarchy",
     "core.totals", "core.equations", "work", "solve", "core.table", "core.cube", "core.linking", "core.sensitivity",
     "tabulate", "rules", "core.problem", "core.mechanism", "core.release", "core.statuses", "core.posterior", "core",
-    "loss", "audit", "verify", "attack", "methods", "experiments", "io", "tauargus", "report", "job", "pipeline",
-    "batch_jobs", "web", "cli",
+    "linked_views", "loss", "audit", "verify", "attack", "methods", "experiments", "io", "tauargus", "report", "job",
+    "pipeline", "batch_jobs", "web", "cli",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}
 
@@ -29,10 +30,31 @@ def layer_of(module: str) -> str:
     return max(inside, key=len, default=name.split(".")[0])
 
 
+Imports = tuple[ast.Import | ast.ImportFrom, ...]
+
+
+@cache
+def read(path: Path) -> tuple[Imports, Imports]:
+    """Every import of a file; and those that are done when it is loaded: not those of types, nor those of functions."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    every = tuple(node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    at_load: list[ast.Import | ast.ImportFrom] = []
+    waiting: list[ast.stmt] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
+            waiting += [*node.body, *node.orelse]
+        elif isinstance(node, ast.Try):
+            waiting += node.body
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            at_load.append(node)
+    return every, tuple(at_load)
+
+
 def imports_of(path: Path) -> set[str]:
     """Every module that a file imports, at the top or inside a function."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in read(path)[0]:
         if isinstance(node, ast.Import):
             found.update(name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -71,21 +93,15 @@ def test_the_verifier_shares_no_code_with_the_audit() -> None:
     assert ours <= {"tablesafe.core.errors"}
 
 
-def loaded_by(path: Path) -> set[str]:
-    """The modules of ours that a file loads when it is itself loaded: not those of types, nor those of functions."""
+def named(imports: Imports) -> set[str]:
+    """The modules of ours that imports name."""
     found: set[str] = set()
-    waiting: list[ast.stmt] = list(ast.parse(path.read_text(encoding="utf-8")).body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
-            waiting += [*node.body, *node.orelse]
-        elif isinstance(node, ast.Try):
-            waiting += node.body
-        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("tablesafe"):
+    for node in imports:
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif node.module is not None:
             modules = {f"{node.module}.{name.name}" for name in node.names}
             found |= {each if each in FILES else node.module for each in modules}
-        elif isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
     return found & set(FILES)
 
 
@@ -97,7 +113,7 @@ FILES = {
 
 def test_no_chain_of_imports_is_long() -> None:
     """Whoever follows a thought opens few files: a chain is what stands between a module and the last that it needs."""
-    graph = {module: loaded_by(path) - {module} for module, path in FILES.items()}
+    graph = {module: named(read(path)[1]) - {module} for module, path in FILES.items()}
     order = list(TopologicalSorter(graph).static_order())
     length: dict[str, int] = {}
     for module in order:
@@ -111,38 +127,27 @@ def test_no_file_name_stands_in_four_packages() -> None:
     assert [name for name, times in names.items() if times > 3] == []
 
 
-DOORS = {"tablesafe.web.server", "tablesafe.report.notebook"}
-"""Opened by one command, which starts an application, or by an object that is shown in a notebook."""
+SUBDIVIDED = {"methods", "report", "web", "pipeline", "job", "cli"}
+"""Packages whose folders are packages of their own."""
 
 
-def used_by(path: Path) -> set[str]:
-    """The modules of ours that a file names: in imports of any kind, or as `module:Name` in a registry."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            modules = {f"{node.module}.{name.name}" for name in node.names}
-            found |= {each if each in FILES else node.module for each in modules}
-        elif isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            named = node.value.partition(":")[0]
-            found |= {named, f"tablesafe.{named}"}
-    return found & set(FILES)
+def package_of(module: str) -> str:
+    """The package that a module is a part of; a folder's `__init__` is a module of the package around the folder."""
+    parts = module.split(".")[1:]
+    if parts and parts[0] in SUBDIVIDED and len(parts) > 2:
+        return ".".join(parts[:2])
+    return parts[0] if len(parts) > 1 or (parts and (SOURCE / parts[0]).is_dir()) else module
 
 
-def test_no_module_is_there_for_one_module_of_another_folder() -> None:
-    """It would belong there. What is public is used by everybody; a folder may be opened by the one that it is in."""
+def test_no_module_is_there_for_one_module_of_another_package() -> None:
+    """It would belong there. What a package shows to all others stands in its `__init__`."""
     users: dict[str, set[str]] = {module: set() for module in FILES}
     for module, path in FILES.items():
-        for used in used_by(path) - {module}:
+        for used in named(read(path)[0]) - {module}:
             users[used].add(module)
-    apart = {
-        module: user
-        for module, (user, *others) in ((module, those) for module, those in users.items() if those)
-        if not others and FILES[module].name != "__init__.py" and user != "tablesafe"
-        if FILES[user].parent not in FILES[module].parents and module not in DOORS
-    }
-    assert apart == {}
+    inner = [module for module, path in FILES.items() if path.name not in {"__init__.py", "__main__.py"}]
+    single = {module: next(iter(users[module])) for module in inner if len(users[module]) == 1}
+    assert {module: user for module, user in single.items() if package_of(user) != package_of(module)} == {}
 
 
 BELOW_AND_ABOVE = {"core", "files", "work", "solve"}

@@ -22,7 +22,7 @@ GROUPS = {
     "Tables and hierarchies": ("core.hierarchy", "core.table", "core.linking", "tabulate"),
     "Rules": ("rules",),
     "Problems and releases": ("core.problem", "core.release", "core.posterior", "core.mechanism"),
-    "Methods": ("methods",),
+    "Methods": ("methods", "linked_views"),
     "Audit and proof": ("audit", "Audit", "verify"),
     "Attacks": ("attack",),
     "Loss and quality": ("loss", "quality", "experiments"),

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from tablesafe.io.ptable import read_perturbation, read_perturbations, write_perturbation
     from tablesafe.io.px import read_px, write_px
     from tablesafe.io.sdmx import read_sdmx, write_sdmx
+    from tablesafe.linked_views import views
     from tablesafe.loss import loss
     from tablesafe.loss.noise import NoiseMeasures, noise_measures
     from tablesafe.loss.quality import Quality, quality
@@ -95,7 +96,6 @@ if TYPE_CHECKING:
     from tablesafe.methods.suppress.stability import stability
     from tablesafe.methods.views import SuppressViews
     from tablesafe.methods.views.bounds import ViewBounds, view_bounds
-    from tablesafe.methods.views.problem import views
     from tablesafe.methods.views.program import view_big_m
     from tablesafe.pipeline import run
     from tablesafe.report import plots as plots
@@ -166,7 +166,7 @@ _HOMES = {
     "tablesafe.methods.suppress.stability": ("stability",),
     "tablesafe.methods.views": ("SuppressViews",),
     "tablesafe.methods.views.bounds": ("ViewBounds", "view_bounds"),
-    "tablesafe.methods.views.problem": ("views",),
+    "tablesafe.linked_views": ("views",),
     "tablesafe.methods.views.program": ("view_big_m",),
     "tablesafe.loss.statistics": ("statistics",),
     "tablesafe.methods.adjust.publish": ("guessed",),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.linalg import null_space
 from scipy.optimize import linprog
 
 from tablesafe.audit.exact import (
@@ -18,6 +19,7 @@ from tablesafe.audit.exact import (
     exact,
     exact_in_units,
     exact_moves,
+    exact_nearby,
     exact_vertex,
     row_sums,
     times,
@@ -151,3 +153,22 @@ def test_a_level_is_the_decimal_number_that_was_meant(given_number: float, meant
 def test_nothing_times_a_number_beyond_64_bits_is_nothing() -> None:
     assert times(np.zeros(3, np.int64), 2**70).tolist() == [0, 0, 0]
     assert times(np.array([1, 0]), 2**70).tolist() == [2**70, 0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_moves_without_simple_fractions_are_made_exact(seed: int) -> None:
+    """Most cells follow from a few, over a determinant of many digits."""
+    random = np.random.default_rng(seed)
+    matrix = sparse.csr_array(random.choice([-1, 0, 1], (40, 45), p=[0.1, 0.7, 0.2]))
+    basis = null_space(matrix.toarray().astype(float))
+    move = basis @ random.normal(size=basis.shape[1])
+    move *= 1000 / np.abs(move).max()
+    tight = ExactLimits.within(np.where(move < 0, np.ceil(-move), 2000.0), np.where(move > 0, np.ceil(move), 2000.0))
+    for limits in (ExactLimits.within(np.full(45, 2000.0), np.full(45, np.inf)), tight):
+        found = exact_nearby(matrix, move + 1e-9 * random.normal(size=45), limits)
+        assert found is not None
+        by = np.array([Fraction(0)] * 45)
+        by[found.cells] = [Fraction(int(n), found.denominator) for n in found.numerators]
+        assert not (matrix.toarray().astype(object) @ by).any()
+        assert limits.allow(found.whole(45), found.denominator)
+        assert np.abs(by.astype(float) - move).max() < 0.01

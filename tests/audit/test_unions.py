@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
+from tablesafe.audit.audit import audit
 from tablesafe.audit.sums import SumSearch, constant_sums
 from tablesafe.audit.system import System
 from tablesafe.audit.unions import Unions, unions
@@ -303,3 +304,27 @@ def test_remainders_of_a_large_table_agree_with_a_loop() -> None:
     assert smallest
     assert told == smallest
     assert all(itertools.chain.from_iterable((u.certain, u.fewest == u.most) for u in found.failed))
+
+
+def test_a_sum_of_cells_that_are_asked_for_by_several_codes_is_asked_about() -> None:
+    """Two requests of a cell stand in its column as one number: a sum of such cells must not pass for one nobody asked
+    about."""
+    records = pl.DataFrame(
+        {
+            "a": ["x", "x", "y", "y", "z", "z", "z"],
+            "firm": ["1", "2", "1", "3", "4", "5", "6"],
+            "turnover": [50, 50, 50, 50, 100, 100, 100],
+            "asked": [1, 2, 1, 2, 0, 0, 0],
+        }
+    )
+    table = tabulate(records, dimensions=["a"], value="turnover", respondent="firm", request="asked")
+    rule = RequestRule(of=Dominance(n=1, k=40), request="asked", code=1)
+    problem = Problem(table, [rule])
+    x, y = table.index(a="x"), table.index(a="y")
+    assert table.columns["asked"][[x, y]].tolist() == [-3, -3]
+    withheld = np.zeros(len(table), dtype=np.bool_)
+    withheld[[x, y]] = True
+    findings = audit(problem, Release.from_suppression(problem, withheld), insiders=False)
+    assert findings.unions is not None
+    assert findings.unions.failed, "firm 1 has half of the sum, and asked"
+    assert not findings.safe

@@ -333,7 +333,7 @@ def test_every_output_says_the_same(
 def test_the_web_app_says_the_same(job: Callable[..., Path]) -> None:
     from types import SimpleNamespace
 
-    from tablesafe.web.tasks.runs import facts_of
+    from tablesafe.web.long_tasks import facts_of
 
     result = ts.run(job(5))
     facts = facts_of(SimpleNamespace(folder=result.job.folder), result)  # type: ignore[arg-type]

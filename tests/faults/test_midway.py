@@ -168,12 +168,45 @@ SIGNALS = [(signal.SIGINT, SEARCH), (signal.SIGINT, WRITING), (signal.SIGTERM, S
 MORE = [(signal.SIGINT, "tablesafe.pipeline.running:audit"), (signal.SIGTERM, WRITING)]
 
 
+ONCE = """
+import os, sys
+from importlib import import_module
+from tablesafe.cli import main
+job, where, number = sys.argv[1:]
+module, name = where.split(":")
+found = import_module(module)
+real = getattr(found, name)
+def stopped(*args, **options):
+    os.kill(os.getpid(), int(number))
+    return real(*args, **options)
+setattr(found, name, stopped)
+sys.argv[1:] = ["run", job]
+main()
+"""
+AUDITING, GUESSING = "tablesafe.pipeline.running:audit", "tablesafe.pipeline.running:_attacked"
+
+
+@pytest.mark.parametrize("place", [SEARCH, AUDITING, GUESSING, WRITING])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_single_signal_keeps_what_there_is_wherever_it_comes(job: Path, number: signal.Signals, place: str) -> None:
+    """Search, audit, guesses or files: the run goes on to its end, by the shortest way, and writes a release."""
+    command = [sys.executable, "-c", ONCE, str(job), place, str(int(number))]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert complete_or_none(job.parent)
+    assert leftovers(job.parent) == []
+    late = place in (GUESSING, WRITING)
+    assert (job.parent / "internal/table.xlsx").exists() == (place == WRITING), "by the shortest way"
+    assert late or not (job.parent / "internal/attack.csv").exists()
+
+
 @pytest.mark.parametrize(("number", "place"), SIGNALS + MORE if EVERY else SIGNALS)
 def test_two_signals_one_after_the_other(job: Path, number: signal.Signals, place: str) -> None:
     """The second comes while the first is dealt with.
 
-    Where a search may be stopped the first Ctrl-C only asks for that, and two in one moment may arrive as one: there
-    the second waits until the first was heard. Everywhere else the two end the run, together or one by one.
+    The first only asks for an end with the best that there is, and two in one moment may arrive as one: so the second
+    waits until the first was heard.
     """
     seen, heard = job.parent / "scratch/seen", job.parent / "scratch/heard"
     process = subprocess.Popen(
@@ -188,8 +221,7 @@ def test_two_signals_one_after_the_other(job: Path, number: signal.Signals, plac
 
     await_mark(seen)
     os.kill(process.pid, number)
-    if number is signal.SIGINT and place != WRITING:
-        await_mark(heard)
+    await_mark(heard)
     os.kill(process.pid, number)
     _, errors = process.communicate()
     heard.unlink(missing_ok=True)

@@ -33,8 +33,8 @@ from tablesafe.io.ptable import read_perturbations
 from tablesafe.io.px import px_text, read_px
 from tablesafe.io.sdmx import read_sdmx, sdmx_csv, write_sdmx
 from tablesafe.job.load import load_job
+from tablesafe.linked_views.reading import read_cube
 from tablesafe.methods import Suppress
-from tablesafe.methods.views.reading import read_cube
 from tablesafe.pipeline.hierarchies import hierarchy_of_source, read_labels
 from tablesafe.rules import PPercent, Threshold
 from tablesafe.tabulate import tabulate

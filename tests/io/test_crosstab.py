@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from tablesafe.cli.app import call
-from tablesafe.core.errors import InvalidFile, InvalidOption, TablesafeError
+from tablesafe.core.errors import InvalidFile, InvalidOption, InvalidTable, TablesafeError
 from tablesafe.io import crosstab
 from tablesafe.io.crosstab import Understood, is_crosstab, read_crosstab
 from tablesafe.io.frames import read_frame
 from tablesafe.io.layout import Crosstab, corners
 from tablesafe.job.load import load_job
 from tablesafe.job.model import Source
+from tablesafe.job.remedies import remedies, settings
+from tablesafe.job.toml import read_toml
 from tablesafe.pipeline.tables import build_table
 
 PRINTED = [
@@ -307,3 +309,26 @@ def test_a_printed_table_that_has_a_cell_twice_is_told_by_its_codes(
     capsys.readouterr()
     assert call(["init", str(tmp_path / "t.csv")]) != 0
     assert "two numbers have the same codes" in capsys.readouterr().err
+
+
+RULES = '[[rules]]\nrule = "zero_cells"\nrange_absolute = 1.0\n'
+WITHHELD = ";Mining;Food;Total\nNorth;c;1250;1830\nSouth;0;2410;2410\nTotal;c;3660;4240\n"
+
+
+@pytest.mark.parametrize(("name", "text", "told"), [
+    ("printed.csv", WITHHELD, "printed.csv holds marks instead of numbers, in B2 (c), B4 (c), so its sums"),
+    ("list.csv", "region;turnover\nNorth;c\nSouth;5\nTotal;9\n", "list.csv, line 2 has 'c', which stands for a number"),
+])  # fmt: skip
+def test_numbers_that_somebody_withheld_are_asked_for(tmp_path: Path, name: str, text: str, told: str) -> None:
+    """Whatever else would make the sums right would not make the table one that can be protected."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    how = 'layout = "crosstab"\n' if name == "printed.csv" else ""
+    value, *dimensions = ("value", "rows", "columns") if how else ("turnover", "region")
+    job = f'[source]\nfile = "{name}"\nkind = "cells"\n{how}[response]\nvalue = "{value}"\n'
+    (tmp_path / "job.toml").write_text(job + "".join(f"[dimensions.{each}]\n" for each in dimensions) + RULES)
+    with pytest.raises(InvalidTable) as raised:
+        build_table(load_job(tmp_path / "job.toml"))
+    assert told in raised.value.message
+    assert "take the table with its true values" in raised.value.hint
+    draft = read_toml((tmp_path / "job.toml").read_text())
+    assert remedies(draft, raised.value.about, settings(raised.value.advice)) == ()

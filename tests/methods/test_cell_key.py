@@ -456,3 +456,21 @@ def test_tables_without_gaps_are_judged_as_they_are_stated() -> None:
     changed = stay.values > 0  # a published 0 may be one
     assert ((lower <= problem.table.value) & (upper >= problem.table.value)).all()
     assert ((upper < stay.values) | (lower > stay.values))[changed].all()
+
+
+def test_a_table_without_its_empty_cells_tells_that_a_published_zero_is_none() -> None:
+    """Whoever sees a cell there at all knows that somebody is in it, whatever its noise made of it."""
+    codes = {"row": ["x", "y", "y", "y", "y", "y"], "column": ["p", "p", "q", "q", "q", "q"]}
+    people = pl.DataFrame({**codes, "person": [f"p{i}" for i in range(6)]})
+    for zeros, floor in ((False, 1), (True, 0)):
+        table = ts.tabulate(people, dimensions=["row", "column"], respondent="person", zeros=zeros)
+        problem = ts.Problem(table, [ts.Threshold(n=3, range_absolute=1)])
+        shown_as_nothing = []
+        for seed in range(12):
+            release = ts.protect(problem, ts.CellKey(identifier="person", seed=seed, maximum_change=1, variance=0.5))
+            least = release.lower if release.judged is None else release.judged[0]
+            assert min(release.lower.min(), least.min()) >= floor
+            shown_as_nothing += release.lower[(release.values == 0) & (table.value > 0)].tolist()
+            if not zeros:
+                assert not ts.audit(problem, release).safe, "1 can be nothing else than 1 or more"
+        assert set(shown_as_nothing) == {floor}

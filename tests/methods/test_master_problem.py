@@ -113,3 +113,20 @@ def test_an_interrupt_stops_the_integer_solver_and_the_signals_are_as_before() -
     with pytest.raises(KeyboardInterrupt):
         covering.choose(nodes=0, seconds=120.0)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_answers_that_new_cuts_leave_alone_are_kept_and_still_the_least(seed: int, whole: bool) -> None:
+    random = np.random.default_rng(seed)
+    cost = random.integers(1, 9, 9).astype(float) + (0.0 if whole else random.random(9))
+    cuts = some_cuts(random, 9, 8)
+    covering = Covering(cost)
+    for begin in range(0, 8, 2):
+        covering.add(cuts[begin : begin + 2])
+        covering.relax()
+        best = min(float(cost @ x) for x in answers(covering.cuts, 9))
+        choice = covering.choose(nodes=100, nodes_of_largest=100)
+        assert choice.x is not None
+        assert cost @ choice.x == pytest.approx(best)
+        assert choice.bound == pytest.approx(best)

@@ -80,6 +80,27 @@ def test_a_table_that_leaves_out_empty_cells_tells_that_a_zero_was_none() -> Non
         assert rounded.lower.min() == 1
 
 
+def test_empty_cells_that_nobody_sees_do_not_hide_that_the_shown_ones_hold_somebody() -> None:
+    """Three margins of a cube whose inner cells are unseen, some of them empty: a shown 0 is 1 when 2 is the limit."""
+    inner = {"000": 2, "001": 1, "010": 2, "110": 5, "111": 2}
+    codes = [key for key, count in inner.items() for _ in range(count)]
+    people = pl.DataFrame({name: [f"{name}{code[d]}" for code in codes] for d, name in enumerate("abc")})
+    table = ts.tabulate(people, dimensions=list("abc"), margins=[["a", "b"], ["a", "c"], ["b", "c"]])
+    assert (table.value[table.unseen] == 0).any()
+    problem = Problem(table, [ts.Threshold(n=2)])
+    for seed in range(5):
+        for method in (
+            SmallCounts(limit=2, seed=seed),
+            ts.Round(base=2, method="random", seed=seed),
+            ts.Round(base=3, method="conventional"),
+            ts.Round(base=3, method="controlled", seed=seed),
+        ):
+            release = ts.protect(problem, method)
+            assert release.lower[~table.unseen].min() >= 1
+            if isinstance(method, SmallCounts) and (release.values[table.index(b="b0", c="c1")] == 0):
+                assert not ts.audit(problem, release).safe
+
+
 def test_frozen_cells_stay_or_are_refused() -> None:
     table = two_way()
     with pytest.raises(InvalidProblem, match=r"\(row=a, column=x\) is frozen .* below the limit of 3"):
@@ -260,3 +281,28 @@ def test_a_job_says_what_changed(method: str, files: set[str], tmp_path: Path) -
 def test_the_method_is_known_by_its_name() -> None:
     assert METHODS["small_counts"] is SmallCounts
     assert ts.SmallCounts is SmallCounts
+
+
+def test_counts_that_no_published_count_holds_can_be_anything() -> None:
+    """Where a whole row is withheld with the totals above it, nothing is known of it; the other row is as told."""
+    frame = pl.DataFrame({"row": list("aabb"), "column": list("xyxy"), "value": [1.0, 1.0, 2.0, 5.0]})
+    table = Table.from_cells(frame, dimensions=["row", "column"], missing_totals="compute")
+    for shown in ("a", "b", None):
+        hidden = np.arange(len(table)) != (table.index(row=shown) if shown else -1)
+        release = SmallCounts().protect(Problem(table, withheld=hidden))
+        assert (release.lower[hidden & (np.arange(len(table)) != table.index())] == 0).all()
+        free = [table.index(), table.index(column="x"), table.index(row="b" if shown == "a" else "a")]
+        assert np.isinf(release.upper[free]).all()
+    b = SmallCounts().protect(Problem(table, withheld=np.arange(len(table)) != table.index(row="b")))
+    assert b.upper[table.index(row="b", column="x")] == 7
+
+
+def test_a_full_table_of_records_counted_without_empty_cells_shows_none() -> None:
+    """No combination happens to be empty, but if one were it would not be there."""
+    people = pl.DataFrame({"a": list("xxxyy"), "b": list("ppqpq"), "person": list("12345")})
+    for zeros in (False, True):
+        table = ts.tabulate(people, dimensions=["a", "b"], respondent="person", zeros=zeros)
+        problem = Problem(table, [ts.Threshold(n=3)])
+        release = SmallCounts(limit=2).protect(problem)
+        assert release.lower[release.values == 0].max() == (0 if zeros else 1)
+        assert zeros or not ts.audit(problem, release).safe

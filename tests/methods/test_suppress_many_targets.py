@@ -314,6 +314,10 @@ def never_mended(pattern: Mask) -> None:
     """Nothing that fails is repaired."""
 
 
+def unheard(cost: float) -> None:
+    """Nobody hears what a pattern costs."""
+
+
 @pytest.mark.parametrize("seed", fresh(2, "many targets, published again"))
 def test_what_is_published_again_was_not_needed(seed: int) -> None:
     """All is withheld at first; a fresh audit of what is left finds nothing open to anybody."""
@@ -323,9 +327,12 @@ def test_what_is_published_again_was_not_needed(seed: int) -> None:
     session = ts.Audit(problem)
     if session.judge(ts.Release.from_suppression(problem, everything), exact=False, certify=False).failing:
         pytest.skip("a cell that nothing protects")
-    fewer = published_again(session, instance, everything, Budget(work=3.0), Budget(), never_mended)
+    told: list[float] = []
+    fewer = published_again(session, instance, everything, Budget(work=3.0), Budget(), never_mended, told.append)
     assert not (fewer & ~everything).any()
-    assert instance.pattern_cost(fewer) < instance.pattern_cost(everything)
+    assert instance.pattern_cost(everything) > told[0]
+    assert told == sorted(told, reverse=True)
+    assert told[-1] == instance.pattern_cost(fewer)
     assert safe_from_all(problem, fewer)
 
 
@@ -336,7 +343,7 @@ def test_it_is_safe_whenever_publishing_again_is_stopped(looks: int) -> None:
     everything, session = instance.live | instance.forced, ts.Audit(problem)
     session.judge(ts.Release.from_suppression(problem, everything), exact=False, certify=False)
     limit = Budget(1.0, clock=Rings(looks))
-    assert safe_from_all(problem, published_again(session, instance, everything, limit, limit, never_mended))
+    assert safe_from_all(problem, published_again(session, instance, everything, limit, limit, never_mended, unheard))
 
 
 def test_what_a_trial_says_wrongly_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,7 +354,7 @@ def test_what_a_trial_says_wrongly_is_taken_back(monkeypatch: pytest.MonkeyPatch
     session.judge(ts.Release.from_suppression(problem, everything), exact=False, certify=False)
     monkeypatch.setattr(ts.Audit, "relied_on", lambda self, cells: np.zeros(len(problem.table), dtype=np.bool_))
     assert safe_from_all(
-        problem, published_again(session, instance, everything, Budget(work=3.0), Budget(), never_mended)
+        problem, published_again(session, instance, everything, Budget(work=3.0), Budget(), never_mended, unheard)
     )
 
 
@@ -363,7 +370,7 @@ def test_what_a_trial_says_wrongly_is_mended_where_that_pays(monkeypatch: pytest
         given.append(pattern)
         return repaired(session, instance, pattern)[0]
 
-    fewer = published_again(session, instance, everything, Budget(work=3.0), Budget(), mended)
+    fewer = published_again(session, instance, everything, Budget(work=3.0), Budget(), mended, unheard)
     assert given
     assert instance.pattern_cost(fewer) < instance.pattern_cost(everything)
     assert safe_from_all(problem, fewer)

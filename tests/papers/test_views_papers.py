@@ -18,10 +18,10 @@ from oracle.views import interval, published
 from tablesafe.audit.audit import audit
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.linked_views import views
 from tablesafe.methods.views import SuppressViews
 from tablesafe.methods.views.bounds import view_bounds
 from tablesafe.methods.views.fitting import fitted, view_costs
-from tablesafe.methods.views.problem import views
 from tablesafe.methods.views.program import cheapest, refined_big_m, suppression_program, view_big_m
 from tablesafe.verify import verify
 from tablesafe.work.budget import Budget

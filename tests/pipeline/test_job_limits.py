@@ -51,7 +51,7 @@ def job(tmp_path: Path) -> Path:
 def test_protecting_and_auditing_end_within_twice_the_limit_and_what_a_verdict_takes(
     job: Path, took: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, given = Clock(), []
+    clock, given, finer = Clock(), [], []
     monkeypatch.setattr(budget, "monotonic", clock)
     monkeypatch.setattr(budget, "process_time", clock)
     outcome, audit, attacked = attempts.outcome, running.audit, running._attacked
@@ -63,6 +63,7 @@ def test_protecting_and_auditing_end_within_twice_the_limit_and_what_a_verdict_t
 
     def watched(*asked: Any, run: Any, **named: Any) -> Any:
         given.append(run.budget.left)
+        finer.append(run.refining.left)
         return audit(*asked, **named)
 
     def attacking(job: Any, findings: Any, listen: Any, some: Budget) -> Any:
@@ -76,4 +77,23 @@ def test_protecting_and_auditing_end_within_twice_the_limit_and_what_a_verdict_t
     whole = 2 * 100 + running.LEAST_S
     assert took + given[0] <= max(whole, took) + running.LEAST_S + 1e-6
     assert given[0] >= min(50, whole - took)
-    assert given[1] == pytest.approx(max(whole - took, running.LEAST_S))
+    left = (
+        100 - running.WRITING_S * 20 - took
+    )  # 4 by 5 cells; what makes the answer finer ends with the job's own limit
+    assert finer[0] == pytest.approx(max(left, 0), abs=0.01)
+    assert given[1] == pytest.approx(max(left, running.A_MOMENT_S), abs=0.01)
+
+
+def test_a_bound_without_a_pattern_is_told_as_such(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search against respondents begins without one: it said "cost inf (gap nan%)"."""
+    outcome, events = attempts.outcome, list[Any]()
+
+    def telling(problem: Any, method: Any, run: Any) -> Any:
+        run.progress(float("inf"), 1234.0)
+        return outcome(problem, method, run)
+
+    monkeypatch.setattr(attempts, "outcome", telling)
+    ts.run(job, on_event=events.append)
+    told = [event for event in events if event.detail == ": at least 1,234"]
+    assert [(event.incumbent, event.bound) for event in told] == [(None, 1234.0)]
+    assert not any("inf" in event.detail or "nan" in event.detail for event in events)

@@ -125,10 +125,12 @@ def expected(members: list[dict[str, Any]], *, holding: bool, k: int) -> dict[st
     """What a cell must hold."""
     who: dict[tuple[str, bool], dict[str, Any]] = {}
     for record in members:
-        mine = who.setdefault(contributor(record, holding), {"amount": Decimal(0), "weighted": Decimal(0), "asked": 0})
+        mine = who.setdefault(
+            contributor(record, holding), {"amount": Decimal(0), "weighted": Decimal(0), "asked": set()}
+        )
         mine["amount"] += record["value"]
         mine["weighted"] += record["value"] * record["weight"]
-        mine["asked"] = max(mine["asked"], record["asked"])
+        mine["asked"] |= {record["asked"]} - {0}
     order = sorted(who.items(), key=lambda item: (-abs(item[1]["amount"]), item[0]))[:k]
     return {
         "value": sum(record["value"] for record in members),
@@ -139,14 +141,27 @@ def expected(members: list[dict[str, Any]], *, holding: bool, k: int) -> dict[st
         "records": len(members),
         "largest": [(name, mine["amount"], mine["weighted"]) for (name, _), mine in order],
         "heaviest": sorted((abs(mine["weighted"]) for mine in who.values()), reverse=True)[:k],
-        "asked": {order[0][1]["asked"]},
-        "asked with weights": {order[0][1]["asked"]} - {0} or _asked_by_who_adds_most(who),
+        "asked": _asked_by_who_is_largest(who, ["amount"], k),
+        "asked with weights": _asked_by_who_is_largest(who, ["amount", "weighted"], k),
     }
 
 
-def _asked_by_who_adds_most(who: dict[tuple[str, bool], dict[str, Any]]) -> set[int]:
-    most = max(abs(mine["weighted"]) for mine in who.values())
-    return {mine["asked"] for mine in who.values() if abs(mine["weighted"]) == most}
+def _asked_by_who_is_largest(
+    who: dict[tuple[str, bool], dict[str, Any]], sizes: list[str], k: int
+) -> tuple[set[int], set[int]]:
+    """What must be heard, and what may be: of more who are the largest together than are kept, some are not heard."""
+    must, may = set[int](), set[int]()
+    for size in sizes:
+        most = max(abs(mine[size]) for mine in who.values())
+        largest = [mine["asked"] for mine in who.values() if abs(mine[size]) == most]
+        may = may.union(*largest)
+        must = must.union(*largest) if len(largest) <= k else must
+    return must, may
+
+
+def requests(code: int) -> set[int]:
+    """The requests that a number in the table stands for: itself, none, or minus a bit for each of several."""
+    return {c for c in range(1, 51) if -code >> (c - 1) & 1} if code < 0 else {code} - {0}
 
 
 def codes_of(table: Table, cell: int) -> tuple[str, ...]:
@@ -196,7 +211,8 @@ def test_every_cell_is_what_its_records_add_up_to(data: Microdata, holding: bool
         assert table.count[i] == want["count"]
         assert table.columns["records"][i] == want["records"]
         assert largest_of(table, i) == [(name, float(amount)) for name, amount, _ in want["largest"]]
-        assert table.columns["asked"][i] in want["asked with weights" if weighted else "asked"]
+        must, may = want["asked with weights" if weighted else "asked"]
+        assert must <= requests(int(table.columns["asked"][i])) <= may
         if holding:
             assert table.holdings is not None
             assert table.holdings[i] == want["holdings"]

@@ -18,11 +18,11 @@ from tablesafe.audit.audit import audit
 from tablesafe.core.errors import InvalidProblem
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
+from tablesafe.linked_views import views
 from tablesafe.methods.views import SuppressViews
 from tablesafe.methods.views.bounds import view_bounds
 from tablesafe.methods.views.fitting import fitted, view_costs
 from tablesafe.methods.views.operators import Interval, cell_maxima, cell_minima, slice_bounds, sums_of_slices
-from tablesafe.methods.views.problem import views
 from tablesafe.methods.views.state import data_of, flip, state_of
 
 Array = np.ndarray[Any, Any]

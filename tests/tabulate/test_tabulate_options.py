@@ -301,3 +301,23 @@ def test_many_batches_cut_no_contributor_in_two(monkeypatch: pytest.MonkeyPatch)
         assert table.count is not None
         assert table.count.tolist() == tables[0].count.tolist()  # type: ignore[union-attr]
         assert table.holdings.tolist() == tables[0].holdings.tolist()  # type: ignore[union-attr]
+
+
+def test_a_request_is_heard_from_all_who_are_the_largest_and_in_all_its_codes() -> None:
+    """Two alike, of whom one asked; one who asked in two ways; with weights, the most reported and the most added."""
+    rule = PPercent(p=60)
+
+    def flagged(rows: list[tuple[str, str, int, int, int]], weight: str | None = None) -> list[bool]:
+        frame = pl.DataFrame(rows, schema=["region", "firm", "v", "w", "asked"], orient="row")
+        table = tabulate(frame, dimensions=["region"], value="v", respondent="firm", weight=weight, request="asked")
+        rules = [RequestRule(of=rule, request="asked", code=code) for code in (1, 2)]
+        rules.append(RequestRule(of=rule, respondents=tuple({firm for _, firm, *_, asked in rows if asked})))
+        return [bool(each(table).mask[table.index()]) for each in rules]
+
+    for asked in ((0, 1), (1, 0)):
+        rows = [("N", "f", 5, 1, asked[0]), ("N", "g", 5, 1, asked[1])]
+        assert flagged(rows) == [True, False, True]
+    assert flagged([("N", "f", 5, 1, 1), ("N", "f", 5, 1, 2), ("S", "f", 5, 1, 0)]) == [True, True, True]
+    weighted = [("N", "f", 8, 2, 1), ("N", "g", 10, 1, 2)]
+    assert flagged(weighted) == [False, True, True]
+    assert flagged(weighted, "w") == [True, True, True]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from browsing import Visitor, firms
 from serving import Served
 
 from tablesafe.core.language import language
+from tablesafe.job.model import Source
 
 PROBLEM = "0\n3\n0 9 9 s 0 20 0 0 0\n1 4 4 u 0 20 2 2 0\n2 5 5 s 0 20 0 0 0\n1\n0 3 : 0 (-1) 1 (1) 2 (1)\n"
 
@@ -217,37 +219,57 @@ def test_a_file_that_says_all_itself_leaves_nothing_to_do(visitor: Visitor, tmp_
     panel.wait_for(state="hidden")
 
 
-def test_the_app_speaks_the_language_of_its_visitor(chromium: Any, app: Served, tmp_path: Path) -> None:
-    """From upload to result in German: what the catalogue has is nowhere left in English."""
-    context = chromium.new_context(viewport={"width": 1400, "height": 900}, locale="de-AT")
-    visitor = Visitor(context.new_page(), app)
-    visitor.enter()
-    page, texts = visitor.page, language("de").texts
+NAMES = {"de": "Deutsch", "fr": "Français", "es": "Español"}
+"""Languages as the list of them has them."""
+AS_IN_THE_JOB = {"published", "respondents", "suppress", *(each.name for each in fields(Source))}
+"""Keys, and what options are set to, as the job file has them."""
+
+
+STEPS = ("Data", "Dimensions", "Rules", "Method", "Result", "Compare")
+
+
+def _english_on(page: Any, code: str, *steps: str) -> set[str]:
+    """What the catalogue of a language has, and pages say in English all the same, with all that is folded away."""
+    texts = language(code).texts
     english = {key for key, other in texts.items() if "{" not in key and len(key) > 6 and other != key}
     left: set[str] = set()
-
-    def go(step: str) -> None:
-        page.get_by_role("navigation", name="Schritte").get_by_role("link", name=step).click()
-        page.wait_for_selector(f"h1:text-is('{step}')")
+    for step in steps:
+        page.locator("nav.ts-steps").get_by_role("link", name=texts[step], exact=True).or_(
+            page.locator("nav.ts-steps").get_by_role("link", name=re.compile(f"^{texts[step]} "))
+        ).first.click()
+        page.wait_for_selector(f"h1:text-is('{texts[step]}')")
+        page.evaluate("() => document.querySelectorAll('main details').forEach(each => { each.open = true; })")
         page.wait_for_function("() => !document.querySelector('.q-spinner')")
         shown = {line.strip() for line in page.locator("body").inner_text().splitlines()}
         names = page.locator("[aria-label]").evaluate_all("all => all.map(e => e.ariaLabel)")
-        left.update(english & {*shown, *names})
+        left |= {key.replace("`", "") for key in english} & {*shown, *names}
+    return left
 
+
+def test_the_app_speaks_the_language_of_its_visitor(chromium: Any, app: Served, tmp_path: Path) -> None:
+    """From upload to result in German, then every page in the others: nowhere is English left, folded or not."""
+    context = chromium.new_context(viewport={"width": 1400, "height": 900}, locale="de-AT")
+    visitor = Visitor(context.new_page(), app)
+    visitor.enter()
+    page = visitor.page
     page.set_input_files("input[type=file]", str(firms(tmp_path / "firms.csv")))
     page.get_by_role("combobox", name="Was turnover ist").wait_for()
     assert page.locator("html").get_attribute("lang") == "de"
-    for step in ("Daten", "Gliederung", "Regeln", "Verfahren"):
-        go(step)
+    assert _english_on(page, "de", "Data", "Dimensions", "Rules", "Method") <= AS_IN_THE_JOB
     page.get_by_role("button", name="Auftrag ausführen").click()
-    page.get_by_role("button", name="Ergebnis ansehen").click()
+    section = page.locator('section[aria-label="run-1"]')
+    said = set()
+    while not section.get_by_role("button", name="Ergebnis ansehen").is_visible():
+        said |= {line.strip() for line in section.inner_text().splitlines()}
+    assert not {line for line in said if re.search("Protecting|Reading|Attacking|Writing|Starting|Waiting", line)}
+    section.get_by_role("button", name="Ergebnis ansehen").click()
     page.wait_for_selector(".ts-cell")
-    go("Ergebnis")
-    assert "SICHER" in page.get_by_role("status", name=texts["Verdict"]).inner_text()
-    go("Vergleich")
-    assert left <= {"published", "respondents", "suppress"}  # what options are set to, as the job file has it
-    page.get_by_role("combobox", name="Sprache").click()
-    page.get_by_role("option", name="Français").click()
-    page.wait_for_selector("h1:text-is('Comparer')")
+    assert "SICHER" in page.get_by_role("status", name=language("de").texts["Verdict"]).inner_text()
+    for code, name in NAMES.items():
+        if page.locator("html").get_attribute("lang") != code:
+            page.locator(".ts-language").click()
+            page.get_by_role("option", name=name).click()
+            page.wait_for_selector(f"html[lang={code}] h1")
+        assert _english_on(page, code, *STEPS) <= AS_IN_THE_JOB, code
     assert not visitor.complaints
     context.close()

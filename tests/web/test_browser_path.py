@@ -164,6 +164,7 @@ def _a_cell_is_found_and_decided_on(visitor: Visitor) -> None:
     page.locator(".q-tab-panel:visible .ts-cell").first.click()
     panel = page.get_by_role("complementary", name="Cell")
     panel.get_by_role("heading", name="nace C11 · region North").wait_for()
+    _the_table_is_beside_the_panel(visitor, panel)
     panel.get_by_role("button", name=re.compile("^What if it were")).click()
     panel.get_by_text(re.compile("(SAFE|OPEN|PROVED): ")).wait_for()
     panel.get_by_label("Reason").fill("everybody knows the firm")
@@ -176,6 +177,22 @@ def _a_cell_is_found_and_decided_on(visitor: Visitor) -> None:
     page.get_by_role("cell", name="everybody knows the firm").wait_for()
     page.get_by_role("button", name="Undo the last").click()
     outdated.wait_for(state="detached")
+
+
+IN_SIGHT = """() => { const cell = [...document.querySelectorAll('.ts-cell.ts-at')].find(e => e.offsetParent);
+    return cell && cell.getBoundingClientRect().bottom <= innerHeight && cell.getBoundingClientRect().top >= 0; }"""
+
+
+def _the_table_is_beside_the_panel(visitor: Visitor, panel: Any) -> None:
+    """Nothing of what the panel speaks of is under it, and the cell is in sight."""
+    page = visitor.page
+    for width in (1024, 1400):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.locator(".q-tab-panel:visible .ts-cell").first.click()
+        page.wait_for_function(IN_SIGHT)
+        main, beside = page.locator(".ts-grid:visible").first.bounding_box(), panel.bounding_box()
+        assert main["x"] + main["width"] <= beside["x"], width
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), width
 
 
 def _attacks_are_scored(visitor: Visitor) -> None:

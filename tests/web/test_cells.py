@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,9 +24,9 @@ from tablesafe.io.decisions import Decision
 from tablesafe.pipeline import Result
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import kept_at, result_of
+from tablesafe.web.long_tasks import _keep
 from tablesafe.web.sessions import Session, Sessions
 from tablesafe.web.tasks import cells as asking
-from tablesafe.web.tasks.runs import _keep
 from tablesafe.web.tasks.windows import layout_of, place, whole_of, window
 
 JOB = """[source]
@@ -151,6 +152,23 @@ def test_what_if_is_what_the_audit_says(desk: Desk, result: Result) -> None:
         assert asking.what_if(desk, "run-1", cell, True)["safe"] == fresh.publish([cell]).safe
 
 
+def test_what_if_tells_what_is_found_of_outsiders_before_it_asks_the_others(desk: Desk, result: Result) -> None:
+    """Whoever waits reads on, and what was told stays true: a cell that is open to outsiders is open."""
+    told: list[dict[str, Any]] = []
+    asker = replace(desk, tell=told.append)
+    asking.ready(asker, "run-1")
+    once = asker.loaded["audits"]["run-1"]
+    ends = [asking.what_if(asker, "run-1", cell, True) for cell in result.problem.sensitive[:3].tolist()]
+    assert asker.loaded["audits"]["run-1"] is once
+    assert [(each["asked"], each["next"]) for each in told[:2]] == [
+        (["outsiders"], "respondents"),
+        (["outsiders", "respondents"], "sums"),
+    ]
+    assert len(told) == 2 * len(ends)
+    for first, second, end in zip(told[::2], told[1::2], ends, strict=True):
+        assert 0 < first["many"] <= second["many"] <= end["many"]
+
+
 def test_a_list_can_be_turned_back_to_the_order_of_the_table(desk: Desk) -> None:
     def names(**asked: object) -> tuple[list[str], str]:
         told = asking.found(desk, {"of": OF, "list": asked}, [0, 100, 0, 10])
@@ -174,7 +192,7 @@ def test_what_if_names_the_cells_also_where_they_would_only_possibly_be_open(
     found = SimpleNamespace(
         verdict=SimpleNamespace(word=word), safe=False, open=(opening,) * certain, possible=(opening,) * (not certain)
     )
-    audit = SimpleNamespace(publish=lambda cells, time_limit_s: found)
+    audit = SimpleNamespace(publish=lambda cells, time_limit_s, heard: found, insiders=True, unions=True)
     monkeypatch.setattr(Audit, "after", lambda findings, attackers: audit)
     monkeypatch.setitem(desk.loaded, "audits", {})
     told = asking.what_if(desk, "run-1", 5, True)

@@ -17,9 +17,9 @@ import pytest
 from running import give, hard, in_session, until
 from serving import gone, processes_of
 
+from tablesafe.web.long_tasks import KEEPERS
 from tablesafe.web.runs import State
 from tablesafe.web.sessions import Session, Sessions
-from tablesafe.web.tasks.runs import KEEPERS
 
 HERE = Path(__file__).parent
 

@@ -316,3 +316,13 @@ def test_it_listens_on_this_machine_only(server: Served) -> None:
     listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     ours = [fields[1] for fields in listening if fields[1].endswith(f":{server.port:04X}") and fields[3] == "0A"]
     assert ours == [f"{int.from_bytes(socket.inet_aton('127.0.0.1'), 'little'):08X}:{server.port:04X}"]
+
+
+def test_our_own_files_travel_compressed(browser: httpx.Client) -> None:
+    page = browser.get("/").text
+    asset = re.search(r"/assets/app\.css\?\w+", page)
+    assert asset is not None
+    sheet = browser.get(asset[0])
+    assert sheet.headers["content-encoding"] == "gzip"
+    assert ".ts-app" in sheet.text
+    assert "favicon.ico" not in page  # the icon is in the page

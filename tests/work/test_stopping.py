@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from tablesafe.work.budget import Budget
-from tablesafe.work.stopping import ask, asked, heed, heeding, overdue
+from tablesafe.work.stopping import ask, ask_once, asked, heed, heeding, overdue
 
 
 def test_ctrl_c_stops_the_budget_and_then_interrupts() -> None:
@@ -22,6 +22,15 @@ def test_ctrl_c_stops_the_budget_and_then_interrupts() -> None:
     assert signal.getsignal(signal.SIGINT) is before
     assert not heeding()
     assert not asked()
+
+
+def test_who_asks_again_wants_an_end_at_once() -> None:
+    assert not ask_once(), "nothing is heeded"
+    with heed(Budget()) as budget:
+        assert not budget.stopped, "and nothing waits for a stop"
+        assert ask_once()
+        assert budget.stopped
+        assert not ask_once()
 
 
 def test_what_must_be_done_goes_on_for_a_while() -> None:

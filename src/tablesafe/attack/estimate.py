@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tablesafe.attack.view import View
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.language import Text, text
 from tablesafe.core.problem import Problem
 from tablesafe.work.budget import ENDLESS, Budget
 
@@ -268,9 +269,22 @@ class Estimate:
         order = np.lexsort((np.nan_to_num(self.distance, nan=np.inf), ~self.disclosed, ~self.exactly))
         return pl.DataFrame(codes | scores)[order.astype(np.uint32)]
 
+    @property
+    def sentence(self) -> Text:
+        """How many sensitive cells the guess comes too near to."""
+        known, told = int(self.exactly.sum()), {"attack": self.attack, "many": len(self.cells)}
+        near = int(self.disclosed.sum())
+        if not known:
+            return text(
+                "An intruder using the {attack} lands within the protection interval of {near:,} of {many:,} sensitive "
+                "cells.",
+                near=near, **told,
+            )  # fmt: skip
+        return text(
+            "An intruder using the {attack} lands within the protection interval of {near:,} of {many:,} sensitive "
+            "cells (known exactly: {known:,}).",
+            near=near, known=known, **told,
+        )  # fmt: skip
+
     def __str__(self) -> str:
-        known, disclosed = int(self.exactly.sum()), int(self.disclosed.sum())
-        return (
-            f"An intruder using the {self.attack} lands within the protection interval of {disclosed:,} of "
-            f"{len(self.cells):,} sensitive cells" + (f" (known exactly: {known:,})." if known else ".")
-        )
+        return str(self.sentence)

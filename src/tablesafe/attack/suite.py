@@ -16,6 +16,7 @@ from tablesafe.attack.view import View
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats
 from tablesafe.core.errors import InvalidOption, OutOfTime, SolverFailure
+from tablesafe.core.language import Text, text
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, require_problem_and_release
 from tablesafe.work.budget import Budget
@@ -53,9 +54,12 @@ class Scores:
     @property
     def headline(self) -> str:
         """The sentence for the report."""
-        if not len(self.worst.cells):
-            return "There are no sensitive cells to guess."
-        return str(self.worst)
+        return str(self.sentence)
+
+    @property
+    def sentence(self) -> Text:
+        """The same, to be said in any language."""
+        return self.worst.sentence if len(self.worst.cells) else text("There are no sensitive cells to guess.")
 
     def frame(self) -> pl.DataFrame:
         """One row per attack, in the order in which they were tried."""

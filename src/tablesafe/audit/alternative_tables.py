@@ -31,6 +31,9 @@ from tablesafe.work.budget import ENDLESS, Budget
 
 _BUDGET = 200_000.0
 """Elementary steps before a search from the truth is given up."""
+LARGE, FAR = 60_000, (4_000, 15_000)
+"""Cells of a component beyond which ever more cells around one are looked at before all: of 100,000 a program takes a
+minute or does not end, of 15,000 two seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +208,8 @@ class Moves:
             move = self._move(p, columns, values) if ended == local.REACHED else None
         if move is not None or ended == local.OPTIMAL or self.quick:
             return move
-        move = self._nearby(room, cell, by, other.without(cell))
+        far = self._component_size[self._component[cell]] > LARGE
+        move = self._nearby(room, cell, by, other.without(cell), (*SIZES, *FAR) if far else SIZES)
         if move is not None or not everywhere:
             return move
         there = Limits.of(cell, max(-by, 0.0), max(by, 0.0))
@@ -340,9 +344,9 @@ class Moves:
                 yield near
             before = len(near.cells)
 
-    def _nearby(self, room: Room, cell: int, by: float, other: Limits) -> Move | None:
+    def _nearby(self, room: Room, cell: int, by: float, other: Limits, sizes: tuple[int, ...]) -> Move | None:
         """The shortest move among the cells around, if it is exact."""
-        for near in self._neighbourhoods(cell, SIZES):
+        for near in self._neighbourhoods(cell, sizes):
             lower, upper = _bounds(room, other, near.cells)
             values = self._near.shortest(near, cell, by, lower, upper)
             if values is None:
@@ -355,6 +359,10 @@ class Moves:
             if exact is not None:
                 return Move(near.cells[moved], exact)
         return None
+
+    @cached_property
+    def _component_size(self) -> Integers:
+        return np.bincount(self._component)
 
     def _by_program(self, room: Room, cell: int, up: bool, other: Limits) -> Move | None:
         """Ask a solver for the furthest move, over the whole component; None where it has no end."""

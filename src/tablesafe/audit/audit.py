@@ -7,7 +7,7 @@ one in hand, is asked only about what these leave open. `audit` asks once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cached_property
@@ -50,6 +50,8 @@ BATCH = 1_000
 """Sensitive unseen cells of a large cube that are asked about at a time, where there are very many."""
 PATIENT_S = 60.0
 """Seconds for very many sensitive unseen cells, where nobody said how long."""
+Heard = Callable[[Findings], None]
+"""Hears what an examination has found of some of the attackers, while it goes on with the others."""
 REMEMBERED = 4
 """Releases of which it is remembered what sums they give away."""
 
@@ -149,16 +151,20 @@ class Audit:
         progress: Progress | None = None,
         time_limit_s: float | None = None,
         budget: Budget | None = None,
+        refining: Budget | None = None,
         checkpoint: str | Path | None = None,
         presume: bool = False,
         trial: bool = False,
+        heard: Heard | None = None,
     ) -> Findings:
         """Say for every sensitive cell what an attacker can derive from a release, and prove what it cannot.
 
         What was proved of a release before stays proved where its witnesses still fit; the options are those of
-        `tablesafe.audit`. With `presume`, for a repair, respondents who have no witness soon are said to learn a cell.
+        `tablesafe.audit`; `refining` is the time for exact intervals, half of the `budget` where it is not said. With
+        `presume`, for a repair, respondents who have no witness soon are said to learn a cell.
         A `trial`, for a search, presumes that too, looks for no tables in which many cells move, and says nothing of
-        sums that can be derived.
+        sums that can be derived. Who waits for the answer is `heard` of what is found before all of it is: first of
+        outsiders alone, then of respondents too.
         """
         if cells not in get_args(Literal["sensitive", "all"]):
             raise InvalidOption(f"audit's cells must be 'sensitive' or 'all', got {cells!r}.")
@@ -169,8 +175,9 @@ class Audit:
         budget = self.run.within(time_limit_s) if budget is None else budget
         progress = self.run.examined if progress is None else progress
         return self._judged(
-            release, system, cells, exact, certify, progress, budget, checkpoint, presume or trial, trial
-        )
+            release, system, cells, exact, certify, progress, budget, refining, checkpoint, presume or trial, trial,
+            heard,
+        )  # fmt: skip
 
     def suggest(self, moves: Iterable[ExactMove]) -> None:
         """Take note of changes of the table's cells that may prove something, from whoever made a release.
@@ -278,12 +285,13 @@ class Audit:
 
     def _judged(
         self, release: Release, system: System, cells: str, exact: bool, certify: bool, progress: Progress | None,
-        budget: Budget, checkpoint: str | Path | None, presume: bool, trial: bool,
+        budget: Budget, refining: Budget | None, checkpoint: str | Path | None, presume: bool, trial: bool,
+        heard: Heard | None,
     ) -> Findings:  # fmt: skip
         problem, judged = self.problem, release.as_judged
         work = Outsiders(
-            problem, judged, system, self.whole, certify, self.executor, progress, budget, checkpoint
-        )  # fmt: skip
+            problem, judged, system, self.whole, certify, self.executor, progress, budget, refining, checkpoint
+        )
         question = Question.of(problem, system, everything=cells == "all")
         quick = len(system) > (MANY_WHOLE if self.whole else MANY) and bool((release.status == Status.CHANGED).any())
         quick |= int(system.unseen.sum()) > MANY
@@ -313,15 +321,21 @@ class Audit:
             question.upper / unit,
             protected,
             exact,
-            insiders=self._insiders(
-                system, question.at[protected & question.sensitive], groups, budget, presume=presume, together=not trial
-            ),
-            unions=None if trial else self._unions(judged, system, budget),
             possibly=self.possibly,
             late=late,
-            settled=self._settled.copy() if self.insiders else None,
-            worked_out=0 if presume else worked_out(problem, system, groups, whole=self.whole, budget=budget),
             unproved=problem.unjudged,
+        )
+        if heard is not None:
+            heard(findings)
+        secret = question.at[protected & question.sensitive]
+        asked = self._insiders(system, secret, groups, budget, presume=presume, together=not trial)
+        findings = replace(findings, insiders=asked, settled=self._settled.copy() if self.insiders else None)
+        if heard is not None:
+            heard(findings)
+        findings = replace(
+            findings,
+            unions=None if trial else self._unions(judged, system, budget),
+            worked_out=0 if presume else worked_out(problem, system, groups, whole=self.whole, budget=budget),
         )
         if not certify:
             return findings
@@ -382,7 +396,7 @@ class Audit:
 
     def _open(self, judged: Release, system: System, budget: Budget) -> NDArray[np.intp]:
         """The sensitive cells of which nothing shows that they are hidden, in exact arithmetic, from everybody."""
-        work = Outsiders(self.problem, judged, system, self.whole, True, self.executor, None, budget, None)
+        work = Outsiders(self.problem, judged, system, self.whole, True, self.executor, None, budget, None, None)
         question, groups = work.decide(
             Question.of(self.problem, system, everything=False), self._proved.holding(system, certify=True), exact=False
         )
@@ -461,8 +475,9 @@ def audit(
     if not names:
         session = Audit.going_on(problem, session.run)
     return session.judge(
-        release, cells=cells, exact=exact, certify=certify, progress=progress, budget=budget, checkpoint=checkpoint
-    )
+        release, cells=cells, exact=exact, certify=certify, progress=progress, budget=budget,
+        refining=None if run is None else run.refining, checkpoint=checkpoint,
+    )  # fmt: skip
 
 
 def knows_whole_numbers(table: Table, integers: bool | None) -> bool:

@@ -60,6 +60,9 @@ found for the search to be worth its time: without it, respondents are asked one
 WHOLE = 300
 """Questions whether a cell is possibly open that are asked of the whole component, where what is near says that it is:
 each is a program of its own."""
+TOGETHER = 60_000
+"""Unknown cells up to which programs move many of them at once: of 100,000 cells one takes more than a minute, and each
+of 10,000 respondents is asked with hypercubes in less."""
 DESCRIBED = 5
 """Members of a coalition that are described one by one."""
 
@@ -372,6 +375,7 @@ class _Search:
         """
         together &= len(self.needs) >= MANY and self.knowledge.size == 1
         together &= affordable(self.system.matrix, self.budget)
+        together &= len(self.system) <= TOGETHER
         if together and hypercubes_of(self.system) is not None:
             self._together(suggested)
         searched = found = 0
@@ -794,7 +798,7 @@ def _role_of_one(known: Knowledge, target: int, member: int, beside: NDArray[np.
         own = np.abs(known.own[target])
         rank = int((own > own[place[0]]).sum())
         roles.append(f"the {_RANKS[rank] if rank < len(_RANKS) else f'{rank + 1}th largest'} contributor of the cell")
-    elsewhere = _elsewhere(known, target, np.flatnonzero((known.who == member).any(axis=1)), beside)
+    elsewhere = _elsewhere(known, target, known.seen_by((member,))[0], beside)
     if elsewhere:
         roles.append(elsewhere)
     return ", ".join(roles) or "a contributor to other suppressed cells"

@@ -27,9 +27,9 @@ from scipy import sparse
 
 from tablesafe.audit.system import Piece, Shape, System
 from tablesafe.core.equations import Floats, Integers, Mask
-from tablesafe.core.errors import Interrupted, InvalidFile
+from tablesafe.core.errors import Interrupted, InvalidFile, OutOfTime
 from tablesafe.files.write import whole_file
-from tablesafe.solve.exact.extremes import CHUNK, HardPart, easy_ends, finish, hard_parts
+from tablesafe.solve.exact.extremes import CHUNK, PER_SIDE_AND_FORM_S, HardPart, easy_ends, finish, hard_parts
 from tablesafe.solve.exact.ranges import Ranges
 from tablesafe.solve.propagate import EXACT, are_points
 from tablesafe.work.budget import ENDLESS, Budget
@@ -148,6 +148,8 @@ def _sides(matrix: sparse.csr_array) -> tuple[NDArray[np.intp], NDArray[np.intp]
 Progress = Callable[[float], None]
 """Told the share of the work that is done, from 0 to 1."""
 
+HOPELESS = 20.0
+"""How many times the time that is left a solver would need where it is not worth beginning; much may be easy."""
 EASY = 0.5
 """The share of the work, for the progress, that lies before the hard parts."""
 EASY_S = 1e-5
@@ -276,6 +278,11 @@ def _easy(
         yield every[i], found
 
 
+def hopeless(asked: int, cells: int, seconds: float) -> bool:
+    """Whether there is far too little time for the intervals of so many cells of a piece."""
+    return PER_SIDE_AND_FORM_S * 2 * asked * cells > HOPELESS * seconds
+
+
 def look(question: PieceAsked) -> Found:
     """Search a piece from the truth, unless a closed form knows its ends."""
     piece = question.piece
@@ -286,6 +293,8 @@ def look(question: PieceAsked) -> Found:
         ends = rectangle_ends(piece.matrix, piece.lower, piece.upper)
     if ends is not None:
         return _known(ends[0][question.wanted], ends[1][question.wanted])
+    if hopeless(len(question.wanted), len(piece), question.budget.left):
+        raise OutOfTime("The time given is far too short for so many exact intervals.", hint="raise time_limit_s.")
     shape = piece.shape
     form, divisor = shape.form[question.wanted], shape.divisor[question.wanted]
     upper = np.where(form < 0, -1, 2 * form + (divisor < 0))

@@ -61,6 +61,8 @@ class Outsiders:
     executor: Executor | None
     progress: Progress | None
     budget: Budget = field(repr=False)
+    refining: Budget | None = field(repr=False)
+    """For exact intervals, where it is not a share of the budget."""
     checkpoint: str | Path | None
     seen: list[Group] = field(default_factory=list, repr=False)
     """Witnesses that settle clear cases without having been proved in whole numbers."""
@@ -87,6 +89,8 @@ class Outsiders:
     def intervals(self, question: Question) -> tuple[bool, Question]:
         """Answer with the exact interval of every unknown cell asked about, if there is time."""
         at, seconds = question.at[question.hidden], EXACTLY * self.budget.left
+        if self.refining is not None:
+            seconds = min(seconds, self.refining.left)
         if len(self.system) > LARGE and self.checkpoint is None:
             seconds = PATIENT_S if seconds == inf else seconds
         allowed = self.budget.child(seconds)

@@ -25,6 +25,7 @@ from tablesafe.audit.exact import (
     exact_in_units,
     exact_inside,
     exact_moves,
+    exact_nearby,
     exact_vertex,
     fits,
     row_sums,
@@ -309,6 +310,8 @@ class _Search:
             yield exact_vertex(self.matrix, table, limits)
         if self.space is not None:
             yield from exact_inside(self.space, self.matrix, table, limits)
+        elif not self.whole:
+            yield exact_nearby(self.matrix, table, limits)
 
     @cached_property
     def matrix(self) -> sparse.csr_array:

@@ -24,11 +24,12 @@ from scipy.sparse.csgraph import connected_components
 
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Integers, Mask, distinct_rows
-from tablesafe.core.errors import InvalidOption
+from tablesafe.core.errors import Interrupted, InvalidOption
 from tablesafe.solve.highs import Model
 from tablesafe.solve.program import Columns
 from tablesafe.solve.propagate import are_points, propagate
 from tablesafe.work.budget import ENDLESS, Budget
+from tablesafe.work.stopping import overdue
 
 _PROJECTIONS, _SPARE = 3, 3
 """Random null vectors: a chance agreement of all three to twelve digits does not happen. And further ones: of these are
@@ -37,6 +38,12 @@ _SURE, _NOTHING = 1e-4, 1e-10
 """Singular values that count, and those that are rounding; between them nobody can tell."""
 _LARGEST_DENOMINATOR = 60
 """Coefficients of a sum that can be derived are fractions with denominators up to this; checked in whole numbers."""
+FACTORED = 20_000
+"""Equations beyond which null vectors are found without a factorisation."""
+SETTLED, STEPS, AGAIN = 1e-11, 20_000, 3
+"""By how much these may break an equation, steps at most, and how often the search for them begins anew."""
+LOOK, TINY = 50, 1e-300
+"""Steps between two looks at whether the user waits, and what stands for zero below a fraction."""
 STRIDE = 2_000
 """Combinations that are extended between two looks at the time."""
 _EQUAL = 1e-8
@@ -258,7 +265,8 @@ def null_vectors(matrix: sparse.csr_array, cells: int, count: int, *, free: Mask
     """Random vectors of the null space of a matrix over so many cells, one column each; zero where not free.
 
     The projection of a random vector: one quasi-definite factorisation, and the same projection again until the small
-    regularisation, which dependent equations make necessary, is gone.
+    regularisation, which dependent equations make necessary, is gone. Of very many equations that takes gigabytes, and
+    time by their square: there by conjugate gradients.
     """
     start = np.random.default_rng(20011).standard_normal((cells, count))
     if free is not None:
@@ -267,6 +275,10 @@ def null_vectors(matrix: sparse.csr_array, cells: int, count: int, *, free: Mask
         return start
     there = np.flatnonzero(np.diff(matrix.indptr))
     entries = matrix[there].astype(np.float64)
+    if len(there) > FACTORED:
+        found = projected(entries, start)
+        if found is not None:
+            return found
     unit, small = sparse.eye_array(cells), sparse.eye_array(len(there)) * -1e-9
     augmented = sparse.block_array([[unit, entries.T], [entries, small]], format="csc")
     from scipy.sparse.linalg import splu
@@ -277,6 +289,37 @@ def null_vectors(matrix: sparse.csr_array, cells: int, count: int, *, free: Mask
         padded = np.vstack([vectors, np.zeros((len(there), count))])
         vectors = np.asarray(factors.solve(padded))[:cells]
     return vectors
+
+
+def projected(equations: sparse.csr_array, vectors: Floats) -> Floats | None:
+    """The vectors without what breaks the equations, by conjugate gradients; None where that does not settle.
+
+    What counts is that they satisfy the equations, which is looked at, not that they are the nearest ones that do.
+    """
+    size = np.sqrt(np.asarray(abs(equations).power(2).sum(axis=1)).ravel())
+    rows = sparse.csr_array(sparse.diags_array(1 / np.maximum(size, SETTLED)) @ equations)
+    columns = sparse.csr_array(rows.T)
+    for _ in range(AGAIN):
+        left = rows @ vectors
+        dual, way = np.zeros_like(left), left.copy()
+        before = np.einsum("ij,ij->j", left, left)
+        for step in range(STEPS):
+            if float(np.abs(left).max(initial=0.0)) <= SETTLED / 10:
+                break
+            if step % LOOK == 0 and overdue():
+                raise Interrupted("The audit was interrupted; nothing was written.")
+            moved = rows @ (columns @ way)
+            far = before / np.maximum(np.einsum("ij,ij->j", way, moved), TINY)
+            dual += far * way
+            left -= far * moved
+            now = np.einsum("ij,ij->j", left, left)
+            way *= now / np.maximum(before, TINY)
+            way += left
+            before = now
+        vectors = vectors - columns @ dual
+        if float(np.abs(equations @ vectors).max(initial=0.0)) <= SETTLED:
+            return vectors
+    return None
 
 
 def combined_equations(matrix: sparse.csr_array, search: SumSearch) -> sparse.csr_array:

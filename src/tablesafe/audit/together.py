@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import count
 from math import lcm
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +27,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.highs import Model
 from tablesafe.solve.program import Program
 from tablesafe.work.budget import Budget
+from tablesafe.work.side_by_side import AT_ONCE, side_by_side
 
 MANY = 300
 """Cells from which on this is sooner done than a search for each."""
@@ -40,13 +43,14 @@ PER_STEP = 1.3e-9
 """Seconds of a step of such a program, for each of its entries to the power of 1.5."""
 STEPS, AFFORDED = 30, 0.1
 """Steps that such a program takes, and the share of the time left that one may take, or none is tried."""
-SEVERAL, FEWEST = 1_500, 1_000
-"""Cells that a program moves which is to convince respondents: at first, and a third of it each time that this does no
-more; some move only when few others must."""
+SEVERAL = 1_500
+"""Cells that a program moves which is to convince respondents."""
 TURNS, FEWER, CONVINCED = 4, 0.04, 0.08
 """Programs after which either so many fewer cells are open, or so many doubts are gone, or the rest is for others."""
 IN_VAIN = 4
 """How many times as long as others a cell waits for its next turn that gained nothing by the last one."""
+ALIKE = 4.0
+"""Cells that are moved together to convince respondents differ by this factor from the first."""
 SEED = 7
 """Of the order in which cells take turns: the same in every run."""
 
@@ -113,13 +117,12 @@ def convincing_moves(
         low, high = doubts.open(-1)[cells], doubts.open(1)[cells]
         return np.where(low & high, random.choice([-1.0, 1.0], len(cells)), np.where(high, 1.0, -1.0))
 
-    def mover(cells: Integers, way: Floats, still: Mask) -> tuple[np.ndarray, int] | None:
-        below, above = doubts.rooms(down, up, still)
-        level = np.where(way > 0, doubts.need[1][cells], doubts.need[-1][cells])
+    def mover(asked: Asked, budget: Budget) -> tuple[np.ndarray, int] | None:
+        below, above = doubts.rooms(down, up, asked.still)
+        level = np.where(asked.way > 0, doubts.need[1][asked.cells], doubts.need[-1][asked.cells])
         can = level > 0
-        point = _furthest(
-            matrix, np.minimum(below, far), np.minimum(above, far), cells[can], way[can], level[can], budget
-        )
+        far_below, far_above = np.minimum(below, far), np.minimum(above, far)
+        point = _furthest(matrix, far_below, far_above, asked.cells[can], asked.way[can], level[can], budget)
         move = None if point is None else _exact(matrix, point, down, up)
         return None if move is None else noted(move)
 
@@ -134,34 +137,55 @@ def convincing_moves(
     yield from convince(doubts, mover, ways, budget)
 
 
-Mover = Callable[[Integers, Floats, Mask], tuple[np.ndarray, int] | None]
-"""Finds a move of some cells, each its own way, in which others stay at rest: in whole numbers of one over a unit."""
+class Asked(NamedTuple):
+    """Cells to move, each its own way, while others stay at rest."""
+
+    cells: Integers
+    way: Floats
+    still: Mask
+
+
+Mover = Callable[[Asked, Budget], tuple[np.ndarray, int] | None]
+"""Finds a move of what it is asked for, within a budget: in whole numbers of one over a unit."""
 
 
 def convince(doubts: Doubts, mover: Mover, ways: Callable[[Integers], Floats], budget: Budget) -> Iterator[np.ndarray]:
     """Convince respondents by moves of many cells, as long as that convinces many; what these move is told.
 
-    `ways` gives each cell a direction in which somebody still doubts that it can move.
+    `ways` gives each cell a direction in which somebody still doubts that it can move. Two moves are looked for at
+    once, each of cells that must move about as far, or else those that must move far are left behind by all others.
     """
-    random, size, before = np.random.default_rng(SEED), SEVERAL, (0, 0)
+    random, before = np.random.default_rng(SEED), (0, 0)
+    level = np.maximum(doubts.need[-1], doubts.need[1])
     tried = np.zeros(len(doubts.listed.alone), dtype=np.int64)
     open_ = doubts.open(-1) | doubts.open(1)
     for turn in count():
         if turn % TURNS == 0:
             now = int(open_.sum()), doubts.total
             if turn and now[0] > (1 - FEWER) * before[0] and now[1] > (1 - CONVINCED) * before[1]:
-                size //= 3
+                return
             before = now
-        cells = np.flatnonzero(open_)
-        if not len(cells) or size < FEWEST or budget.over:
+        cells = np.flatnonzero(open_ & (level > 0))  # what must move at all
+        if not len(cells) or budget.over:
             return
-        cells = cells[np.lexsort((random.random(len(cells)), tried[cells]))][:size]
-        way = ways(cells)
-        chosen, still = doubts.batch(cells, way, random)
-        found = mover(cells[chosen], way[chosen], still) if chosen.any() else None
-        if found is not None:
-            doubts.add(*found)
-            yield found[0]
+        cells = cells[np.lexsort((random.random(len(cells)), tried[cells]))]
+        groups = list[Integers]()
+        while len(cells) and len(groups) < AT_ONCE:
+            alike = np.abs(np.log(level[cells] / level[cells[0]])) <= np.log(ALIKE)
+            groups.append(cells[alike][:SEVERAL])
+            cells = cells[~alike]
+        groups = groups if len(groups) == AT_ONCE else groups * AT_ONCE
+        cells = np.unique(np.concatenate(groups))
+        asked = list[Asked]()
+        for some in groups:
+            way = ways(some)
+            chosen, still = doubts.batch(some, way, random)
+            if chosen.any():
+                asked.append(Asked(some[chosen], way[chosen], still))
+        for found in side_by_side([partial(mover, each) for each in asked], budget):
+            if found is not None:
+                doubts.add(*found)
+                yield found[0]
         now_open = doubts.open(-1) | doubts.open(1)
         tried[cells] += np.where(open_[cells] & now_open[cells], IN_VAIN, 1)
         open_ = now_open

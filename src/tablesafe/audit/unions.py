@@ -19,11 +19,12 @@ from tablesafe.audit.merging import Groups, counts_add_up, merged
 from tablesafe.audit.sums import ConstantSums, KnownSums, SumSearch, constant_sums
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Floats, Mask
+from tablesafe.core.errors import Interrupted
 from tablesafe.core.language import Text, text
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.rules.columns import amounts, column, marked
+from tablesafe.rules.columns import asked_for, column, marked
 from tablesafe.rules.combined import AllOf, AnyOf, Levels, Manual, RequestRule, Waiver
 from tablesafe.work.budget import ENDLESS, Budget
 
@@ -109,6 +110,8 @@ def unions(
     found = _of_shown(
         system, constant_sums(system, lower=lower, upper=upper, search=search, budget=budget, known=searched)
     )
+    if budget.overdue:
+        raise Interrupted("The audit was interrupted; nothing was written.")
     judged_before = before.sums if before is not None and found.beyond else 0
     if not len(found):
         passed = None if found.late else found.known
@@ -183,7 +186,7 @@ def for_sums(rule: Rule, table: Table, cells: sparse.csr_array) -> Rule | None:
             if inner is None or rule.request is None:
                 return None if inner is None else replace(rule, of=inner)
             given = column(table, rule.request)
-            asked = given if given.dtype == np.bool_ else amounts(table, rule.request) == rule.code
+            asked = given if given.dtype == np.bool_ else asked_for(table, rule.request, rule.code)
             return replace(rule, of=inner, request=_everywhere(cells, ~asked) ^ True)
         case _:
             return rule

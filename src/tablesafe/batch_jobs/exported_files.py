@@ -128,6 +128,7 @@ def _part(problem: Problem, names: Sequence[str]) -> Problem:
         structural_zero=None if table.structural_zero is None else table.structural_zero[keep],
         columns={name: column[keep] for name, column in table.columns.items()},
         signed=None if table.signed is None else table.signed[keep],
+        empty=table.empty,
     )  # fmt: skip
     own = problem.sensitivity
     return Problem(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import gc
 import inspect
 import io
@@ -83,10 +85,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = call(sys.argv[1:] if arguments is None else arguments)
     except (KeyboardInterrupt, Terminated):  # once more, while the first was being told
         code = int(Exit.INTERRUPTED)
-    if arguments is None and code == Exit.INTERRUPTED:  # this process ends: a further Ctrl-C asks for nothing else
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+    if arguments is None:
+        leave(code)
     sys.exit(code)
+
+
+def leave(code: int) -> NoReturn:
+    """End this process as it is: to take apart what it has in memory takes 0.4 s after a table of 24,000 cells."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # a further Ctrl-C asks for nothing else
+        signal.signal(number, signal.SIG_IGN)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+            stream.flush()
+    os._exit(code)
 
 
 def call(arguments: Sequence[str]) -> int:
@@ -97,8 +109,12 @@ def call(arguments: Sequence[str]) -> int:
     debug, as_json = len(tokens) < len(arguments), "--json" in tokens
     asked: list[int] = []
 
-    def terminated(number: int, frame: object) -> NoReturn:
-        """Clean up when the process is asked to end; other than Ctrl-C, it asks for no answer found so far."""
+    def terminated(number: int, frame: object) -> None:
+        """As Ctrl-C: a search keeps what it has found and goes on to its files; all else ends, and cleans up."""
+        from tablesafe.work.stopping import ask_once
+
+        if ask_once():
+            return
         asked.append(number)
         raise Terminated
 

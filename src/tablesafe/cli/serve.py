@@ -30,7 +30,7 @@ def serve(
     folder
         folder whose files may be chosen in the app; without it, only uploads
     """
-    from tablesafe.web.server import serve as serve_app
+    from tablesafe.web import serve as serve_app
 
     if not is_loopback(options.host):
         warn("Other machines can reach the app. They need the token, but nothing on the way is encrypted.")

@@ -136,10 +136,11 @@ class Hierarchy:
                 raise InvalidHierarchy(f"Codes {by_stem[stem]!r} and {code!r} of {name} are equal without the filler.")
             by_stem[stem] = code
         ranges = {member: code for code in listed for member in _expand_range(code)}
+        sizes = sorted({len(each) for each in (*by_stem, *ranges)} - {0})
         pairs: dict[tuple[str, str], str] = {}
         for code, stem in stems.items():
             if lengths is None:
-                prefixes = [stem[:n] for n in range(1, len(stem) + 1)]
+                prefixes = (stem[:n] for n in sizes if n <= len(stem))
                 chain = [c for p in prefixes for c in (ranges.get(p), by_stem.get(p)) if c is not None]
             else:
                 chain = [by_stem.get(stem[:n], stem[:n]) for n in lengths if n < len(stem)]

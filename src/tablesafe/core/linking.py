@@ -94,6 +94,7 @@ def joined_as_they_are(
         },
         exact=all(table.exact for table in tables),
         signed=_joint_signs(tables, cell_of, len(where)),
+        empty=_joint_empty(tables),
         unseen=unseen,
         judged=unseen is not None and all(table.judged for table in tables if table.unseen is not None),
         apart=tuple(dict.fromkeys(each for table in tables for each in table.apart)),
@@ -196,6 +197,12 @@ def _joint_column(columns: Sequence[NDArray[Any] | None], where: NDArray[np.intp
     if any(column is None for column in columns):
         return None
     return np.concatenate([column for column in columns if column is not None])[where]
+
+
+def _joint_empty(tables: Sequence[Table]) -> Literal["shown", "left out"] | None:
+    """What became of empty combinations, where that is the same in all tables."""
+    said = {table.empty for table in tables}
+    return said.pop() if len(said) == 1 else None
 
 
 def _joint_signs(tables: Sequence[Table], cell_of: Integers, n: int) -> Mask | None:
@@ -325,6 +332,7 @@ def _link_named(tables: Sequence[Table]) -> Table:
         codes=np.zeros((len(position), 0), np.int32), response=tables[0].response,
         count=_joint_column([table.count for table in tables], where),
         signed=_joint_signs(tables, cell_of, len(position)),
+        empty=_joint_empty(tables),
     )  # fmt: skip
     _refuse_disagreement(joined, integers, cell_of, tables)
     return joined._balanced(0.0, "the linked tables")

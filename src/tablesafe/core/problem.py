@@ -149,7 +149,7 @@ class Problem:
 
         Bounds of single cells are often made from the true values: some attackers know them, readers must not.
         """
-        free = ~self.frozen
+        free = ~self.frozen if self.table.unseen is None else ~(self.frozen | self.table.unseen)
         return any(len(np.unique(side[free])) > 1 for side in (self.lower, self.upper))
 
     @property
@@ -164,8 +164,11 @@ def _flagged(rules: tuple[Rule, ...], table: Table) -> Sensitivity:
 
 
 def least(table: Table) -> Floats:
-    """What everybody knows every cell to be no less than: 0, or nothing where contributions may be negative."""
-    return np.where(table.may_be_negative, -np.inf, 0.0)
+    """What everybody knows every cell to be no less than: 0, or nothing where contributions may be negative.
+
+    Of counts that are shown because somebody is there, while empty cells are left out, everybody knows that they are 1.
+    """
+    return np.where(table.may_be_negative, -np.inf, np.where(table.occupied, 1.0, 0.0))
 
 
 def _rules(given: Any) -> tuple[Rule, ...]:

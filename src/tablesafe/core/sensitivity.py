@@ -104,12 +104,13 @@ def _level(mask: Mask, level: Floats | float, name: str) -> Floats:
 
 
 def reachable(table: Table, lower: Floats) -> Floats:
-    """Lower levels cut off at zero, where everybody knows that nothing is below it.
+    """Lower levels cut off at zero, or at one, where everybody knows that nothing is below it.
 
     Where no contribution can be negative the attacker starts from zero, so that no release could ever make it believe
-    less. Cells whose contributions may be negative have no such floor.
+    less; nor from one, in a table of counts that leaves out empty cells. Cells whose contributions may be negative have
+    no such floor.
     """
-    return np.where(table.may_be_negative, lower, np.minimum(lower, table.value))
+    return np.where(table.may_be_negative, lower, np.minimum(lower, table.value - table.occupied))
 
 
 def range_levels(table: Table, percent: float, absolute: float) -> Floats:

@@ -159,6 +159,8 @@ class Table:
     """How the table was made from records, when it was. It does not travel with a table to other processes."""
     signed: Mask | None = field(default=None, repr=False)
     """Cells whose contributions may be negative, where that is known: from the records, or because somebody said so."""
+    empty: Literal["shown", "left out"] | None = None
+    """Of a table that counts records, what became of combinations without any; None where that is not known."""
     library: Library = "polars"
     """The library that the data came from, in which `to_native` gives them back."""
 
@@ -583,6 +585,39 @@ class Table:
         if self.signed is not None:
             return self.signed
         return np.full(len(self), bool(self._seen_negative.any()))
+
+    def leaves_out_empty(self, shown: Mask) -> bool:
+        """Whether to be shown is to be told that somebody is there, whatever is published.
+
+        That is so where records were counted without their empty combinations; and, in tables that were read, where
+        cells are missing and none of those shown is 0. Cells that nobody sees tell nothing, as unseen ones of a cube;
+        nor does a whole margin that is not there, as in linked tables.
+        """
+        if self.empty is not None:
+            return self.empty == "left out"
+        zero = shown & (self.integers == 0)
+        if self.structural_zero is not None:
+            zero &= ~self.structural_zero
+        if not self.dimensions or zero.any():
+            return False
+        trees = list(self.dimensions.values())
+        roots = [np.array([tree.position(code) for code in tree.roots]) for tree in trees]
+        top = np.column_stack([np.isin(self.codes[shown, d], own) for d, own in enumerate(roots)])
+        margins, cells = np.unique(top, axis=0, return_counts=True)
+        at_top = np.array([len(own) for own in roots])
+        below = np.array([len(tree) for tree in trees]) - at_top
+        return bool((cells < np.where(margins, at_top, below).astype(np.float64).prod(axis=1)).any())
+
+    @cached_property
+    def occupied(self) -> Mask:
+        """Shown cells of a table of counts of which everybody knows that somebody is in them: they are 1 or more."""
+        shown = np.ones(len(self), np.bool_) if self.unseen is None else ~self.unseen
+        counted = self.empty is not None or (
+            self.count is not None and self.decimals == 0 and bool((self.count == self.integers)[shown].all())
+        )
+        if not counted or not self.leaves_out_empty(shown):
+            return np.zeros(len(self), np.bool_)
+        return np.asarray(shown & (self.integers > 0))
 
     def residual(self) -> Integers:
         """By how much each equation fails, in units of `10**-decimals`; zero in every finished table."""

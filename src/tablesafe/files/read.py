@@ -33,6 +33,9 @@ from tablesafe.files.limits import (
 DELIMITERS = ",;\t|"
 LARGEST_EXACT = 2.0**53
 """Beyond this a float no longer holds every whole number, and nothing can be proved about sums."""
+MARKS = (".", "..", "...", "\N{HORIZONTAL ELLIPSIS}", ":", "x", "X", "c", "/", "n/a", "NA", "*")
+"""What stands for a number that is not there: withheld, unknown, or without meaning."""
+TRUE_VALUES = "what was withheld before can be neither protected nor checked: take the table with its true values."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Source:
     """Line of the first row in the file, when there is a file with lines."""
     places: tuple[str, ...] | None = None
     """Where each row stands, when it is no line of the file, such as a cell of a sheet."""
+    without: tuple[str, ...] = ()
+    """Cells of a printed table that hold a mark instead of a number; they are no rows."""
 
     def where(self, row: int) -> str:
         """Say where row `row` (from 0) stands, in the user's terms."""
@@ -114,6 +119,13 @@ class Source:
                 number, bad = commas, commas.is_null() & text.is_not_null()
         if bad.any():
             row = int(bad.arg_max() or 0)
+            if text[row] in MARKS:
+                raise InvalidTable(
+                    f"Column {column!r} should hold numbers, but {self.where(row)} has {series[row]!r}, which stands "
+                    f"for a number that is not there.",
+                    hint=TRUE_VALUES,
+                    about=("column", column),
+                )
             raise InvalidTable(
                 f"Column {column!r} should hold numbers, but {self.where(row)} has {series[row]!r}.",
                 hint="is it the right column, with a decimal point or comma and no thousands separator?",

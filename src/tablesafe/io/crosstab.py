@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tablesafe.core.errors import InvalidFile
 from tablesafe.core.hierarchy import TOTAL
 from tablesafe.core.totals import looks_like_total
-from tablesafe.files.read import Source, guess_delimiter, read_text
+from tablesafe.files.read import MARKS, Source, guess_delimiter, read_text
 from tablesafe.io.layout import TEXT_ENDINGS, Crosstab, corners
 from tablesafe.io.workbook import load_grid
 
@@ -28,8 +28,6 @@ ALL = "*"
 """Instead of the name of a sheet: all of them, each a code of the dimension `sheet`."""
 ZEROS = ("-", "\N{EN DASH}", "\N{EM DASH}")
 """What stands for nothing: zero, as tables of statistical offices are printed."""
-ABSENT = (".", "..", "...", "\N{HORIZONTAL ELLIPSIS}", ":", "x", "X", "c", "/", "n/a", "NA", "*")
-"""What stands for a number that is not there: withheld, unknown, or without meaning."""
 GROUPED = r"^[+-]?\d{1,3}(?:[ \u00a0\u2009\u202f'\u2019]\d{3})+(?:[.,]\d+)?$"
 """A number in text, with its thousands set apart."""
 YEARS = 1800, 2200
@@ -197,7 +195,7 @@ class _Sheet:
         self.number = number.to_numpy().astype(np.float64).reshape(grid.shape)
         self.numbers: Mask = np.isfinite(self.number)
         self.zeros: Mask = flat.is_in(ZEROS).fill_null(False).to_numpy().reshape(grid.shape)
-        self.absent: Mask = flat.is_in(ABSENT).fill_null(False).to_numpy().reshape(grid.shape)
+        self.absent: Mask = flat.is_in(MARKS).fill_null(False).to_numpy().reshape(grid.shape)
         self.filled: Mask = flat.is_not_null().to_numpy().reshape(grid.shape)
 
     def understood(self) -> Understood:
@@ -219,7 +217,12 @@ class _Sheet:
         )
         places = tuple(self._place(r, c) for r, c in zip(at_row.tolist(), at_column.tolist(), strict=True))
         self._require_different(frame, names, places)
-        source = Source(frame, self.file, places=places)
+        marked = self.absent[np.ix_(body, columns)]
+        without = tuple(
+            f"{_address(body[row], columns[at])} ({self.grid[body[row], columns[at]]})"
+            for row, at in np.argwhere(marked)
+        )
+        source = Source(frame, self.file, places=places, without=without)
         lines = self._lines(frame, names, (header, body, labels, columns), down_lines, constant)
         return Understood(source, tuple(names), tuple(lines), self._excerpt(header, body, labels, columns))
 
@@ -313,7 +316,7 @@ class _Sheet:
             row, column = body[wrong[0][0]], columns[wrong[0][1]]
             raise self._error(
                 f"{self.grid[row, column]!r} is no number.",
-                "put a number there, or one of the marks " + " ".join((*ZEROS[:1], *ABSENT[:5])) + ".",
+                "put a number there, or one of the marks " + " ".join((*ZEROS[:1], *MARKS[:5])) + ".",
                 "area",
                 (row, column),
             )

@@ -1,4 +1,4 @@
-"""What methods for counts refuse: tables that hold anything else."""
+"""What methods for counts ask of a table: that it holds counts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from tablesafe.core.equations import Integers
 from tablesafe.core.errors import InvalidTable, and_more
 from tablesafe.core.table import Table
+from tablesafe.tabulate.origin import Origin
 
 
 def whole_counts(table: Table, what: str, *, if_negative: str, if_fraction: str) -> Integers:
@@ -26,3 +27,9 @@ def whole_counts(table: Table, what: str, *, if_negative: str, if_fraction: str)
             hint=if_fraction,
         )
     return value
+
+
+def is_count(table: Table) -> bool:
+    """Whether every cell holds the number of its records."""
+    origin = table.origin
+    return isinstance(origin, Origin) and not origin.plan.listed and origin.plan.weight is None

@@ -9,6 +9,7 @@ import numpy as np
 
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidProblem, InvalidTable, concerning
+from tablesafe.core.language import text
 from tablesafe.core.problem import Problem
 from tablesafe.core.statuses import recognised_scheme
 from tablesafe.core.table import Table
@@ -28,11 +29,11 @@ def build_problem(
     if problem is not None:
         pass
     elif job.source.holds == "problem":
-        listen(Event("read", f"Reading {job.source.file}"))
+        listen(Event("read", text("Reading {file}", file=job.source.file)))
         problem = _read_problem(job, listen)
     else:
         if table is None:
-            listen(Event("tabulate", f"Reading {job.source.file}"))
+            listen(Event("tabulate", text("Reading {file}", file=job.source.file)))
             table = build_table(job, listen)
         listen(Event("rules", "Looking for sensitive cells"))
         problem = _with_statuses(job, Problem(table, job.rules))

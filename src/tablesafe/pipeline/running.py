@@ -19,9 +19,11 @@ import polars as pl
 
 from tablesafe.audit.audit import audit
 from tablesafe.audit.findings import Findings
+from tablesafe.audit.intervals import hopeless
 from tablesafe.audit.signing import read_private_key
 from tablesafe.core.equations import Mask
 from tablesafe.core.errors import InvalidFile, InvalidOption, OutOfTime, concerning, speaking
+from tablesafe.core.language import Text, text
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.statuses import Scheme
@@ -57,9 +59,14 @@ SHOWN = 40
 LEAST_S = 8.0
 """Seconds that the audit may take in any case, and all of a job beside twice its limit: a release that the audit cannot
 judge is lost."""
-PROTECTING = 0.8
-"""Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate."""
-HURRIED = "After the stop no attacks were tried, and no pictures were drawn."
+PROTECTING, PROTECTING_MANY = 0.8, 0.9
+"""Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate. And the same
+where so many cells are sensitive that no intervals can be made exact: the audit goes on from what the search proved."""
+WRITING_S = 1.5e-4
+"""Seconds for each cell that are kept for writing files: exact intervals and attacks end before that."""
+A_LITTLE, A_MOMENT_S = 0.05, 2.0
+"""Share of a limit, and seconds at most, that attacks may take when it is over."""
+HURRIED = "After the stop no attacks were tried, no pictures were drawn, and no workbook was written."
 
 FOREIGN = {".arb": "tablesafe.batch_jobs:run_batch"}
 """Jobs of other programs, by the ending of their files: who translates them into ours and runs these."""
@@ -137,7 +144,11 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
     with clock.stage("write"):
         listen(Event("write", "Writing files"))
         published = worked.safe or job.output.force
-        files = _write(job, worked, _origin(job, clock.seconds, inputs), published=published)
+        writing = Budget()
+        if worked.stopped:  # whoever asks once more wants an end
+            writing.stop()
+        with heed(writing, Budget() if worked.stopped else None):  # a stop now asks for no less; once more ends it
+            files = _write(job, worked, _origin(job, clock.seconds, inputs), published=published)
     kept.finish()
     return worked.result(job, published, files)
 
@@ -182,7 +193,7 @@ class Worked:
         return Subject(
             problem=self.problem, release=self.release, findings=self.findings, scores=self.scores, leaks=self.leaks,
             trace=self.trace, origin=origin, intervals=job.output.intervals,
-            pictures=job.output.pictures and not self.stopped, language=job.output.language,
+            pictures=job.output.pictures and not self.stopped, workbook=not self.stopped, language=job.output.language,
         )  # fmt: skip
 
     def result(
@@ -212,15 +223,16 @@ def _worked_out(
 ) -> Worked:
     """Protect, audit, attack."""
     trace = Trace()
-    listen(Event("protect", f"Protecting {len(problem.sensitive):,} sensitive cells"))
+    listen(Event("protect", _searching(problem)))
     limit = time_limit_of(method)
     whole, least = Budget(limit), _least(problem)
     at_most = Budget() if limit is None else necessary(2 * limit + least)
+    refining = None if limit is None else whole.child(max(limit - WRITING_S * len(problem.table), 0.0))
     with _executing(job) as executor, heed(whole) if limit is not None else nullcontext():
         with clock.stage("protect"):
             how, protecting = _how(job, problem, _both(listen, trace.listen), executor, kept), method
             if limit is not None:
-                protecting = replace(method, time_limit_s=PROTECTING * limit)  # type: ignore[type-var]
+                protecting = replace(method, time_limit_s=_protecting(problem, limit))  # type: ignore[type-var]
                 how = replace(how, budget=whole)
             attempts = Attempts(job.problem, problem, unbounded, protecting, how)
             with concerning("method"):
@@ -232,14 +244,16 @@ def _worked_out(
         with clock.stage("audit"):
             listen(Event("audit", "Attacking the release"))
             how = replace(how, budget=_for_audit(job, whole, limit, least, at_most.left))
+            if job.audit.time_limit_s is None:
+                how = replace(how, refining=refining)
             findings = audit(
                 problem, release, cells=job.audit.cells, exact=job.audit.exact and not whole.stopped,
                 certify=job.audit.certificate, run=how,
             )  # fmt: skip
-    with clock.stage("attack"):
-        some = Budget() if limit is None else necessary(max(at_most.left, least))
-        scores = None if whole.stopped else _attacked(job, findings, listen, some)
-        leaks = _leaks(findings)
+        with clock.stage("attack"):
+            scores = None if whole.stopped else _attacked(job, findings, listen, _for_attacks(whole, limit, refining))
+            leaks = _leaks(findings)
+    leaks = _leaks(findings)
     stable = _stability(problem, release, method)
     return Worked(problem, release, findings, tables, trace, clock.seconds, stable, scores, leaks, whole.stopped)
 
@@ -344,6 +358,9 @@ def _how(job: Job, problem: Problem, listen: Listener, executor: Executor | None
     """How the method of a job and its audit are run: who works, who hears of it, whom the release must withstand."""
 
     def progress(cost: float, bound: float) -> None:
+        if math.isinf(cost):  # the bound rises, and no pattern is found yet
+            listen(Event("protect", message, detail=f": at least {_told(bound)}", bound=bound))
+            return
         gap = f", at least {_told(bound)} (gap {(cost - bound) / cost:.1%})" if 0 < bound <= cost else ""
         detail = f": cost {_told(cost)}{gap}"
         listen(Event("protect", message, detail=detail, incumbent=cost, bound=bound))
@@ -351,11 +368,15 @@ def _how(job: Job, problem: Problem, listen: Listener, executor: Executor | None
     def examined(done: float) -> None:
         listen(Event("audit", "Attacking the release", round(100 * done), 100))
 
-    message = f"Protecting {len(problem.sensitive):,} sensitive cells"
+    message = _searching(problem)
     memo = kept if kept.wanted else None
     return Run(
         executor=executor, progress=progress, examined=examined, attackers=job.audit.attackers, memo=memo, audits={}
     )  # fmt: skip
+
+
+def _searching(problem: Problem) -> Text:
+    return text("Protecting {many:,} sensitive cells", many=len(problem.sensitive))
 
 
 def _least(problem: Problem) -> float:
@@ -363,6 +384,13 @@ def _least(problem: Problem) -> float:
     from tablesafe.methods.suppress.securing import beyond_s
 
     return LEAST_S + beyond_s(problem.table)
+
+
+def _protecting(problem: Problem, limit: float) -> float:
+    """The seconds of a limit that the method has."""
+    withheld = 2 * len(problem.sensitive)  # at least, as a rule
+    many = hopeless(withheld, withheld, (1 - PROTECTING) * limit)
+    return (PROTECTING_MANY if many else PROTECTING) * limit
 
 
 def _for_audit(job: Job, whole: Budget, limit: float | None, least: float, left: float) -> Budget:
@@ -376,6 +404,15 @@ def _for_audit(job: Job, whole: Budget, limit: float | None, least: float, left:
     if whole.stopped:
         return necessary(least)
     return necessary(max(whole.left, min(limit / 2 + least, left)))
+
+
+def _for_attacks(whole: Budget, limit: float | None, refining: Budget | None) -> Budget:
+    """The time for attacks: what is left until files are written, and a little beyond; none once the user stops."""
+    if limit is None or refining is None:
+        return Budget()
+    some = Budget(max(refining.left, min(limit * A_LITTLE, A_MOMENT_S)))
+    some.hurry(whole, 0.0)
+    return some
 
 
 def _attacked(job: Job, findings: Findings, listen: Listener, budget: Budget) -> Scores | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from tablesafe.core.linking import link
 from tablesafe.core.table import Table
 from tablesafe.core.totals import Shown, flat_dimension
 from tablesafe.files.limits import refused_as
-from tablesafe.files.read import Source, require_parquet
+from tablesafe.files.read import TRUE_VALUES, Source, require_parquet
 from tablesafe.io.formats import read_dataset
 from tablesafe.io.frames import read_frame
 from tablesafe.io.layout import EXCEL_ENDINGS
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 ROOM = 1
 """Contributors kept beyond those that the rules look at: an insider is one of them."""
+MARKS_SHOWN = 4
+"""Cells with marks instead of numbers that an error names."""
 
 
 def build_table(job: Job, listen: Listener = ignore) -> Table:
@@ -205,6 +208,28 @@ def _codes_of(source: Source, column: str) -> list[str]:
 
 
 def _one_table(job: Job, source: Source, names: Sequence[str], trees: Mapping[str, Hierarchy], value: str) -> Table:
+    with _knowing_of_marks(source):
+        return _of_cells(job, source, names, trees, value)
+
+
+@contextmanager
+def _knowing_of_marks(source: Source) -> Iterator[None]:
+    """Where sums are wrong or lack a cell because numbers are marks, say that, and not how to do without."""
+    try:
+        yield
+    except InvalidTable as error:
+        if not source.without or error.about[:1] == ("column",):
+            raise
+        shown, more = ", ".join(source.without[:MARKS_SHOWN]), len(source.without) - MARKS_SHOWN
+        others = f" and {more:,} more" if more > 0 else ""
+        raise InvalidTable(
+            f"{source.name} holds marks instead of numbers, in {shown}{others}, so its sums cannot be checked.",
+            hint=TRUE_VALUES,
+            about=("source", "file"),
+        ) from error
+
+
+def _of_cells(job: Job, source: Source, names: Sequence[str], trees: Mapping[str, Hierarchy], value: str) -> Table:
     given = job.source
     return Table.from_cells(
         source,

@@ -22,6 +22,8 @@ from tablesafe.report.summary import Summary
 from tablesafe.report.verdict import BETWEEN
 
 if TYPE_CHECKING:
+    from jinja2 import Template
+
     from tablesafe.report.writing import Subject
 
 
@@ -166,18 +168,9 @@ class ShownSlice:
 
 def render(summary: Summary, pictures: Mapping[str, str] | None = None) -> str:
     """The page; `pictures` are SVG elements by the name of their place."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("tablesafe.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     script, slices = _asset("page.js"), tuple(_slice(each, summary.language) for each in summary.excerpt.slices)
     absent = {"sensitive": not summary.margins, "attacks": not (summary.attacks or summary.chance)}
-    page = environment.get_template("page.html.jinja").render(
+    page = _template().render(
         s=summary,
         say=summary.language.say,
         slices=slices,
@@ -196,6 +189,21 @@ def render(summary: Summary, pictures: Mapping[str, str] | None = None) -> str:
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
     return page.lstrip()
+
+
+@cache
+def _template() -> Template:
+    """The page as Jinja translated it: that takes longer than all the rest of a small page, so it is done once."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("tablesafe.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.jinja")
 
 
 @cache

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.core.equations import Floats
+from tablesafe.core.language import Text
 from tablesafe.files.limits import visible
 
 
@@ -34,8 +35,8 @@ class Trace:
 
     def listen(self, event: Event) -> None:
         """Note what an event of a run says about cost and bound, if anything."""
-        if event.incumbent is not None:
-            self(event.incumbent, np.nan if event.bound is None else event.bound)
+        if event.incumbent is not None or event.bound is not None:
+            self(*(np.nan if known is None else known for known in (event.incumbent, event.bound)))
 
     def columns(self) -> tuple[Floats, Floats, Floats]:
         """Seconds, the cost of the answer as it was told, and the best bound until then."""
@@ -59,7 +60,7 @@ class Event:
     """A step of a run: which stage, in words, and how far it is when that is known. It names no cell and no value."""
 
     stage: str
-    message: str
+    message: Text | str
     done: int | None = None
     total: int | None = None
     detail: str = ""
@@ -105,12 +106,13 @@ def progress_bar(*, enabled: bool = True) -> Iterator[Listener]:
         tasks: dict[str, TaskID] = {}
 
         def listen(event: Event) -> None:
-            if event.message not in tasks:
+            message = str(event.message)
+            if message not in tasks:
                 for done in tasks.values():
                     progress.remove_task(done)
                 tasks.clear()
-                tasks[event.message] = progress.add_task(event.message, total=event.total)
-            text = visible(f"{event.message}{event.detail}")
-            progress.update(tasks[event.message], description=text, completed=event.done or 0, total=event.total)
+                tasks[message] = progress.add_task(message, total=event.total)
+            text = visible(f"{message}{event.detail}")
+            progress.update(tasks[message], description=text, completed=event.done or 0, total=event.total)
 
         yield listen

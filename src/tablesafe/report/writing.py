@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 PAGES, DOCUMENTS, SHEETS = (".html", ".htm"), (".json",), (".xlsx",)
 ENDINGS = (*PAGES, *DOCUMENTS, *SHEETS)
 NO_WORKBOOK = "There is no table.xlsx: Excel files need the extra 'excel' (pip install 'tablesafe[excel]')."
+HURRIED = "The run was stopped: there is no new table.xlsx. The whole table is in cells.csv."
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,6 +51,8 @@ class Subject:
     """Whether the office announces an interval for each changed value."""
     pictures: bool = True
     """Whether pages have pictures: who draws them takes longer to load than a small table to protect."""
+    workbook: bool = True
+    """Whether the office gets its table as a workbook too: who stopped a run waits for the files."""
     language: Code = "en"
     """In which language the pages are."""
     rows: str | None = None
@@ -87,10 +90,12 @@ class Subject:
     def write_internal(self, place: Callable[[str], Path]) -> None:
         """Write everything for the office: page, JSON and workbook; `place` gives the path of each name.
 
-        Without the extra `excel` there is no workbook, and the page says so.
+        Without the extra `excel`, or after a stop, there is no workbook, and the page says so.
         """
         names, subject = ["cells.csv"], replace(self, seen=self._seen)
-        if find_spec("xlsxwriter") is None:
+        if not self.workbook:
+            subject = replace(subject, origin=replace(self.origin, remark=HURRIED))
+        elif find_spec("xlsxwriter") is None:
             subject = replace(subject, origin=replace(self.origin, remark=NO_WORKBOOK))
         elif not subject.write_workbook(place("table.xlsx"), internal=True):
             names = ["table.xlsx", "cells.csv"]  # nothing of it had to be left out of the workbook

@@ -46,6 +46,17 @@ def amounts(table: Table, given: Column) -> Floats:
     return _numbers(column(table, given), given)
 
 
+def asked_for(table: Table, given: Column, code: float) -> Mask:
+    """Cells whose column is a code, or minus a sum of 2^(c − 1) over several codes c of which it is one."""
+    values = amounts(table, given)
+    several = values < 0
+    if several.any() and code >= 1 and float(code).is_integer():
+        bits = np.where(several, -values, 0.0).astype(np.int64)
+        several &= ((bits & (bits - 1)) != 0) & ((bits >> min(int(code) - 1, 62)) & 1 == 1)  # −1 is a mark like any
+        return np.asarray(several | (values == code))
+    return np.asarray(values == code)
+
+
 def _numbers(values: NDArray[Any], given: Column) -> Floats:
     try:
         numbers = values.astype(np.float64)

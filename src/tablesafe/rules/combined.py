@@ -13,7 +13,7 @@ from tablesafe.core.errors import InvalidOption
 from tablesafe.core.options import about, require_number, require_rule
 from tablesafe.core.sensitivity import Rule, Sensitivity, range_levels, reachable
 from tablesafe.core.table import Table
-from tablesafe.rules.columns import Column, amounts, column, listed, marked
+from tablesafe.rules.columns import Column, amounts, asked_for, column, listed, marked
 from tablesafe.rules.contributions import shadowed
 from tablesafe.rules.counts import Threshold, ZeroCells
 from tablesafe.rules.linear import PQ, Dominance, LinearSensitivity, PPercent
@@ -142,7 +142,8 @@ class RequestRule:
 
     So is foreign trade protected: passively, on request. The request comes from a column of the table that says of each
     cell what its largest contributor asked for, or from the names of the respondents that asked. With sampling weights
-    both are heard, who reported the most and who adds the most. τ-ARGUS's request rule
+    both are heard, who reported the most and who adds the most; so are all that are the largest together, as far as the
+    table keeps them, and two requests of one respondent. τ-ARGUS's request rule
     tells two kinds of requests apart, with a share of the total for each and a minimum count for both:
     `AnyOf(rules=(RequestRule(of=AnyOf(rules=(Dominance(n=1, k=70), Threshold(n=3))), request="asked", code=1), …))`.
     Its safety margin is `Levels(of=…, range_percent=…)`.
@@ -174,13 +175,13 @@ class RequestRule:
     def _asked(self, table: Table) -> Mask:
         if self.request is None:
             named, kept = listed(table.contributors, self.respondents), table.contributors
-            if kept is None or kept.weighted is None:
-                return np.asarray(named[:, 0])
-            heaviest = np.abs(kept.weighted).argmax(axis=1)
-            return np.asarray(named[:, 0] | named[np.arange(len(named)), heaviest])
+            assert kept is not None
+            sizes = [size for size in (kept.amount, kept.weighted) if size is not None]
+            most = [np.abs(size) == np.abs(size).max(axis=1, keepdims=True) for size in sizes]
+            return np.asarray((named & np.logical_or.reduce(most)).any(axis=1))
         if column(table, self.request).dtype == np.bool_:
             return marked(table, self.request)
-        return np.asarray(amounts(table, self.request) == self.code)
+        return asked_for(table, self.request, self.code)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,7 +124,7 @@ def shadowed(table: Table) -> Table:
     if SHADOW not in table.columns or table.contributors is None:
         return table
     integers, decimals, exact = to_integers(np.asarray(table.columns[SHADOW], dtype=np.float64))
-    return replace(table, integers=integers, decimals=decimals, exact=exact, response=SHADOW, signed=None)
+    return replace(table, integers=integers, decimals=decimals, exact=exact, response=SHADOW, signed=None, empty=None)
 
 
 def _refuse_not_finite(table: Table, contributors: Contributors) -> None:

@@ -497,13 +497,13 @@ def interrupts() -> Iterator[list[int]]:
     """Interrupts that arrive meanwhile; other threads than the first hear of none.
 
     A wish to end the process stops the solver too, and goes on to whoever deals with it afterwards. Where a budget is
-    heeded (see `tablesafe.work.stopping`), Ctrl-C stops that.
+    heeded (see `tablesafe.work.stopping`), both stop that.
     """
     caught: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
+    if heeding() or threading.current_thread() is not threading.main_thread():
         yield caught
         return
-    numbers = (signal.SIGTERM,) if heeding() else (signal.SIGINT, signal.SIGTERM)
+    numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda got, _: caught.append(got)) for number in numbers}
     try:
         yield caught

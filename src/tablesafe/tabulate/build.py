@@ -196,12 +196,16 @@ class Cells:
         return columns
 
     def _request(self, response: Response) -> Integers:
-        """What the one who reported the most asked for; with weights, if that is nothing, the one who adds the most."""
-        asked = self.totals.best.carried[:, :, 0, -1]
-        first = asked[:, self._ranking(response)].copy()
-        if response.added is None:
-            return first
-        return np.where(first == 0, asked[:, self.plan.rankings.index((response.added, response.amount))], first)
+        """What those asked for who reported the most, or with weights add the most: codes as `_codes` has them."""
+        best, rankings = self.totals.best, [self._ranking(response)]
+        if response.added is not None:
+            rankings.append(self.plan.rankings.index((response.added, response.amount)))
+        asked = np.zeros(len(best.who), np.int64)
+        for r in rankings:
+            size, there = np.abs(best.amount[:, r]), best.who[:, r] >= 0
+            largest = there & (size == size[:, :1])  # several, where they reported the same
+            asked |= np.bitwise_or.reduce(np.where(largest, best.carried[:, r, :, -1], 0), axis=1)
+        return _codes(asked)
 
     def _ranking(self, response: Response) -> int:
         return self.plan.rankings.index((response.amount, response.added))
@@ -222,3 +226,9 @@ class Cells:
         both, amount, added = (np.take_along_axis(each, order, axis=1) for each in (both, amount, added))
         added = np.where(both < 0, 0, added) / 10.0 ** self.units[response.added].decimals
         return Contributors(np.where(both < 0, 0, amount) / unit, both, added, self.names, sure)
+
+
+def _codes(asked: Integers) -> Integers:
+    """One code of a request as itself, none as 0, several as minus their bits: `rules.columns.asked_for` reads them."""
+    one = (asked & (asked - 1)) == 0
+    return np.where(asked == 0, 0, np.where(one, np.bitwise_count(asked - 1).astype(np.int64) + 1, -asked))

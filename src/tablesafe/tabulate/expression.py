@@ -133,12 +133,19 @@ def _batches(rows: ir.Table) -> Iterable[Any]:
     return batches
 
 
+@ibis.udf.agg.builtin(name="bit_or")  # type: ignore[untyped-decorator]
+def _bit_or(bits: int) -> int:
+    """All bits of a group: Ibis has no such operation for Spark, which has the function."""
+    raise NotImplementedError  # the engine has it
+
+
 def leaf_expression(records: ir.Table, plan: Plan, units: Mapping[Measure, Scale]) -> ir.Table:
     """One row per leaf cell and contributor that matters, and one per leaf cell for the others."""
     prepared, numbers = _prepared(records, plan), _numbers(plan)
     codes = [f"d{i}" for i in range(len(plan.column_of))]
     weight = None if plan.weight is None else prepared[numbers[plan.weight]]
-    request = ibis.literal(0) if plan.request is None else prepared[numbers[plan.request]]
+    asked = ibis.literal(0, "int64") if plan.request is None else prepared[numbers[plan.request]].cast("int64")
+    request = ibis.ifelse(asked > 0, ibis.literal(1, "int64") << ibis.greatest(asked - 1, 0), 0)
     flat = prepared.select(
         **{code: prepared[code].fill_null("") for code in codes},
         **{name: prepared[name] for name in ("respondent", "holding") if name in prepared.columns},
@@ -146,7 +153,7 @@ def leaf_expression(records: ir.Table, plan: Plan, units: Mapping[Measure, Scale
             f"m{i}": _measure(measure, units[measure], {c: prepared[a] for c, a in numbers.items()}, weight)
             for i, measure in enumerate(plan.measures)
         },
-        request=request.cast("int32"),
+        request=request.cast("int64"),
         many=ibis.literal(1, "int64") if plan.frequency is None else prepared[numbers[plan.frequency]].cast("int64"),
     )
     flat = flat if plan.frequency is None else flat.filter(flat.many > 0)
@@ -168,7 +175,7 @@ def _by_contributor(flat: ir.Table, plan: Plan, codes: list[str]) -> ir.Table:
         respondent=flat.respondent if plan.counts_respondents else text,
     )
     grouped = named.group_by([*codes, "name", "alone", "respondent"]).aggregate(
-        **{m: named[m].sum() for m in measures}, request=named.request.max(), respondents=named.many.sum()
+        **{m: named[m].sum() for m in measures}, request=_bit_or(named.request), respondents=named.many.sum()
     )
     return grouped if plan.respondent is None else grouped.mutate(respondents=ibis.literal(1, "int64"))
 
@@ -188,7 +195,7 @@ def _reduced(rows: ir.Table, plan: Plan, codes: list[str]) -> ir.Table:
     rows = rows.mutate(respondent=ibis.ifelse(rows.apart, rows.respondent, ibis.null("string")))
     keys = [*codes, "name", "alone", "respondent", "apart"]
     rows = rows.group_by(keys).aggregate(
-        **{m: rows[m].sum() for m in measures}, request=rows.request.max(), respondents=rows.respondents.sum()
+        **{m: rows[m].sum() for m in measures}, request=_bit_or(rows.request), respondents=rows.respondents.sum()
     )
     kept = rows.apart
     for amount, _ in plan.rankings:
@@ -202,7 +209,7 @@ def _reduced(rows: ir.Table, plan: Plan, codes: list[str]) -> ir.Table:
     return rows.group_by([*codes, "name", "alone", "respondent"]).aggregate(
         respondents=rows.respondents.sum().cast("int64"),
         holders=rows.count().cast("int64"),
-        request=rows.request.max(),
+        request=_bit_or(rows.request),
         **{m: rows[m].sum().cast("int64") for m in measures},
     )
 

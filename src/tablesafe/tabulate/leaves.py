@@ -130,7 +130,7 @@ class Leaves:
             respondent=batch["respondent"].to_numpy().astype(np.int64, copy=False),
             many=np.ascontiguousarray(batch.select("respondents", "holders").to_numpy().astype(np.int64)),
             measures=np.ascontiguousarray(batch.select(measures).to_numpy().astype(np.int64)),
-            request=batch["request"].to_numpy().astype(np.int32),
+            request=batch["request"].to_numpy().astype(np.int64),
         )
 
 
@@ -194,7 +194,8 @@ def aggregate(scan: Scan, axes: Sequence[Axis], units: Mapping[Measure, Scale]) 
     number_leaves(scan.connection, axes)
     key, joins = cell_sql(axes, "r")
     sums = [measure_sql(measure, units[measure], scan.numbers, scan.weight) for measure in plan.measures]
-    request = "0" if plan.request is None else f"CAST({scan.numbers[plan.request]} AS INTEGER)"
+    asked = "0" if plan.request is None else f"CAST({scan.numbers[plan.request]} AS BIGINT)"
+    request = f"(CASE WHEN {asked} > 0 THEN CAST(1 AS BIGINT) << ({asked} - 1) ELSE 0 END)"
     name, alone, respondent = _who(plan)
     counted = "1" if plan.frequency is None else scan.numbers[plan.frequency]
     where = kept(scan) if plan.frequency is None else f"{kept(scan)} AND {counted} > 0"
@@ -202,7 +203,10 @@ def aggregate(scan: Scan, axes: Sequence[Axis], units: Mapping[Measure, Scale]) 
     if plan.merged or plan.frequency is not None:
         added = "".join(f", CAST(sum({sql}) AS BIGINT) AS m{i}" for i, sql in enumerate(sums))
         many = "1" if plan.respondent is not None else f"sum({counted})"
-        tail = f"CAST({many} AS BIGINT) AS respondents, CAST(1 AS BIGINT) AS holders, max({request}) AS request{added}"
+        tail = (
+            f"CAST({many} AS BIGINT) AS respondents, CAST(1 AS BIGINT) AS holders, "
+            f"CAST(bit_or({request}) AS BIGINT) AS request{added}"
+        )
         grouping = " GROUP BY 1, 2, 3, 4"
     else:
         added = "".join(f", {sql} AS m{i}" for i, sql in enumerate(sums))

@@ -99,7 +99,8 @@ class Columns:
         default=None,
         metadata={
             "help": "a number per record, 0 for none; the table's column of that name holds that of the largest "
-            "contributor of each cell",
+            "contributor of each cell, and several numbers c (also of several who are the largest) as minus the sum "
+            "of 2^(c-1)",
             "example": "asked",
         },
     )

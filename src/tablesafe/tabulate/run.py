@@ -88,7 +88,10 @@ def tabulate(
             cells = _through_duckdb(make_scan(connection, found, plan), report)
     report("Building the table", 0, None)
     origin = Origin(source, layout | by_name(records, described), plan, tabulate)
-    return replace(cells.joined(), origin=origin, library=library_of(source))
+    made = replace(cells.joined(), origin=origin, library=library_of(source))
+    if described.value is not None or described.weight is not None:
+        return made
+    return replace(made, empty="shown" if zeros else "left out")
 
 
 def _through_duckdb(scan: Scan, progress: Progress) -> Cells:

@@ -19,8 +19,8 @@ from tablesafe.tabulate.plan import DROP, ERROR
 from tablesafe.tabulate.scan import Scan, reading
 from tablesafe.tabulate.sources import one_row
 
-LARGEST_REQUEST = 1000
-"""The largest code of a request for protection that a record may hold."""
+LARGEST_REQUEST = 50
+"""The largest code of a request for protection that a record may hold: each code is a bit of a whole number."""
 
 
 @dataclass(frozen=True, slots=True)

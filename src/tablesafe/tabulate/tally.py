@@ -41,7 +41,8 @@ class Rows:
     many: Integers = field(repr=False)
     """Respondents and contributors that a row stands for, where they have no number."""
     measures: Integers = field(repr=False)
-    request: NDArray[np.int32] = field(repr=False)
+    request: Integers = field(repr=False)
+    """What is asked for: a bit for each code."""
 
     def __len__(self) -> int:
         return len(self.leaf)
@@ -239,7 +240,7 @@ def _settle(
                 for kind in range(ranked.shape[1]):
                     for r in range(ranked.shape[0]):
                         own[0, kind * ranked.shape[0] + r] += measures[i, ranked[r, kind]]
-                own[0, -1] = max(own[0, -1], request[i])
+                own[0, -1] |= request[i]
             for r in range(ranked.shape[0]):
                 _place(
                     amount, names, carried, here, r, own[0, r], who, own, 0,
@@ -275,7 +276,7 @@ def _spread(
                 for c in range(summed):
                     state[cell, OWN + c] += values[i, c]
                 if requested:
-                    state[cell, OWN + summed] = max(state[cell, OWN + summed], values[i, summed])
+                    state[cell, OWN + summed] |= values[i, summed]
             if told_apart and run[i] >= 0 and state[cell, RUN] != run[i]:
                 state[cell, RUN] = run[i]
                 state[cell, RESPONDENTS] += 1

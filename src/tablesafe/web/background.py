@@ -11,9 +11,15 @@ from enum import StrEnum
 from typing import Any
 
 from tablesafe.core.errors import InvalidOption
+from tablesafe.core.language import Text, thawed
 from tablesafe.web.logs import note_error
 from tablesafe.web.worker import TaskFailed, Worker
 from tablesafe.web.workspace import Workspace
+
+ENDED = "Ended by the user."
+KEPT = "Ended by the user. What was found until then is kept."
+BEGUN = ("Waiting for a place", "Starting")
+"""What is said of work before it says anything itself."""
 
 
 class State(StrEnum):
@@ -87,7 +93,7 @@ class Background:
     """A task of the app; its answer has a `headline`. It may tell what it has found so far: an event with `found`."""
     arguments: tuple[Any, ...]
     state: State = State.QUEUED
-    message: str = "Waiting for a place"
+    message: Text | str = BEGUN[0]
     done: int | None = None
     total: int | None = None
     found: dict[str, Any] = field(default_factory=dict)
@@ -121,7 +127,7 @@ class Background:
         changed.set()
 
     def _hear(self, event: dict[str, Any]) -> None:
-        self.message, self.done, self.total = event["message"], event["done"], event["total"]
+        self.message, self.done, self.total = thawed(event["message"]), event["done"], event["total"]
         self.found = event.get("found") or self.found
         self._notify()
 
@@ -129,16 +135,15 @@ class Background:
         worker = None
         try:
             async with queue.place(who):
-                self.state, self.message = State.RUNNING, "Starting"
+                self.state, self.message = State.RUNNING, BEGUN[1]
                 self._notify()
                 worker = await Worker.start(workspace.path, workspace.place)
                 self.found = await worker.call(self.task, *self.arguments, tell=self._hear)
-                self.state, self.message = State.DONE, self.found["headline"]
+                self.state, self.message = State.DONE, thawed(self.found["headline"])
         except TaskFailed as error:
             self.state, self.error, self.message = State.FAILED, error, error.message
         except asyncio.CancelledError:
-            kept = " What was found until then is kept." if self.found else ""
-            self.state, self.message = State.STOPPED, f"Ended by the user.{kept}"
+            self.state, self.message = State.STOPPED, KEPT if self.found else ENDED
         except Exception as error:
             note_error(error)
             self.error = TaskFailed(type(error).__name__, "The process for this could not be started.")

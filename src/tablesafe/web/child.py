@@ -60,8 +60,9 @@ def may_open(path: str, roots: Sequence[Path], program: tuple[str, ...]) -> bool
 def _program() -> set[str]:
     """Where this program's own files are."""
     package = str(Path(__file__).resolve().parents[1])
+    installed = (path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"})  # ~/.local too
     fonts = (str(Path.home() / folder / "matplotlib") for folder in (".cache", ".config"))  # found once for all plots
-    return {sys.prefix, sys.base_prefix, package, *sysconfig.get_paths().values(), *fonts}
+    return {sys.prefix, sys.base_prefix, package, *sysconfig.get_paths().values(), *installed, *fonts}
 
 
 # A process that computes for the app: `python -m tablesafe.web.child`, started by `Worker` and by nobody else.

@@ -57,7 +57,7 @@ class Form:
 
     name: str
     summary: str
-    about: str
+    about: tuple[str, ...]
     entries: tuple[Entry, ...]
 
 
@@ -73,7 +73,8 @@ def _form(kind: Any, name: str) -> Form:
     text = inspect.cleandoc(kind.__doc__ or "")
     summary, _, about = text.partition("\n\n")
     entries = tuple(_entry(hints[key], spec) for key, spec in options(kind).items())
-    return Form(name, " ".join(summary.split()), about, entries)
+    paragraphs = tuple(" ".join(each.split()) for each in about.split("\n\n") if each.strip())
+    return Form(name, " ".join(summary.split()), paragraphs, entries)
 
 
 def rule_forms() -> dict[str, Form]:

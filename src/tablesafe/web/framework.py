@@ -42,6 +42,7 @@ def build_app(sessions: Sessions, paths: Iterable[str], build: Callable[[Session
     ui.run_with(
         app,
         title="tablesafe",
+        favicon=ICON,
         language="en-US",
         dark=None,
         show_welcome_message=False,
@@ -84,6 +85,13 @@ def _forget_pages(session: Session) -> None:
 def _keep_storage_in_memory() -> None:
     """Nothing of the framework's storage reaches the disk; without a secret, it keeps none per user at all."""
     core.app.storage._general = PseudoPersistentDict()
+
+
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#12344d"/>'
+    '<path d="M5 5l6 6M11 5l-6 6" stroke="#fff" stroke-width="2"/></svg>'
+)
+"""A cell that is withheld; it comes with the page."""
 
 
 def asset(name: str) -> str:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.background import BackgroundTask
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
@@ -23,7 +24,7 @@ def add_routes(app: FastAPI) -> None:
     """`POST /upload` (multipart, as browsers send it), `GET /files/{run}/{name}`, `GET /job.toml`, `GET /session`."""
     app.add_api_route("/upload", upload, methods=["POST"], include_in_schema=False)
     app.add_api_route("/files/{run}/{name:path}", file, methods=["GET"], include_in_schema=False)
-    app.mount("/assets", StaticFiles(directory=Path(__file__).parent / "static"))
+    app.mount("/assets", GZipMiddleware(StaticFiles(directory=Path(__file__).parent / "static")))
     app.add_api_route("/job.toml", job_file, methods=["GET"], include_in_schema=False)
     app.add_api_route("/session", saved_session, methods=["GET"], include_in_schema=False)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tablesafe.core.errors import InvalidFile, InvalidOption, TablesafeError
+from tablesafe.core.language import Text, thawed
 from tablesafe.core.machine import stand_in
 from tablesafe.io.decisions import FILE as DECISIONS
 from tablesafe.io.decisions import Decision, latest
@@ -25,12 +26,12 @@ from tablesafe.job.dump import changes, dump_job
 from tablesafe.job.model import Job
 from tablesafe.methods.abilities import time_limit_of
 from tablesafe.methods.suppress import Suppress
-from tablesafe.web.background import Background, Queue, State
+from tablesafe.web.background import BEGUN, ENDED, Background, Queue, State
 from tablesafe.web.desk import kept_at
 from tablesafe.web.drafts import JOB_FILE, Draft, draft_of
 from tablesafe.web.logs import note_error
+from tablesafe.web.long_tasks import attack_run, measure_runs, run_job
 from tablesafe.web.tasks.results import pattern_for
-from tablesafe.web.tasks.runs import attack_run, measure_runs, run_job
 from tablesafe.web.worker import Place, TaskFailed, Worker
 from tablesafe.web.workspace import Stamp, Workspace, stamp_of
 
@@ -80,8 +81,7 @@ class Run:
     """The files that it reads, and the state that each was in when it was started."""
     state: State = State.QUEUED
     stage: str = ""
-    message: str = "Waiting for a place"
-    detail: str = ""
+    message: Text | str = BEGUN[0]
     done: int | None = None
     total: int | None = None
     history: list[Point] = field(default_factory=list)
@@ -174,7 +174,7 @@ class Run:
             self.search_began = self.seconds
         if self.stage == "protect" and event["stage"] != "protect":
             self.searched = self.seconds
-        self.stage, self.message, self.detail = event["stage"], event["message"], event.get("detail") or ""
+        self.stage, self.message = event["stage"], thawed(event["message"])
         self.done, self.total = event.get("done"), event.get("total")
         if event.get("incumbent") is not None or event.get("bound") is not None:
             self.history.append(Point(self.seconds, event.get("incumbent"), event.get("bound")))
@@ -186,7 +186,7 @@ class Run:
         try:
             async with queue.place(who):
                 self.started = time.monotonic()
-                self.state, self.message = State.RUNNING, "Starting"
+                self.state, self.message = State.RUNNING, BEGUN[1]
                 self._notify()
                 self._worker = await Worker.start(self.path, place)
                 self.facts = await self._worker.call(run_job, tell=self._hear)
@@ -196,7 +196,7 @@ class Run:
             self.error = error
             end, self.message = (State.STOPPED if stopped else State.FAILED), error.message
         except asyncio.CancelledError:
-            end, self.message = State.STOPPED, "Ended by the user."
+            end, self.message = State.STOPPED, ENDED
         except Exception as error:
             note_error(error)
             self.error = TaskFailed(type(error).__name__, "The process for this run could not be started.")

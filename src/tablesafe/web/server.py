@@ -81,14 +81,15 @@ def build(options: ServeOptions, listening: socket.socket, sessions: Sessions) -
     from tablesafe.web.framework import build_app
     from tablesafe.web.guard import Gate, Guard
     from tablesafe.web.logs import note_request
-    from tablesafe.web.pages import shell
+    from tablesafe.web.pages.addresses import STEPS
+    from tablesafe.web.shell import build as build_page
 
     token = options.token or os.environ.get(TOKEN) or secrets.token_urlsafe(32)
     if len(token) < SHORTEST_TOKEN:
         raise InvalidOption(f"{TOKEN} must have {SHORTEST_TOKEN} letters or more: it is all that keeps others out.")
     port = int(listening.getsockname()[1])
     known_as = frozenset(name.lower() for name in options.known_as)
-    app, owner_of = build_app(sessions, shell.STEPS, shell.build)
+    app, owner_of = build_app(sessions, STEPS, build_page)
     gate = Gate(
         token=token,
         hosts=hosts_of(options.host, port) | known_as,

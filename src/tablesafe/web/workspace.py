@@ -27,7 +27,7 @@ from tablesafe.web import desk
 from tablesafe.web.drafts import Draft, draft_of, look_over, toml_of, with_outputs
 from tablesafe.web.folders import Folder
 from tablesafe.web.uploads import RESERVED, TooLarge, other_name, plain_name
-from tablesafe.web.worker import Place, Worker, WorkerGone
+from tablesafe.web.worker import Place, Tell, Worker, WorkerGone
 
 Stamp: TypeAlias = tuple[int, int, int]
 """What changes when a file does: when it was written, its size, and which file it is."""
@@ -338,17 +338,20 @@ class Workspace:
 
     # -- looking at data, in a process of its own ------------------------------------------------------------------
 
-    async def compute(self, task: Callable[..., Any], *arguments: Any, language: str = "en") -> Any:
+    async def compute(
+        self, task: Callable[..., Any], *arguments: Any, tell: Tell | None = None, language: str = "en"
+    ) -> Any:
         """Call a function of this package in the worker process of this workspace: `task(desk, *arguments)`.
 
         Arguments and answer are plain data. `desk.problem_of(d, job_text)` and `desk.result_of(d, run_id)` give the
-        function what it needs, from memory where it was loaded before. Errors come back as `TaskFailed`.
+        function what it needs, from memory where it was loaded before. `tell` hears what it says while it goes on.
+        Errors come back as `TaskFailed`.
         """
         while True:
             worker = await self._living()
             self._used = time.monotonic()
             try:
-                return await worker.call(task, *arguments, language=language)
+                return await worker.call(task, *arguments, tell=tell, language=language)
             except WorkerGone:  # with a question before this one, which somebody gave up
                 if self._closed:
                     raise

@@ -56,9 +56,18 @@ def _look_again() -> None:
 
 after_fork(_look_again)  # the processor's clock of a copied process begins anew
 
+_BESIDE = [0.0]
+"""Seconds of the processor that other threads worked beside one that worked itself at the same time."""
+
+
+def beside(cpu: float) -> None:
+    """Take what threads worked at the same time as the one that took longest off the processor's clock."""
+    _BESIDE[0] += cpu
+
 
 def worked() -> float:
-    """Seconds of this process's processor, without those that compiling took; as they were a moment ago, at least.
+    """Seconds of this process's processor, without those that compiling took, or that threads worked at the same time;
+    as they were a moment ago, at least.
 
     The clock on the wall is read for nothing, the processor's is a call to the system: on a busy machine, at which
     another process takes over.
@@ -66,14 +75,15 @@ def worked() -> float:
     now = monotonic()
     if not 0.0 <= now - _LOOKED[0] <= MOMENT_S:
         _LOOKED[:] = now, process_time()
-    return _LOOKED[1] - COMPILING.cpu
+    return _LOOKED[1] - COMPILING.cpu - _BESIDE[0]
 
 
 class Budget:
     """So much work, and no longer than so many seconds on the clock; without limits where none are given."""
 
     __slots__ = (
-        "_behind", "_clock", "_cpu", "_cpu_end", "_end", "_given_up", "_hurry", "_most", "_parent", "_stopped", "spent",
+        "_behind", "_clock", "_counted", "_cpu", "_cpu_end", "_end", "_given_up", "_hurry", "_most", "_parent",
+        "_stopped", "spent",
     )  # fmt: skip
 
     def __init__(
@@ -85,16 +95,17 @@ class Budget:
         clock: Callable[[], float] | None = None,
         cpu: Callable[[], float] | None = None,
         parent: Budget | None = None,
+        counted: bool = True,
     ) -> None:
         """Allow `seconds` on the processor's clock, and as much work unless `work` says how much.
 
-        `clock` and `cpu` are other clocks, for tests.
+        `clock` and `cpu` are other clocks, for tests. What is not `counted` is no work of the whole.
         """
         self._clock, self._cpu, self._parent = clock or wall, cpu or clock or worked, parent
         self._end = inf if seconds is None else self._clock() + patience * max(seconds, 0.0)
         self._cpu_end = inf if seconds is None else self._cpu() + max(seconds, 0.0)
         self._most = max(work, 0.0) if work is not None else inf if seconds is None else max(seconds, 0.0)
-        self._stopped = False
+        self._stopped, self._counted = False, counted
         self._hurry: tuple[Budget, float] | None = None
         self._behind: Budget | None = None
         self._given_up: list[str] = []
@@ -165,8 +176,9 @@ class Budget:
         return own if self._parent is None else min(own, self._parent._uncounted())
 
     def _ends(self) -> tuple[float, float]:
-        if self._hurry is not None and self._hurry[0].stopped:
-            self._end, self._hurry = min(self._end, self._clock() + self._hurry[1]), None
+        hurry = self._hurry  # another thread may look at the same time
+        if hurry is not None and hurry[0].stopped:
+            self._end, self._hurry = min(self._end, self._clock() + hurry[1]), None
         if self._parent is None:
             return self._end, self._cpu_end
         end, cpu_end = self._parent._ends()
@@ -178,6 +190,17 @@ class Budget:
         """A part of this budget, with limits of its own: of work, on the clock, or none."""
         work = inf if work is None and seconds is None else work
         return Budget(seconds, work=work, clock=self._clock, cpu=self._cpu, parent=self)
+
+    def apart(self, cpu: Callable[[], float]) -> Budget:
+        """A part of this budget that ends with it, and counts for itself: for what is done at the same time.
+
+        It goes by the processor's clock of its own thread, `cpu`, which goes on from that of the whole.
+        """
+        return Budget(work=self._uncounted(), clock=self._clock, cpu=cpu, parent=self, counted=False)
+
+    def processor(self) -> float:
+        """What the processor's clock says."""
+        return self._cpu()
 
     def share(self, part: float) -> Budget:
         """What a part of the work left may take: several times its part of the time, for parts differ."""
@@ -221,7 +244,7 @@ class Budget:
     def count(self, work: float) -> None:
         """Count some work."""
         self.spent += work
-        if self._parent is not None:
+        if self._parent is not None and self._counted:
             self._parent.count(work)
 
     def program(self, entries: int, pivots: int, steps: int = 0) -> None:

@@ -58,6 +58,10 @@ class Run:
     budget: Budget | None = field(
         default=None, metadata={"help": "time that is left, with limits of options inside it"}
     )
+    refining: Budget | None = field(
+        default=None,
+        metadata={"help": "time for what makes an audit's answer finer, not surer: exact intervals; by default half"},
+    )
     executor: Executor | None = field(
         default=None, metadata={"help": "who works; by default a pool where it is worth it"}
     )

@@ -2,7 +2,7 @@
 
 A stop does not tear the work apart as an exception would, at a place where nothing can be kept: the budget is over, the
 loops that look at it end, and whoever began them goes on with the best that there is. Ctrl-C a second time ends it by a
-KeyboardInterrupt, as anywhere.
+KeyboardInterrupt, as anywhere. On the command line the wish that the process may end (SIGTERM) is heard the same way.
 """
 
 from __future__ import annotations
@@ -51,6 +51,14 @@ def ask() -> None:
         _waiting.append(True)
 
 
+def ask_once() -> bool:
+    """Stop what is heeded; False where nothing is, or it was asked before: whoever asks again wants an end at once."""
+    if not heeding() or _heeded[-1][0].stopped:
+        return False
+    ask()
+    return True
+
+
 def forget() -> None:
     """Ask for nothing any more."""
     _waiting.clear()
@@ -67,11 +75,10 @@ def overdue() -> bool:
 
 
 def heeding() -> bool:
-    """Whether somebody hears Ctrl-C."""
+    """Whether somebody hears Ctrl-C, or another wish to stop."""
     return bool(_heeded) and threading.current_thread() is threading.main_thread()
 
 
 def _interrupted(number: int, frame: FrameType | None) -> None:
-    if not _heeded or _heeded[-1][0].stopped:
+    if not ask_once():
         raise KeyboardInterrupt
-    ask()

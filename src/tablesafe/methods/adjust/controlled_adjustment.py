@@ -16,7 +16,7 @@ from tablesafe.core.release import Release
 from tablesafe.loss.frames import quality_tables
 from tablesafe.loss.statistics import statistics as statistics_of
 from tablesafe.methods.abilities import Outcome
-from tablesafe.methods.adjust import Adjust
+from tablesafe.methods.adjust.adjust import Adjust
 from tablesafe.methods.adjust.aims import Relaxed
 from tablesafe.methods.adjust.capacities import Relaxation, explanation, relaxed_capacities
 from tablesafe.methods.adjust.costs import column_of, cost_of

@@ -13,8 +13,9 @@ from tablesafe.core.release import Release
 from tablesafe.core.table import Table
 from tablesafe.loss.frames import quality_tables
 from tablesafe.loss.records import distances, worth_of_counts
+from tablesafe.methods.counting import is_count
 from tablesafe.methods.records.behind import Edited, Microdata, Outcome
-from tablesafe.methods.records.tabulated import is_count, tabulated
+from tablesafe.methods.records.tabulated import tabulated
 
 
 def outcome_of(

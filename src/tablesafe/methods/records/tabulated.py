@@ -16,8 +16,9 @@ from tablesafe.core.mechanism import Mechanism, Transition
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Table
+from tablesafe.methods.counting import is_count
 from tablesafe.methods.records.areas import Areas
-from tablesafe.methods.records.behind import Microdata, made_from, origin_of
+from tablesafe.methods.records.behind import Microdata, origin_of
 
 
 def tabulated(table: Table, records: pl.DataFrame, method: str, **changes: Any) -> Integers:
@@ -79,18 +80,6 @@ def at_total(table: Table, columns: Sequence[str], column_of: Any) -> Mask:
         if column_of.get(name) in columns:
             out &= False if hierarchy.total is None else table.codes[:, d] == hierarchy.position(hierarchy.total)
     return out
-
-
-def is_count(table: Table) -> bool:
-    """Whether every cell holds the number of its records."""
-    origin = made_from(table)
-    return origin is not None and not origin.plan.listed and origin.plan.weight is None
-
-
-def listed_only(table: Table) -> bool:
-    """Whether the table shows only cells that hold a record: to be shown is then to be told that somebody is there."""
-    origin = made_from(table)
-    return origin is not None and is_count(table) and not origin.plan.zeros
 
 
 def published(
@@ -227,4 +216,6 @@ def window(
 
 def listed_floor(problem: Problem) -> Floats:
     """The attacker's lower bounds: a table that shows no empty cells tells that every count is at least 1."""
-    return np.maximum(problem.lower, 1.0) if listed_only(problem.table) else problem.lower
+    shown = ~(problem.withheld | problem.suppressed)
+    told = is_count(problem.table) and problem.table.leaves_out_empty(shown)
+    return np.where(shown, np.maximum(problem.lower, 1.0), problem.lower) if told else problem.lower

@@ -54,12 +54,8 @@ class Counts:
 
     @property
     def occupied(self) -> bool:
-        """Whether the table leaves out empty cells, so that a cell which is there is known not to be empty."""
-        table, zero = self.table, self.value == 0
-        if table.structural_zero is not None:
-            zero &= ~table.structural_zero
-        every = float(np.prod([float(len(hierarchy)) for hierarchy in table.dimensions.values()]))
-        return bool(table.dimensions) and not zero.any() and len(table) < every
+        """Whether a cell that is shown is known not to be empty."""
+        return self.table.leaves_out_empty(~self.hidden)
 
     def require_multiples_where_frozen(self) -> None:
         """Refuse frozen cells that cannot stand in a rounded table that adds up."""

@@ -11,13 +11,13 @@ from tablesafe.core.equations import Floats, Integers
 from tablesafe.core.mechanism import Mechanism, Transition
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
-from tablesafe.methods.round import Round
 from tablesafe.methods.round.bases import bases_of
 from tablesafe.methods.round.controlled import Rounded, round_controlled
 from tablesafe.methods.round.counts import Counts
 from tablesafe.methods.round.dependent_rounding import round_unbiased
 from tablesafe.methods.round.grid import Grid
 from tablesafe.methods.round.random import round_singly
+from tablesafe.methods.round.round import Round
 from tablesafe.solve.program import Solution
 from tablesafe.work.run import Run
 

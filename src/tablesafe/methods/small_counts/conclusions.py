@@ -228,8 +228,15 @@ class Reader:
         units = self.units
         shown = np.flatnonzero(units.published)
         whole, touched = units.of_cells()
-        histories = Histories(whole[shown], self.values[shown], self.known[shown], self.limit, self.occupied)
-        return histories.ends(whole, touched, self._by_counts())
+        of_shown = np.asarray(whole[shown].sum(axis=0)).ravel() > 0
+        if not of_shown.any():
+            return self._by_counts()
+        histories = Histories(
+            whole[shown][:, of_shown], self.values[shown], self.known[shown], self.limit, self.occupied
+        )
+        lower, upper = histories.ends(whole[:, of_shown], touched[:, of_shown], self._by_counts())
+        anything = np.asarray(touched[:, ~of_shown].sum(axis=1)).ravel() > 0
+        return lower + 0.0, np.where(anything, np.inf, upper)  # no negative zero
 
     def _by_counts(self) -> tuple[Floats, Floats]:
         """By numbers of units: exact where all inner cells are shown, elsewhere perhaps wider than what can be."""

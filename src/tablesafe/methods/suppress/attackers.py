@@ -40,6 +40,9 @@ from tablesafe.work.budget import Budget
 
 REACHING = 0.3
 """Share of the time for finding out what no pattern can hide: a program over the whole table for each question."""
+NEARLY, PROMPTLY = 0.9, 0.1
+"""Share of the cost that the bound must have reached, and share of the time after which it need not be nearer before
+the next attackers are asked about as well."""
 AUDITS = 12
 """Audits to find out which cells are really needed, where a pattern cannot be argued against otherwise."""
 
@@ -55,6 +58,10 @@ class Objections:
         self._asked: set[Hashable] = set()
         self._hopeless: set[Hashable] = set()
         self.audits = 0
+        self.nearly: Mask | None = None
+        """The last pattern that there was something against; it had all that had been asked before."""
+        self.attainable = False
+        """Whether some pattern is known that there is nothing against: then all that is asked can be fulfilled."""
         self._additive = all(type(rule) in {Threshold, PPercent, PQ, Dominance} for rule in problem.rules) and not bool(
             problem.table.may_be_negative.any()
         )
@@ -64,6 +71,7 @@ class Objections:
         findings, nothing = self._audited(pattern), np.zeros(0, dtype=np.int64)
         if not findings.failing:
             return None
+        self.nearly = pattern
         targets = self._new(findings)
         if len(targets):
             return Objection(self.instance, targets, nothing)
@@ -178,7 +186,7 @@ class Objections:
 
     def _unreachable(self, targets: Targets) -> list[int] | None:
         """Targets that stay open when everything is withheld that may be; None where there is no time to find out."""
-        if not len(targets):
+        if self.attainable or not len(targets):
             return []
         instance = self.instance
         variables = Variables.of(instance, None)
@@ -217,6 +225,8 @@ class Stage:
     pattern: Mask
     cost: float
     bound: float
+    nearly: Mask | None = None
+    """A cheaper one that was not seen to be safe from all of them, and lacks little of it."""
 
     @property
     def proved(self) -> bool:
@@ -269,26 +279,39 @@ def against_all(
         objections = Objections(problem, instance, judge, coalition, own)
         incumbent = Incumbent(instance, budget=own, report=_aside(search) if left > 1 else search.report)
         incumbent.prove(last.bound)
+        against = objections(safe)
+        objections.attainable = against is None
         objection = objections(last.pattern)
         if objection is None:
             stages.append(Stage(name, last.pattern, last.cost, last.bound))
             continue
-        against = objections(safe)
-        if against is None:
+        if objections.attainable:
             incumbent.keep(safe, instance.pattern_cost(safe & ~instance.forced))
         search_on = BranchAndCut(incumbent, judge=objections, known=exact)
         try:
             for more in (objection, against):
                 if more is not None:
                     search_on.ask_also(more)
-            search_on.advance(incumbent.late)
+            search_on.advance(_enough(incumbent, own) if left > 1 else incumbent.late)
         except SolverFailure as failure:
             budget.give_up(f"The bound against {name} was not improved further ({failure}).")
         found = safe if incumbent.best is None else incumbent.best
         cost = instance.pattern_cost(found & ~instance.forced)
-        stages.append(Stage(name, found, cost, min(incumbent.bound, cost)))
+        nearly = objections.nearly
+        if nearly is not None and instance.pattern_cost(nearly & ~instance.forced) >= cost:
+            nearly = None
+        stages.append(Stage(name, found, cost, min(incumbent.bound, cost), nearly))
         exact = search_on
     return stages
+
+
+def _enough(incumbent: Incumbent, budget: Budget) -> Callable[[], bool]:
+    """A clock that rings when those who come after need the time more than the bound against those who came before."""
+    least = (1 - PROMPTLY) * budget.work_left
+    return lambda: (
+        incumbent.late()
+        or (budget.left < least and incumbent.best is not None and incumbent.bound >= NEARLY * incumbent.best_cost)
+    )
 
 
 def _aside(search: Search) -> Callable[[float, float], None]:

@@ -36,10 +36,15 @@ MEMBERS = 6
 """Cells of a sum of which each is tried as the one that moves."""
 
 
-def hypercubes_of(problem: Problem, targets: int, seconds: float = np.inf) -> Hypercubes | None:
-    """The hypercubes of a problem with too many targets for the time; None where they are few, or it has no trees."""
+def too_many(targets: int, seconds: float) -> bool:
+    """Whether there are too many targets for programs to find cheaper patterns in the time."""
+    return targets > min(FEW, max(FEWEST, seconds / PER_TARGET_S))
+
+
+def hypercubes_of(problem: Problem) -> Hypercubes | None:
+    """The hypercubes of a problem; None where its dimensions are no trees."""
     table = problem.table
-    if targets <= min(FEW, max(FEWEST, seconds / PER_TARGET_S)) or table.names is not None or not table.dimensions:
+    if table.names is not None or not table.dimensions:
         return None
     return Hypercubes.of(list(table.dimensions.values()), table.codes)
 

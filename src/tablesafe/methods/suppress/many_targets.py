@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from tablesafe.audit.doubts import Listed
-from tablesafe.audit.exact import ExactMove
+from tablesafe.audit.exact import ExactLimits, ExactMove, exact_nearby, row_sums
 from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.audit.together import in_fractions
 from tablesafe.core.equations import Floats, Integers, Mask
@@ -40,9 +40,11 @@ SUGGESTING_EARLY = 0.25
 BOUNDING = 0.2
 """Share of what is left after a first pattern, for a bound."""
 BOUNDING_EARLY = 0.05
-"""The same before one."""
+"""Share of all that is left, for a bound before the pattern that convinces every respondent."""
 CLEANING = 0.15
 """Share of the time for second thoughts about the hypercubes that close what programs have left open."""
+SPARED = 1e-5
+"""Share of the room of a cell that programs leave for what makes their deviations exact."""
 GAINS = 0.99
 """Share of its cost below which a pattern made anew must be, for another to be worth while."""
 
@@ -82,7 +84,7 @@ def by_many_at_once(
     are for tables in which a program for a single target takes so long that there is no time for one each
     (hier16: 1.6 s for each of 448 targets, all of them together in 5 s).
     """
-    condensed, best, again = Condensed.of(instance), np.inf, False
+    condensed, best, again = _with_less_room(Condensed.of(instance)), np.inf, False
     suggested = np.zeros(len(condensed), dtype=np.bool_)
     while True:
         pattern = Pattern(condensed.instance)
@@ -93,10 +95,20 @@ def by_many_at_once(
         withheld = condensed.members(pattern.withheld) | instance.forced
         cost = instance.pattern_cost(withheld)
         if cost < best:
-            yield withheld, _deviations(condensed, pattern)
+            yield withheld, _deviations(instance, condensed, pattern)
         if cost > best * GAINS:
             return
         best, suggested, again = cost, pattern.withheld.copy(), True
+
+
+def _with_less_room(condensed: Condensed) -> Condensed:
+    """The same with a little less room than there is, where that is enough: what is then made exact still has some."""
+    own = condensed.instance
+    rise, fall = (each * (1 + SPARED) for each in levels(own))
+    up, down = (
+        np.maximum(room * (1 - SPARED), np.minimum(room, need)) for room, need in ((own.up, rise), (own.down, fall))
+    )
+    return replace(condensed, instance=replace(own, up=up, down=down))
 
 
 def improved(
@@ -127,7 +139,7 @@ def improved(
         safe = completed(instance, condensed, pattern, cubes)
         if safe is not None:
             if instance.pattern_cost(safe) < incumbent.best_cost:
-                found = _deviations(condensed, pattern)
+                found = _deviations(instance, condensed, pattern)
             incumbent.offer_pattern(safe, instance.pattern_cost(safe))
         took = begin - budget.left
         if turn == 0:
@@ -137,6 +149,14 @@ def improved(
             break
         suggested, turn = incumbent.best, turn + 1
     return found
+
+
+def prove_early(incumbent: Incumbent, dimensions: Sequence[Hierarchy], cubes: Hypercubes, budget: Budget) -> None:
+    """A bound for all that follows, in a small share of a budget."""
+    instance = incumbent.instance
+    targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
+    subtables = Subtables(instance, dimensions, cubes)
+    incumbent.prove(lower_bound(instance, targets, subtables, budget.child(BOUNDING_EARLY * budget.left)))
 
 
 def improved_for_all(
@@ -161,8 +181,6 @@ def improved_for_all(
     subtables = Subtables(instance, dimensions, cubes)
     some = budget.child(SUGGESTING_EARLY * budget.left)
     suggested = from_the_top(instance, subtables, rise, fall, some, executor)
-    targets = incumbent.exactly or Targets(instance.cell, instance.sign, instance.level)
-    incumbent.prove(lower_bound(instance, targets, subtables, budget.child(BOUNDING_EARLY * budget.left)))
     condensed = Condensed.of(instance)
     own = condensed.instance
     pattern = Convincing(own, listed.take(condensed.first), own.forced)
@@ -181,9 +199,18 @@ def improved_for_all(
     return _exact(condensed, together.found)
 
 
-def _deviations(condensed: Condensed, pattern: Pattern) -> list[ExactMove]:
+def _deviations(instance: Instance, condensed: Condensed, pattern: Pattern) -> list[ExactMove]:
     """The deviations that a pattern keeps, as moves of the whole table."""
-    return _exact(condensed, (deviation.whole(len(condensed.instance)) for deviation in pattern.deviations))
+    limits = ExactLimits.within(instance.down, instance.up)
+    found = []
+    for deviation in pattern.deviations:
+        move = deviation.whole(len(condensed.instance))[condensed.number]
+        exact = in_fractions(move)
+        if exact is None or row_sums(instance.rows, exact.whole(len(instance))).any():
+            exact = exact_nearby(instance.rows, move, limits)
+        if exact is not None:
+            found.append(exact)
+    return found
 
 
 def _exact(condensed: Condensed, moves: Iterable[Floats]) -> list[ExactMove]:

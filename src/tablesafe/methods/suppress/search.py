@@ -12,6 +12,7 @@ from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.deviations import DeviationFinder
+from tablesafe.methods.suppress.hypercube_method import HypercubeMethod
 from tablesafe.methods.suppress.incumbent import Incumbent, Report, Stop
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.large_neighbourhood_search import clean_up, improve
@@ -19,6 +20,7 @@ from tablesafe.methods.suppress.parts import reconsider
 from tablesafe.methods.suppress.pattern import CannotProtect, Pattern
 from tablesafe.methods.suppress.sequential import RARELY, Sequential, boxed
 from tablesafe.solve.highs import Model
+from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
 
 HOTTEST = 5e-4
@@ -29,6 +31,11 @@ GRACE, PER_TARGET = 3.0, 2e-3
 
 MANAGEABLE = 30_000
 """Cells up to which an audit finds deviations that programs have found."""
+SECOND_THOUGHTS = 0.02
+"""Share of the time for second thoughts about a pattern of hypercubes that is only there to fall back on."""
+NEARLY, PROMPTLY = 0.985, 0.05
+"""Share of the cost that the bound must have reached, and share of the time after which that ends the search, where
+respondents or sums come after it: what they cost is ten times as much (the demo: 0.6% and 25%)."""
 SETTLED = 1e-3
 """Share of the cost that another look at all of a pattern must gain, to be worth a further one."""
 
@@ -52,17 +59,19 @@ class Search(Incumbent):
         seed: int,
         report: Report,
         flows: Callable[[], DeviationFinder | None] = lambda: None,
+        hypercubes: Callable[[], Hypercubes | None] = lambda: None,
         exactly: Targets | None = None,
         group: Integers | None = None,
+        others: bool = False,
     ) -> None:
         super().__init__(instance, budget=budget, report=report, exactly=exactly, group=group)
-        self.seed = seed
+        self.seed, self._others, self._whole = seed, others, budget.work_left
         self.random = np.random.default_rng(seed)
         self.ever_used = np.zeros(len(instance), dtype=np.bool_)
         """Cells that some deviation of a pattern used: few, and the best pattern is likely among them."""
         self.moves: list[ExactMove] = []
         """Deviations of programs that moved many targets at once, by which the last pattern of theirs is safe."""
-        self._make_flows = flows
+        self._make_flows, self._make_hypercubes = flows, hypercubes
         self.exact: BranchAndCut | None = None
         """The branch and cut that was begun, with its bound and cuts."""
 
@@ -93,6 +102,12 @@ class Search(Incumbent):
         self.ever_used |= pattern.ever_used if tried else pattern.used
         if pattern.cost < self.best_cost - 1e-9 or self.best is None:
             self.keep(pattern.withheld, max(pattern.cost, 0.0))
+
+    def settled(self) -> bool:
+        """Whether it is over: proved, or so near to it that the `others` who are asked about need the time more."""
+        if not self._others or self.best is None or self.bound < NEARLY * self.best_cost:
+            return self.closed()
+        return self.closed() or self.left < (1 - PROMPTLY) * self._whole
 
     def build(self, guide: Floats | Mask | None = None, *, grace: bool = False) -> Sequential:
         """A safe pattern, one sensitive cell after another; `guide` are shares that a cell should cost less for.
@@ -127,6 +142,18 @@ class Search(Incumbent):
         if without is None or engine.protect_all(without, stop=self._spent(self.left / 2)):
             return None
         return engine
+
+    def of_hypercubes(self, cells: Integers) -> Mask | None:
+        """A safe pattern of hypercubes for some sensitive cells, in no time; None where some have none."""
+        cubes = self._make_hypercubes()
+        if cubes is None:
+            return None
+        method = HypercubeMethod(self.instance.asking(np.flatnonzero(np.isin(self.instance.cell, cells))), cubes)
+        method.protect_all(self.late)
+        if len(method.failed):
+            return None
+        method.clean_up(self.until(self.left * SECOND_THOUGHTS), lambda cost: None)
+        return method.pattern
 
     def at_least(self) -> Budget:
         """The budget, or as much as a first pattern has in any case, which ends when the user stops."""

@@ -7,11 +7,10 @@ pattern is kept, so that there is one to fall back on when time is over, or when
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
-from time import process_time
 
 from tablesafe.audit.audit import Audit
 from tablesafe.audit.exact import ExactMove
@@ -29,12 +28,12 @@ from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.responses import closed
 from tablesafe.methods.suppress.widen_and_thin import Judge, judge_of, published_again, thinned, widened
 from tablesafe.solve.hypercubes import Hypercubes
-from tablesafe.work.budget import Budget
+from tablesafe.work.budget import Budget, worked
 from tablesafe.work.budget import necessary as necessary_work
 from tablesafe.work.run import Attackers, Run
 from tablesafe.work.stopping import heed
 
-AFTER_STOP_S = 0.8
+AFTER_STOP_S = 0.3
 """Seconds for a safe pattern when the user stops before there is one."""
 SMALL, PER_CELL_S, PER_UNSEEN_S = 10_000, 5e-3, 2e-4
 """Cells up to which a first safe pattern is there within twice the limit, and what each further one, and each unseen
@@ -87,6 +86,8 @@ class Securing:
     """For what a first one takes."""
     cubes: Hypercubes | None = field(default=None, repr=False)
     group: Integers | None = field(default=None, repr=False)
+    told: Callable[[float], None] = field(default=lambda cost: None, repr=False)
+    """Hears what each safe pattern costs that is better than those before."""
     best: Mask | None = field(default=None, repr=False)
     cost: float = inf
     given: Mask | None = field(default=None, repr=False)
@@ -124,7 +125,7 @@ class Securing:
         budget = self.limit if self.best is None else _ending_with(self.budget) if within is None else within
         if self.best is not None and (budget.over or self._again(pattern)):
             return self.best
-        self.given, added, begin = pattern, dict[str, Mask](), process_time()
+        self.given, added, begin = pattern, dict[str, Mask](), worked()
         with heed(self.budget, budget):
             try:
                 safe = self._safe(pattern, budget, added, presume)
@@ -134,9 +135,9 @@ class Securing:
                 if not budget.overdue:
                     raise
                 safe = None
-        self.took = process_time() - begin
+        self.took = worked() - begin
         if safe is not None and (self.best is None or self.instance.pattern_cost(safe) < self.cost):
-            self.best, self.cost = safe, self.instance.pattern_cost(safe)
+            self._keep(safe)
             self.origin, self.because = pattern, added
             self._proofs = self._all.memory()
         elif self._proofs is not None:
@@ -153,8 +154,9 @@ class Securing:
             release = Release.from_suppression(self.problem, everything & ~self.problem.frozen)
             if not System.of(self.problem, release).tells_nothing:
                 raise Interrupted("Stopped before a safe pattern was found; nothing was written.")
-            self.best, self.cost = everything, self.instance.pattern_cost(everything)
+            self._keep(everything)
             self.budget.give_up(NOTHING_LEFT)
+            return everything
         return self.best
 
     def published_again(self) -> Mask:
@@ -174,9 +176,16 @@ class Securing:
         if spare.over or self.group is not None:
             return pattern
         with heed(self.budget):
-            self.best = published_again(self._all, self.instance, pattern, spare, self.budget, self._mended)
-        self.cost, self._proofs = self.instance.pattern_cost(self.best), self._all.memory()
-        return self.best
+            better = published_again(
+                self._all, self.instance, pattern, spare, self.budget, self._mended, lambda cost: self.told(cost)
+            )
+        self._keep(better)
+        self._proofs = self._all.memory()
+        return better
+
+    def _keep(self, pattern: Mask) -> None:
+        self.best, self.cost = pattern, self.instance.pattern_cost(pattern)
+        self.told(self.cost)
 
     def _mended(self, pattern: Mask) -> Mask | None:
         """A pattern with what makes it safe; None where there is no time, or repair does not think of everybody."""

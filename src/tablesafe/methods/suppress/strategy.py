@@ -9,7 +9,7 @@ import numpy as np
 from tablesafe.core.equations import Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
-from tablesafe.methods.suppress.construct_merge_solve import combine
+from tablesafe.methods.suppress.construct_merge_solve import among_wanted, combine
 from tablesafe.methods.suppress.incumbent import Stop
 from tablesafe.methods.suppress.large_neighbourhood_search import clean_up
 from tablesafe.methods.suppress.many_targets import by_many_at_once
@@ -28,6 +28,10 @@ SOME, EASILY = 3, 10
 """Targets that show it where there is so many times the time that is needed."""
 PROVING = 0.6
 """Share of the time left that goes to the bound before the pattern alone is improved, and after that."""
+AMONG_WANTED = 0.5
+"""Share of the time left for a choice among what the relaxation wants, where the whole of the rest is too much."""
+NEARLY_CLOSED = 0.98
+"""Share of the cost from which on the bound keeps the time: there is little to gain but the proof (h_10k)."""
 CLOSE, A_MOMENT = 0.9, 0.3
 """Share of the cost below which a bound is far from it: then a better pattern comes first, for as long as the bound
 took or for some seconds, since a poor one is what makes proofs slow. A bound that took less has as long again first: in
@@ -103,7 +107,7 @@ def find(search: Search, *, prove: bool, insist: bool, secure: Secure) -> None:
     """
     if not prove:
         first_pattern(search)
-        if not search.closed():
+        if not search.settled():
             _secured(search, secure)
             combine(search, seconds=search.left * 0.95)
             _improved(search, None, insist=False)
@@ -127,7 +131,7 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
     fall back on.
     """
     together = search.group is not None
-    begin, stop = search.budget.spent, search.late if insist else search.until(search.left * PROVING)
+    begin, stop = search.budget.spent, _enough(search, insist)
     try:
         exact.cut(search.until(search.left * AT_ONCE))
         cells = exact.begin(stop)
@@ -136,8 +140,12 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
             if boxes is not None:
                 exact.offer(boxes.pattern.withheld)
             elif not (together or search.by_flows or _affordable(search)):
-                _by_many_at_once(search)
-        if not search.closed():
+                quickest = search.of_hypercubes(cells)
+                if quickest is None:
+                    _by_many_at_once(search)
+                else:
+                    exact.offer(quickest)
+        if not search.settled():
             _secured(search, secure)
         exact.cut(stop)
         spent = search.budget.spent - begin
@@ -146,8 +154,10 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
         if _far(search):
             spent = max(spent, A_MOMENT)
             search.polish(search.build(exact.shares), patience=_patience(search), seconds=spent / 2)
-            if not search.closed():
+            if not search.settled():
                 combine(search, seconds=spent / 2)
+        if not together and exact.in_one_piece and not (search.settled() or stop()):
+            among_wanted(search, exact.shares, seconds=search.left * AMONG_WANTED)
         exact.advance(stop)
     except SolverFailure:
         if search.best is None:
@@ -155,18 +165,18 @@ def _proved(search: Search, exact: BranchAndCut, *, insist: bool, secure: Secure
         raise
     if search.best is None:
         first_pattern(search)
-    return search.closed() or search.late()
+    return search.settled() or search.late()
 
 
 def _improved(search: Search, exact: BranchAndCut | None, *, insist: bool) -> None:
     """Improve the pattern, and its bound, in turns, until nothing helps or the time is over."""
     patience = _patience(search)
-    while not (search.late() or search.closed()):
+    while not (search.late() or search.settled()):
         before = search.best_cost, search.bound
         search.polish(search.build(search.best), patience=patience, seconds=search.left / 2)
         combine(search, seconds=search.left / 2)
-        if exact is not None and not search.closed():
-            exact.advance(search.late if insist else search.until(search.left * PROVING))
+        if exact is not None and not search.settled():
+            exact.advance(_enough(search, insist))
         if exact is None and search.best_cost >= before[0] * (1 - 1e-9):
             return
 
@@ -174,6 +184,17 @@ def _improved(search: Search, exact: BranchAndCut | None, *, insist: bool) -> No
 def _far(search: Search) -> bool:
     """Whether a better pattern is worth more than a better bound."""
     return search.best is not None and search.group is None and search.bound < CLOSE * search.best_cost
+
+
+def _enough(search: Search, insist: bool) -> Stop:
+    """When the bound has had its share of the time: with nearly nothing left to gain it has all of it."""
+    share = search.until(search.left * PROVING)
+
+    def enough() -> bool:
+        near = insist or search.bound >= NEARLY_CLOSED * search.best_cost
+        return search.late() or search.settled() or (share() and not near)
+
+    return enough
 
 
 def _earlier(one: Stop, other: Stop) -> Stop:

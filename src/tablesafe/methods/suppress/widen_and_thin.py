@@ -139,6 +139,7 @@ def published_again(
     budget: Budget,
     last: Budget,
     mended: Callable[[Mask], Mask | None],
+    told: Callable[[float], None],
 ) -> Mask:
     """The pattern without what can be published again, for tables with so many sensitive cells that audits take long.
 
@@ -146,7 +147,7 @@ def published_again(
     all back that its tables in the old pattern change: with that it is as safe as before, and all others were just
     seen to be. Sums that can be derived are looked for now and then, for that takes as long as all the rest; where
     some fail, the pattern is `mended`, if that can be done in time and pays. It ends with the budget; the `last` look
-    at sums may take longer.
+    at sums may take longer. What each better pattern costs is `told`.
     """
     safe, checked, size, unchecked = pattern, pattern, FIRST, 0
     proofs = session.memory()
@@ -163,6 +164,7 @@ def published_again(
                     fixed, size = checked, max(size / 4, LEAST)
                 safe = fixed
             checked, proofs, unchecked = safe, session.memory(), 0
+            told(instance.pattern_cost(checked))
         if enough:
             session.recall(proofs)
             return checked

@@ -15,7 +15,6 @@ from tablesafe.core.errors import InvalidOption, InvalidProblem
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release
 from tablesafe.methods.suppress import Suppress
-from tablesafe.methods.views import SuppressViews
 from tablesafe.methods.views.fitting import (
     Fitted,
     checked,
@@ -28,6 +27,7 @@ from tablesafe.methods.views.greedy import close_all, drop_redundant, withhold_i
 from tablesafe.methods.views.instance import TwoViews
 from tablesafe.methods.views.program import cheapest, refined_big_m, suppression_program, upper_terms
 from tablesafe.methods.views.state import OPEN, Data, State, cost, data_of, seed_of, state_of
+from tablesafe.methods.views.suppress_views import SuppressViews
 from tablesafe.methods.views.tabu import tabu_search
 from tablesafe.solve.program import Solution, SolveStatus
 from tablesafe.work.budget import Budget

@@ -32,6 +32,8 @@ STRIDE = 512
 """Sides between two moments at which an interrupt is noticed."""
 PATIENCE = 64
 """Searches after which it is asked whether searching from the truth pays."""
+PER_SIDE_AND_FORM_S = 2.5e-6
+"""Seconds in which a solver finds a side of a part, for each form of it."""
 SUMS = 3
 """Rounds of maximising and minimising the sum of everything open."""
 CHUNK = 5_000
@@ -59,7 +61,7 @@ class HardPart:
     @property
     def seconds(self) -> float:
         """Roughly how long it takes to finish."""
-        return 2.5e-6 * len(self.sides) * self.polytope.forms
+        return PER_SIDE_AND_FORM_S * len(self.sides) * self.polytope.forms
 
 
 def tighten(polytope: Polytope) -> None:

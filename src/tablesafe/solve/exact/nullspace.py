@@ -73,16 +73,7 @@ def every_unknown(n: int) -> NullSpace:
 def _recognised(residues: Integers) -> tuple[Integers, Integers] | None:
     """The small fraction behind each residue modulo the prime; None when one of them has none."""
     numerator, denominator = np.zeros_like(residues), np.ones_like(residues)
-    left = np.arange(len(residues))
-    for q in range(1, LARGEST):
-        if not left.size:
-            return numerator, denominator
-        candidate = residues[left] * q % PRIME
-        candidate = np.where(candidate > PRIME // 2, candidate - PRIME, candidate)
-        found = np.abs(candidate) <= LARGEST
-        numerator[left[found]], denominator[left[found]] = candidate[found], q
-        left = left[~found]
-    return None
+    return (numerator, denominator) if _recognise(residues, numerator, denominator) else None
 
 
 def _solves(
@@ -153,6 +144,21 @@ def _numbered(
     shared = np.full(len(form), -1)
     shared[moves] = number[form[moves]]
     return NullSpace(sparse.csr_array(forms), shared, divisor)
+
+
+@compiled
+def _recognise(residues: Integers, numerator: Integers, denominator: Integers) -> bool:
+    """Fill in the fractions, by Euclid's algorithm stopped half-way (Wang); false at the first residue without one."""
+    for i in range(len(residues)):
+        before, now, last, factor = PRIME, int(residues[i]) % PRIME, 0, 1
+        while now > LARGEST:
+            times = before // now
+            before, now = now, before - times * now
+            last, factor = factor, last - times * factor
+        if abs(factor) > LARGEST:
+            return False
+        numerator[i], denominator[i] = (now, factor) if factor > 0 else (-now, -factor)
+    return True
 
 
 @compiled

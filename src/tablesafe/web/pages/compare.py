@@ -10,13 +10,12 @@ from nicegui import ui
 from tablesafe.core.errors import TablesafeError
 from tablesafe.web.drafts import draft_of
 from tablesafe.web.forms import Entry, method_forms, read, written
-from tablesafe.web.pages.method import WORDS
-from tablesafe.web.pages.progress import STAGES
+from tablesafe.web.pages.progress import STAGES, WORDS
 from tablesafe.web.pages.screen import Screen, heading, named, show_error
 from tablesafe.web.pages.tables import TableView, shown, table
 from tablesafe.web.pages.waiting import TICK_S, Watched, computed
 from tablesafe.web.runs import Run
-from tablesafe.web.speech import aria, say
+from tablesafe.web.speech import aria, numeral, say
 from tablesafe.web.tasks import results as outcomes
 
 LOSS = {"value": "value withheld or moved, all levels", "cells": "cells withheld or changed, all levels"}
@@ -324,7 +323,9 @@ class _Line:
     def tick(self) -> None:
         """Show where the run is."""
         run = self.run
-        doing = f": {say(STAGES.get(run.stage, run.stage))}{run.detail}" if run.stage else ""
+        best = [point.incumbent for point in run.history if point.incumbent is not None]
+        cost = f", {say('best {cost}', cost=numeral(best[-1], ',.6g'))}" if best else ""
+        doing = f": {say(STAGES.get(run.stage, run.stage))}{cost}" if run.stage else ""
         told = say("{state}, {seconds:,.0f} s", state=say(WORDS[run.state]), seconds=run.seconds)
         self.state.set_text(f"{told}{doing}")
 

@@ -281,7 +281,8 @@ def chosen(screen: Screen, kind: Literal["rule", "method"], path: Path) -> None:
                 with ui.element("details").classes("ts-note"):
                     with ui.element("summary"):
                         ui.label(say("More about it")).classes("inline")
-                    ui.label(plain(form.about)).classes("whitespace-pre-line py-1")
+                    for paragraph in form.about:
+                        ui.label(plain(say(paragraph))).classes("py-1")
             fields(screen, form, path)
 
     now = screen.get((*path, key))

@@ -12,7 +12,7 @@ from tablesafe.job.model import AttackOptions, AuditOptions, Output, RunOptions
 from tablesafe.web.forms import form_of
 from tablesafe.web.pages.fields import chosen, fields, folded, plain
 from tablesafe.web.pages.merging import offer
-from tablesafe.web.pages.progress import STAGES, Stage, curve, share_done, stages, stopping, time_left
+from tablesafe.web.pages.progress import STAGES, WORDS, Stage, curve, share_done, stages, stopping, time_left
 from tablesafe.web.pages.screen import Screen, heading, show_error
 from tablesafe.web.pages.waiting import TICK_S
 from tablesafe.web.runs import Run, State
@@ -21,10 +21,6 @@ from tablesafe.web.steps import note_look
 
 SECTIONS = (("Audit", AuditOptions, "audit"), ("Attack", AttackOptions, "attack"), ("Output", Output, "output"),
             ("Where the work is done", RunOptions, "run"))  # fmt: skip
-WORDS = {
-    State.QUEUED: "waiting", State.RUNNING: "running", State.STOPPING: "stopping: keeping the best answer",
-    State.DONE: "done", State.OPEN: "finished, but open", State.FAILED: "failed", State.STOPPED: "stopped",
-}  # fmt: skip
 KEEPING = "Stop and keep the best answer"
 STOPS = {State.QUEUED: "Do not run it", State.STOPPING: "End now, keep nothing"}
 """What the button does that stops a run, where it does not keep an answer."""
@@ -235,7 +231,7 @@ class _Watched:
 
 def _where(run: Run) -> str:
     """What a run is doing now."""
-    told = f"{run.message}{run.detail}"
+    told = say(run.message)
     return f"{say(STAGES[run.stage])}: {told}" if run.stage in STAGES else told
 
 

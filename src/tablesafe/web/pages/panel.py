@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Self, get_args
@@ -32,6 +33,12 @@ POSSIBLY = (
     "? {word}: were it withheld, the table would not tell enough to say that these cells stay hidden ({many:,}):",
 )
 NO_OTHERS = "{word}, as it is now: no cell would be open that is not open already."
+SO_FAR = "So far cells would be open that are not now ({many:,}):"
+IN_SIGHT = """[...document.querySelectorAll('.ts-cell.ts-at')].find((each) => each.offsetParent)
+  ?.scrollIntoView({ block: 'nearest', inline: 'nearest' })"""
+"""The panel takes room from the table: the cell that it speaks of stays in sight."""
+READY_S = 0.3
+"""Seconds after which what somebody may ask next is made ready."""
 HEADS = ("Cell", "Decision", "Why", "Who", "When", "Take back")
 MOST_LISTED = 500
 """Decisions that are listed."""
@@ -87,6 +94,7 @@ class CellPanel:
             with inside:
                 self._decide(cells)
         self.screen.say(title.text)
+        ui.run_javascript(IN_SIGHT)
 
     # -- one cell ----------------------------------------------------------------------------------------------------
 
@@ -139,7 +147,6 @@ class CellPanel:
 
     def _ask(self, known: dict[str, Any], cell: int) -> None:
         """What an attacker derives, and what if it were otherwise: the audit is asked again."""
-        place = ui.element("div").classes("w-full py-1").props("role=status")
         publish = bool(known["withheld"])
 
         async def derive() -> None:
@@ -148,8 +155,15 @@ class CellPanel:
                 with place.clear():
                     ui.label(str(told).splitlines()[-1] + ".")
 
+        async def get_ready() -> None:
+            with suppress(TablesafeError):  # whoever asks is told
+                await self.screen.compute(asking.ready, self.of_what["run"])
+
         async def what_if() -> None:
-            found = await computed(self.screen, place, asking.what_if, self.of_what["run"], cell, publish)
+            place.clear()
+            found = await computed(
+                self.screen, place, asking.what_if, self.of_what["run"], cell, publish, so_far=_so_far
+            )
             if found is None or place.is_deleted:
                 return
             with place.clear():
@@ -161,6 +175,8 @@ class CellPanel:
             ui.button(
                 say("What if it were published?") if publish else say("What if it were withheld?"), on_click=what_if
             ).props("outline dense color=primary")
+            ui.timer(READY_S, get_ready, once=True)
+        place = ui.element("div").classes("w-full py-1").props("role=status " + aria("Answer"))
 
     def _neighbours(self, known: dict[str, Any]) -> None:
         if not known["many"]:
@@ -252,6 +268,25 @@ def decide_on(screen: Screen, rows: list[dict[str, Any]], what: str, why: str, w
     screen.say(say("{many:,} decided: {choice}.", many=len(rows), choice=say(what)))
 
 
+def _so_far(found: dict[str, Any]) -> None:
+    """What the audit has found of some of the attackers."""
+    if found["many"]:
+        ui.label(say(SO_FAR, many=found["many"]))
+        _named(found)
+    else:
+        ui.label(say("So far no cell would be open that is not open already."))
+    asked = ", ".join(map(say, found["asked"]))
+    ui.label(say("Looked at: {asked}; now: {others} …", asked=asked, others=say(found["next"]))).classes("ts-note")
+
+
+def _named(found: dict[str, Any]) -> None:
+    """The cells that would be open, or the first of them."""
+    with ui.element("ul").classes("m-0 text-sm"):
+        for _, name in found["opened"]:
+            with ui.element("li"):
+                ui.label(name)
+
+
 def _answer(found: dict[str, Any], *, publish: bool) -> None:
     """What the audit said of the change."""
     if found["safe"]:
@@ -273,10 +308,7 @@ def _answer(found: dict[str, Any], *, publish: bool) -> None:
         return
     told = (POSSIBLY if found["possibly"] else OPENED)[0 if publish else 1]
     ui.label(say(told, word=word, many=many))
-    with ui.element("ul").classes("m-0 text-sm"):
-        for _, name in found["opened"]:
-            with ui.element("li"):
-                ui.label(name)
+    _named(found)
 
 
 def bar(shares: list[float | None]) -> str:

@@ -10,6 +10,11 @@ from typing import Any, Literal
 from tablesafe.web.runs import Point, Run, State
 from tablesafe.web.speech import aria, numeral, say
 
+WORDS = {
+    State.QUEUED: "waiting", State.RUNNING: "running", State.STOPPING: "stopping: keeping the best answer",
+    State.DONE: "done", State.OPEN: "finished, but open", State.FAILED: "failed", State.STOPPED: "stopped",
+}  # fmt: skip
+"""How it stands with a run, in words."""
 WIDE, HIGH, LEFT, RIGHT, TOP, LOW = 460, 170, 8, 84, 30, 24
 """Size of the picture of costs and bounds, and its margins."""
 BLUE, ORANGE, SOFT = "#0072B2", "#D55E00", "#55606e"

@@ -19,7 +19,7 @@ from tablesafe.web.desk import lacks_only_rules
 from tablesafe.web.forms import get, put
 from tablesafe.web.speech import aria, say, spoken_here
 from tablesafe.web.steps import address_of, holds_problem, note_job, step_of
-from tablesafe.web.worker import TaskFailed
+from tablesafe.web.worker import TaskFailed, Tell
 
 if TYPE_CHECKING:
     from tablesafe.web.runs import Run, Runs
@@ -252,9 +252,9 @@ class Screen:
         if self._status is not None and not self._status.is_deleted:
             self._status.set_text(text)
 
-    async def compute(self, task: Callable[..., Any], *arguments: Any) -> Any:
-        """Have something computed in the user's worker process."""
-        return await self.workspace.compute(task, *arguments, language=self.language)
+    async def compute(self, task: Callable[..., Any], *arguments: Any, tell: Tell | None = None) -> Any:
+        """Have something computed in the user's worker process; `tell` hears what it says while it goes on."""
+        return await self.workspace.compute(task, *arguments, tell=tell, language=self.language)
 
 
 def show_error(error: TaskFailed | Exception, screen: Screen | None = None, job: str = "") -> None:

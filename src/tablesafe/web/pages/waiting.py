@@ -16,12 +16,28 @@ TICK_S = 0.5
 """Seconds between two looks at what is under way."""
 
 
-async def computed(screen: Screen, holder: ui.element, task: Any, *arguments: Any) -> Any:
-    """What a task gives, with a spinner in the place until it does; None when there is an error, which is shown."""
-    with holder:
+async def computed(
+    screen: Screen,
+    holder: ui.element,
+    task: Any,
+    *arguments: Any,
+    so_far: Callable[[dict[str, Any]], object] | None = None,
+) -> Any:
+    """What a task gives, with a spinner in the place until it does; None when there is an error, which is shown.
+
+    `so_far` draws what the task tells while it goes on, above the spinner.
+    """
+
+    def draw(event: dict[str, Any]) -> None:
+        if so_far is not None and not holder.is_deleted:
+            with holder.clear():
+                so_far(event)
+                ui.spinner()
+
+    with holder:  # it may hold the timer that this goes on in: it is not emptied here
         ui.spinner()
     try:
-        found = await screen.compute(task, *arguments)
+        found = await screen.compute(task, *arguments, tell=draw)
     except TablesafeError as error:
         if not holder.is_deleted:
             with holder.clear():
@@ -58,7 +74,7 @@ class Watched:
         if self.state.is_deleted:
             self.timer.cancel()
             return
-        self.state.set_text(work.message)
+        self.state.set_text(say(work.message))
         self.stop.set_visibility(not work.state.ended)
         self.bar.set_visibility(not work.state.ended)
         share = work.done / work.total if work.done is not None and work.total else None
@@ -74,4 +90,4 @@ class Watched:
                 with self.fault.clear():
                     show_error(work.error)
             if self.live:
-                self.screen.say(work.message)
+                self.screen.say(say(work.message))

@@ -1,1 +1,1 @@
-"""What the worker process of a session computes: runs, and looks at data, results and windows of tables."""
+"""What the worker process of a session computes: it looks at data, results and windows of tables."""

@@ -6,7 +6,7 @@ They run in the worker process of a session; all of it is for the office only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,10 @@ from tablesafe.web.desk import result_of
 from tablesafe.web.tasks.data import codes_of, why
 from tablesafe.web.tasks.windows import MOST_LINES, View, kinds_of, shows_truth, whole_of
 
+if TYPE_CHECKING:
+    from tablesafe.audit.audit import Audit
+    from tablesafe.audit.findings import Findings
+
 MOST_NAMED = 12
 """Cells that protect another, or are protected, that are named."""
 MOST_CHOSEN = 10_000
@@ -29,6 +33,8 @@ KEPT_FOUND = 8
 """Searches for cells whose answers are kept."""
 WHAT_IF_S = 20.0
 """Seconds for what if a cell were published."""
+READY_S = 5.0
+"""Seconds for what can be known before that is asked."""
 COLUMNS = {
     "status": "Status", "value": "True value", "count": "Contributors", "why": "Sensitive by",
     "hide": "To be hidden from", "derives": "An attacker derives",
@@ -282,26 +288,51 @@ def codes_and_costs(desk: Desk, of: Mapping[str, str], cells: Sequence[int]) -> 
     ]
 
 
-def what_if(desk: Desk, run: str, cell: int, publish: bool) -> dict[str, Any]:
-    """What the audit says if a withheld cell were published, or a published one withheld."""
+def _audit(desk: Desk, run: str) -> Audit:
+    """The examination of a finished run, to be asked again; an audit holds a whole system, so one is kept."""
     from tablesafe.audit.audit import Audit
-    from tablesafe.audit.verdict import Word
 
-    result = result_of(desk, run)
     kept: dict[str, Audit] = desk.loaded.setdefault("audits", {})
     if run not in kept:
-        kept.clear()  # an audit holds a whole system: one is enough
+        result = result_of(desk, run)
+        kept.clear()
         kept[run] = Audit.after(result.findings, result.job.audit.attackers)
-    audit = kept[run]
+    return kept[run]
+
+
+def ready(desk: Desk, run: str) -> None:
+    """Have the examination of a run at hand before anybody asks what if: what a first question would wait for."""
+    if run not in desk.loaded.get("audits", {}):
+        audit = _audit(desk, run)
+        audit.judge(audit.release, exact=False, certify=False, time_limit_s=READY_S)
+
+
+def what_if(desk: Desk, run: str, cell: int, publish: bool) -> dict[str, Any]:
+    """What the audit says if a withheld cell were published, or a published one withheld.
+
+    What it finds of outsiders, and then of respondents, is told while it goes on with the others.
+    """
+    from tablesafe.audit.verdict import Word
+
+    audit, result, whole = _audit(desk, run), result_of(desk, run), whole_of(desk, {"run": run})
+    attackers = ["outsiders", *["respondents"] * audit.insiders, *["sums"] * audit.unions]
+
+    def opened(found: Findings, *, possibly: bool = False) -> dict[str, Any]:
+        was, now = (((*each.open, *each.possible) if possibly else each.open) for each in (result.findings, found))
+        before = {opening.cell for opening in was}
+        cells = [each for each in dict.fromkeys(opening.cell for opening in now) if each not in before]
+        return {"many": len(cells), "opened": [(each, whole.describe(each)) for each in cells[:MOST_NAMED]]}
+
+    def heard(found: Findings) -> None:
+        asked = 1 if found.insiders is None else 2
+        if asked < len(attackers):
+            desk.tell({"asked": attackers[:asked], "next": attackers[asked], **opened(found)})
+
     ask = audit.publish if publish else audit.withhold
-    found = ask([cell], time_limit_s=WHAT_IF_S)
-    whole = whole_of(desk, {"run": run})
-    possibly = found.verdict.word is Word.POSSIBLY_OPEN
-    was, now = (((*each.open, *each.possible) if possibly else each.open) for each in (result.findings, found))
-    before = {opening.cell for opening in was}
-    opened = [each for each in dict.fromkeys(opening.cell for opening in now) if each not in before]
+    found = ask([cell], time_limit_s=WHAT_IF_S, heard=heard)
+    word = found.verdict.word
+    possibly = word is Word.POSSIBLY_OPEN
     return {
-        "word": str(found.verdict.word), "safe": bool(found.safe), "many": len(opened),
-        "unproved": found.verdict.word is Word.NOT_PROVED, "possibly": possibly,
-        "opened": [(each, whole.describe(each)) for each in opened[:MOST_NAMED]],
+        "word": str(word), "safe": bool(found.safe), "unproved": word is Word.NOT_PROVED, "possibly": possibly,
+        **opened(found, possibly=possibly),
     }  # fmt: skip

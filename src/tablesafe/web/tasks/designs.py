@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tablesafe.core.language import ENGLISH, Language, language
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import problem_of
 
@@ -38,7 +39,7 @@ def proposals(desk: Desk, job: str) -> list[dict[str, Any]]:
     return [
         {
             "step": {"kind": each.step.kind, "dimension": each.step.dimension, "codes": list(each.step.codes)},
-            "words": words(each.step), "removed": round(each.risk), "loss": each.loss,
+            "words": words(each.step, language(desk.language)), "removed": round(each.risk), "loss": each.loss,
         }
         for each in found.first[:MOST_PROPOSED]
     ]  # fmt: skip
@@ -62,20 +63,24 @@ def coarser(desk: Desk, job: str, step: Mapping[str, Any]) -> dict[str, Any]:
     into = str(step.get("into") or "") or joined_name(codes, trees[name].codes)
     taken = Step(kind=step["kind"], dimension=name, codes=codes, into=into if step["kind"] == "join" else "")
     tree = taken.recode(trees[name]).hierarchy
-    return {"text": tree.hrc_text(), "total": tree.roots[0], "words": words(taken)}
+    return {"text": tree.hrc_text(), "total": tree.roots[0], "words": words(taken, language(desk.language))}
 
 
-def words(step: Step) -> str:
+def words(step: Step, speech: Language = ENGLISH) -> str:
     """What a step does, as a button says it."""
     named = [*step.codes[:MOST_NAMED], *(["…"] if len(step.codes) > MOST_NAMED else [])]
     match step.kind:
         case "join":
-            rest = named[1] if len(named) == 2 else f"{', '.join(named[1:-1])} and {named[-1]}"
-            return f"Merge {step.dimension} {named[0]} with {rest}"
+            several = speech.say("{some} and {last}", some=", ".join(named[1:-1]), last=named[-1])
+            rest = named[1] if len(named) == 2 else several
+            return speech.say(
+                "Merge {dimension} {code} with {rest}", dimension=step.dimension, code=named[0], rest=rest
+            )
         case "drop parts":
-            return f"Drop the parts of {', '.join(named)} of {step.dimension}"
+            codes = ", ".join(named)
+            return speech.say("Drop the parts of {codes} of {dimension}", codes=codes, dimension=step.dimension)
         case _:
-            return f"Drop the finest level of {step.dimension}"
+            return speech.say("Drop the finest level of {dimension}", dimension=step.dimension)
 
 
 def codes(desk: Desk, job: str) -> dict[str, list[tuple[str, str, int, str]]]:
@@ -187,9 +192,10 @@ def mapped(desk: Desk, draft: Mapping[str, Any], name: str, where: Mapping[str, 
         if to.startswith(BELOW):
             lines = _with_part(lines, to.removeprefix(BELOW), code)
     alone = [f"{'@' * above}{code}" for code, to in where.items() if to == ALONE]
-    many = f"{len(where):,} codes" if len(where) > 1 else next(iter(where))
+    told = "{dimension}: {many:,} codes mapped" if len(where) > 1 else "{dimension}: {code} mapped"
+    told = language(desk.language).say(told, dimension=name, many=len(where), code=next(iter(where)))
     return {
-        "text": "\n".join([*lines, *alone]) + "\n", "total": tree.roots[0], "words": f"{name}: {many} mapped",
+        "text": "\n".join([*lines, *alone]) + "\n", "total": tree.roots[0], "words": told,
     }  # fmt: skip
 
 

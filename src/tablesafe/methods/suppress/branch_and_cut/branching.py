@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.solve.highs import DUAL, SIMPLEX, Model
 from tablesafe.solve.program import Columns, Program, Scale, SolveStatus
 from tablesafe.work.budget import Budget
@@ -37,23 +37,30 @@ LARGEST = 2.0**50
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """`matrix @ x ≥ least` for 0/1 variables of some cost; `names` are their numbers outside, `rows` those of rows."""
-
-    matrix: Floats
-    least: Floats
-    cost: Floats
-    names: Integers
-    rows: Integers
-
-
-@dataclass(frozen=True, slots=True)
 class Entries:
     """The entries of a sparse matrix."""
 
     row: Integers
     column: Integers
     value: Floats
+
+    def times(self, x: Floats, rows: int) -> Floats:
+        """The matrix, which has so many rows, times a vector."""
+        return np.bincount(self.row, weights=self.value * x[self.column], minlength=rows).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`entries · x ≥ least` for 0/1 variables of some cost; `names` are their numbers outside, `rows` those of rows.
+
+    Entries come row by row.
+    """
+
+    entries: Entries
+    least: Floats
+    cost: Floats
+    names: Integers
+    rows: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,38 +133,48 @@ def rounded_up(bound: float, cost: Floats) -> float:
 
 def split(block: Block, low: Floats, high: Floats) -> Split | None:
     """Fix what follows from the bounds, drop what is fulfilled, and part the rest; None when nothing fulfils it all."""
-    positive, negative = np.maximum(block.matrix, 0.0), np.maximum(-block.matrix, 0.0)
-    size = positive + negative
+    entries, m = block.entries, len(block.least)
+    row, column, falling = entries.row, entries.column, entries.value < 0
+    size = np.abs(entries.value)
     low, high = low.copy(), high.copy()
     while True:
-        spare = positive @ high - negative @ low - block.least
+        most = np.where(falling, -low[column], high[column]) * size
+        spare = np.bincount(row, weights=most, minlength=m) - block.least
         if (spare < -CLEARLY).any():
             return None
-        needed = (size > spare[:, None] + CLEARLY) & (low < high)
-        if not needed.any():
+        needed = np.flatnonzero((size > spare[row] + CLEARLY) & (low < high)[column])
+        if not len(needed):
             break
-        low[(needed & (positive > 0)).any(axis=0)] = 1.0
-        high[(needed & (negative > 0)).any(axis=0)] = 0.0
+        low[column[needed[~falling[needed]]]] = 1.0
+        high[column[needed[falling[needed]]]] = 0.0
         if (low > high).any():
             return None
-    free, ones = np.flatnonzero(low < high), np.flatnonzero(low == 1)
-    open_rows = np.flatnonzero(positive @ low - negative @ high < block.least - 1e-9)
-    rest = block.least - block.matrix @ low
-    matrix = block.matrix[np.ix_(open_rows, free)]
-    row, column = np.nonzero(matrix)
-    parts = []
-    for rows, columns in connected(row, column, matrix.shape):
-        names = free[columns]
-        parts.append(
-            Block(
-                matrix[np.ix_(rows, columns)],
-                rest[open_rows[rows]],
-                block.cost[names],
-                block.names[names],
-                block.rows[open_rows[rows]],
-            )
-        )
-    return Split(parts, float(block.cost[ones].sum()), block.names[ones])
+    ones, undecided = np.flatnonzero(low == 1), low < high
+    least = np.where(falling, -high[column], low[column]) * size
+    is_open = np.bincount(row, weights=least, minlength=m) < block.least - 1e-9
+    rest = block.least - entries.times(low, m)
+    some = is_open[row] & undecided[column]
+    return Split(_parted(block, is_open, undecided, some, rest), float(block.cost[ones].sum()), block.names[ones])
+
+
+def _parted(block: Block, is_open: Mask, undecided: Mask, some: Mask, rest: Floats) -> list[Block]:
+    """The parts of some rows and variables of a block, of which `some` entries are between them."""
+    open_rows, free = np.flatnonzero(is_open), np.flatnonzero(undecided)
+    row = (np.cumsum(is_open) - 1)[block.entries.row[some]]
+    column = (np.cumsum(undecided) - 1)[block.entries.column[some]]
+    parts = connected(row, column, (len(open_rows), len(free)))
+    part, place, within = (np.zeros(len(one), dtype=np.int64) for one in (open_rows, open_rows, free))
+    for at, (rows, columns) in enumerate(parts):
+        part[rows], place[rows], within[columns] = at, np.arange(len(rows)), np.arange(len(columns))
+    order = np.argsort(part[row], kind="stable")
+    ends = np.searchsorted(part[row][order], np.arange(len(parts) + 1))
+    found = []
+    for at, (rows, columns) in enumerate(parts):
+        own = order[ends[at] : ends[at + 1]]
+        entries = Entries(place[row[own]], within[column[own]], block.entries.value[some][own])
+        rows, columns = open_rows[rows], free[columns]
+        found.append(Block(entries, rest[rows], block.cost[columns], block.names[columns], block.rows[rows]))
+    return found
 
 
 def connected(row: Integers, column: Integers, shape: tuple[int, int]) -> list[tuple[Integers, Integers]]:
@@ -199,7 +216,7 @@ class Node:
         near = np.rint(self.x)
         if np.abs(self.x - near).max(initial=0.0) > WHOLE:
             return False
-        return bool((self.block.matrix @ near >= self.block.least - CLEARLY).all())
+        return bool((self.block.entries.times(near, len(self.block.least)) >= self.block.least - CLEARLY).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +244,9 @@ class Branching:
         """Solve the relaxation of a block."""
         model = self.idle.pop() if self.idle else Model(work=self.work, simplex_strategy=DUAL, **SIMPLEX)
         n, scale = len(block.cost), scale_of(block.cost)
-        column, row = np.nonzero(block.matrix.T)
-        value = block.matrix[row, column]
+        entries = block.entries
+        order = np.argsort(entries.column, kind="stable")
+        column, row, value = entries.column[order], entries.row[order], entries.value[order]
         start = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))])
         columns, endless = Columns(start, row, value, len(block.least)), np.full(len(block.least), np.inf)
         model.load(Program(block.cost / scale, columns, block.least, endless, np.zeros(n), np.ones(n)), scale=Scale())
@@ -236,7 +254,6 @@ class Branching:
         x = np.full(n, 0.5)
         if model.run() is SolveStatus.OPTIMAL:
             x, prices = model.answer()
-        entries = Entries(row, column, value)
         bound = safe_bound(block.cost, entries, block.least, prices * scale, np.zeros(n), np.ones(n))
         proved = bound.over()
         return Node(block, model, scale, bound, np.clip(x, 0.0, 1.0), proved, self.up(max(proved, 0.0)))
@@ -294,7 +311,7 @@ class Branching:
 
     def _branched(self, node: Node, limit: float, low: Floats, high: Floats) -> Least:
         """One variable at 0 and at 1: that which raises both bounds most."""
-        variable, order = self._choice(node, limit)
+        variable, order = self._choice(node, limit, low, high)
         self.idle.append(node.model)
         bound, best = np.inf, None
         for value in order:
@@ -310,12 +327,15 @@ class Branching:
                 limit = float(node.block.cost[inside].sum())
         return Least(max(min(bound, limit), node.value), best)
 
-    def _choice(self, node: Node, limit: float) -> tuple[int, tuple[float, float]]:
-        """The variable to branch on, and which side is more likely to hold the best answer."""
+    def _choice(self, node: Node, limit: float, low: Floats, high: Floats) -> tuple[int, tuple[float, ...]]:
+        """The variable to branch on, and its sides, the likelier to hold the best answer first.
+
+        Sides that are seen to hold no better answer are closed; where a variable has none left, there is no answer.
+        """
         x, model = node.x, node.model
-        fractional = np.flatnonzero((x > WHOLE) & (x < 1 - WHOLE))
+        fractional = np.flatnonzero((x > WHOLE) & (x < 1 - WHOLE) & (low < high))
         if not len(fractional):
-            fractional = np.arange(len(x))
+            fractional = np.flatnonzero(low < high)
         order = np.lexsort((-node.block.cost[fractional], np.abs(x[fractional] - 0.5)))
         gain, chosen, sides = -1.0, int(fractional[order[0]]), (0.0, 1.0)
         for variable in fractional[order[: CANDIDATES if len(x) > SMALL else FEW_CANDIDATES]].tolist():
@@ -324,9 +344,23 @@ class Branching:
                 model.set_bound(variable, side, side)
                 solved = model.run() is SolveStatus.OPTIMAL
                 value.append(min(model.objective * node.scale if solved else limit, limit) - node.proved)
-                model.set_bound(variable, 0.0, 1.0)
+                if solved and self._over(node, limit, low, high, variable, side):
+                    low[variable], high[variable] = max(low[variable], 1 - side), min(high[variable], 1 - side)
+                if low[variable] > high[variable]:
+                    return variable, ()
+                model.set_bound(variable, low[variable], high[variable])
             score = max(value[0], 1e-6 * node.scale) * max(value[1], 1e-6 * node.scale)
             if score > gain:
                 gain, chosen = score, variable
                 sides = (0.0, 1.0) if value[0] <= value[1] else (1.0, 0.0)
         return chosen, sides
+
+    def _over(self, node: Node, limit: float, low: Floats, high: Floats, variable: int, side: float) -> bool:
+        """Whether the prices of a program with one variable fixed prove that there is no better answer."""
+        if node.model.objective * node.scale <= limit - self.slack:
+            return False
+        block, low, high = node.block, low.copy(), high.copy()
+        low[variable] = high[variable] = side
+        prices = node.model.answer()[1] * node.scale
+        bound = safe_bound(block.cost, block.entries, block.least, prices, low, high).over()
+        return self.up(bound) > limit - self.slack

@@ -36,7 +36,7 @@ ROUNDS_AT_NODES = 6
 """Rounds of cutting at a node before it is branched on."""
 PATTERN_EVERY = 10
 """Nodes after which a pattern is made of the relaxation again."""
-FIRST_NODES, MORE_NODES, TRIES = 96, 8, 3
+FIRST_NODES, MORE_NODES, TRIES = 96, 8, 4
 """Nodes of a part that holds most of what is undecided, once there is an answer that the integer solver, or all other
 parts, cannot better; how many times as many nodes all parts get with every further try, and how many tries there are.
 In parts that share nothing branchings add up (h_10k: 87 parts, the hardest takes 800 nodes), in the tree they would
@@ -93,7 +93,8 @@ class BranchAndCut:
         self._quiet: tuple[Separation, Floats] | None = None
         """A point at which nothing was found, and for which targets."""
         if known is not None and known._begun:
-            self._instance, self._attacker, self._begun = known._instance, known._attacker, True
+            self._instance, self._begun = known._instance, True
+            self._attacker = Attacker(self._instance, incumbent.budget)
             self._separate(known._separation.targets)
             self._add(known._always)
 
@@ -135,6 +136,11 @@ class BranchAndCut:
     def shares(self) -> Floats:
         """How much of each cell the relaxation wants withheld."""
         return self._shares(self._covering.point)
+
+    @property
+    def in_one_piece(self) -> bool:
+        """Whether, once the relaxation is cut, most of what is undecided is one part, and too much to choose from."""
+        return self._rooted and self._covering.in_one_piece()
 
     def deviations(self, pattern: Mask) -> tuple[Deviation, ...]:
         """For each target of the instance a deviation within a safe pattern that protects it."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.core.equations import Floats, Integers
+from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.errors import SolverFailure
 from tablesafe.methods.suppress.branch_and_cut.branching import (
     ALIKE,
@@ -39,8 +39,8 @@ NODES = 120
 """Nodes of the branching of a part by itself: what parts cost adds up, where their branchings would multiply."""
 SOLVER_NODES = 200
 """Nodes of the integer solver: its answer will mostly be cut off, the next cuts help more than a finer one."""
-DENSE = 400_000
-"""Entries of a part beyond which it is not branched on by itself."""
+DENSE, HEAVY = 40_000, 5_000
+"""Entries of a part beyond which it is not branched on by itself, and beyond which the integer solver comes first."""
 DEAR = 0.1
 """What variables may cost, in units of the least cost, by which they lie beyond their bounds: the solver's tolerance is
 nothing to it, but with a cost of 1e9 beside one of 1 it is much."""
@@ -119,6 +119,8 @@ class Covering:
         self._prices = self._last_prices = np.zeros(0)
         self.point = np.zeros(n)
         self._known: dict[tuple[bytes, bytes], Least] = {}
+        self._before = np.zeros(n)
+        """The last answers of the parts: most of them the next cuts leave alone."""
 
     def add(self, cuts: list[Cut]) -> int:
         """Add what is new; says how many that were."""
@@ -257,23 +259,15 @@ class Covering:
         matrix, least = self.rows()
         entries = self.entries
         free = self.low < self.high
-        lowest = np.bincount(
-            entries.row,
-            weights=np.where(entries.value > 0, self.low[entries.column], self.high[entries.column]) * entries.value,
-            minlength=len(least),
-        )
-        open_rows = lowest < least - 1e-9
-        inside = free[entries.column] & open_rows[entries.row]
+        open_rows, parts = self._parts()
         left = least - matrix @ np.where(self.low == 1, 1.0, 0.0)
         prices = np.zeros(len(least))  # of cuts that no relaxation has seen yet, none is known
         prices[: len(self._prices)] = self._prices
         prices[~open_rows] = 0.0
         bound = safe_bound(self.cost, entries, left, prices, np.zeros(len(free)), free.astype(np.float64))
-        parts = connected(entries.row[inside], entries.column[inside], matrix.shape)
         x = np.rint(self.low)
         slack = self.slack(best) if np.isfinite(best) else self.step
         branching = Branching(self._work, self.step, slack, nodes, stop)
-        parts = [(rows, columns) for rows, columns in parts if len(columns)]
         values = [self.up(max(bound.over(rows, columns), 0.0)) for rows, columns in parts]
         total = float(self.cost[self.low == 1].sum()) + sum(values)
         complete, proved, floors, chosen = True, True, [], sum(len(columns) for _, columns in parts)
@@ -286,6 +280,9 @@ class Covering:
                 x[columns] = np.rint(point)
                 continue
             mostly = 2 * len(columns) > chosen
+            if self._still_least(rows, columns, values[at], left):
+                x[columns] = self._before[columns]
+                continue
             branching.nodes = nodes_of_largest if mostly else nodes
             answer = self._least_of(rows, columns, values[at], best - (total - values[at]), branching, seconds)
             if answer.bound > values[at]:
@@ -295,10 +292,38 @@ class Covering:
                 complete = False
             else:
                 x[answer.ones] = 1.0
+                self._before[columns] = x[columns]
                 proved &= float(self.cost[answer.ones].sum()) <= answer.bound * (1 + ALIKE)
         if total > best - slack:
             return Choice(None, min(total, best))
         return Choice(x if complete else None, total, proved, tuple(floors))
+
+    def _parts(self) -> tuple[Mask, list[tuple[Integers, Integers]]]:
+        """The cuts that are not fulfilled by what is decided, and the parts into which these and the rest fall."""
+        entries, least = self.entries, self.least
+        lowest = np.bincount(
+            entries.row,
+            weights=np.where(entries.value > 0, self.low[entries.column], self.high[entries.column]) * entries.value,
+            minlength=len(least),
+        )
+        open_rows = np.asarray(lowest < least - 1e-9)
+        inside = (self.low < self.high)[entries.column] & open_rows[entries.row]
+        parts = connected(entries.row[inside], entries.column[inside], (len(least), len(self.cost)))
+        return open_rows, [(rows, columns) for rows, columns in parts if len(columns)]
+
+    def in_one_piece(self) -> bool:
+        """Whether most of what is undecided is one part, and too much of it to be branched on by itself."""
+        undecided, matrix = int((self.low < self.high).sum()), self.rows()[0]
+        return any(
+            2 * len(columns) > undecided and matrix[rows][:, columns].nnz > DENSE for rows, columns in self._parts()[1]
+        )
+
+    def _still_least(self, rows: Integers, columns: Integers, value: float, left: Floats) -> bool:
+        """Whether the last answer to some part still is one, and costs no more than the part's bound."""
+        before = self._before[columns]
+        if float(self.cost[columns] @ before) > value * (1 + ALIKE):
+            return False
+        return bool((self.rows()[0][rows][:, columns] @ before >= left[rows] - 1e-9).all())
 
     def _least_of(
         self, rows: Integers, columns: Integers, value: float, limit: float, branching: Branching, seconds: float
@@ -312,8 +337,9 @@ class Covering:
         some = sparse.csr_array(matrix[rows])
         left = least[rows] - some @ np.where(self.low == 1, 1.0, 0.0)
         answer = Least(value, None)
-        if len(rows) * len(columns) <= DENSE:
-            block = Block(some[:, columns].toarray(), left, self.cost[columns], columns, rows)
+        own = some[:, columns].tocoo()
+        if own.nnz <= (HEAVY if seconds > 0 else DENSE):
+            block = Block(Entries(own.row, own.col, own.data), left, self.cost[columns], columns, rows)
             answer = branching.together(split(block, np.zeros(len(columns)), np.ones(len(columns))), limit)
             if answer.bound > limit - branching.slack:
                 return answer

@@ -1,4 +1,4 @@
-"""The experiments of the papers as single calls: the same table protected many ways, and what each way costs its users.
+"""Dandekar & Cox, "Synthetic Tabular Data" (2002): a table adjusted in many ways, and what each costs its users.
 
 Everything here compares with the true values: confidential.
 """
@@ -21,12 +21,6 @@ from tablesafe.core.release import Release
 from tablesafe.loss.quality import CLASSES, Quality, quality
 from tablesafe.methods.adjust import Adjust
 from tablesafe.methods.adjust.costs import MEASURES
-from tablesafe.methods.suppress.costs import cost_of, never_free
-from tablesafe.methods.suppress.instance import Instance
-from tablesafe.methods.suppress.slices import by_slices
-from tablesafe.work.budget import Budget
-
-__all__ = ["Experiment", "costs", "directions", "slices"]
 
 StartName = Literal["alternating", "up", "down"]
 STARTS: tuple[StartName, ...] = get_args(StartName)
@@ -133,17 +127,6 @@ def costs(
     The experiment of Dandekar & Cox (2002, Table 5). `options` are those of `ts.Adjust`.
     """
     return _experiment(problem, {cost: Adjust(cost=cost, **options) for cost in costs}, classes)
-
-
-def slices(problem: Problem, *, cost: str | Floats = "problem", time_limit_s: float = 60.0) -> Release:
-    """Withhold what a sequence of two-dimensional networks asks for, and nothing more: the pattern may not be safe.
-
-    Three-dimensional suppression as in Working Paper 22, for those who want to see with `ts.audit` what it leaves open.
-    `ts.Suppress(algorithm="slices")` begins with this pattern and closes what the audit finds.
-    """
-    priced, _ = never_free(cost_of(problem, cost, 1.0), ~problem.frozen)
-    instance = Instance.of(problem, priced, zeros=False)
-    return Release.from_suppression(problem, by_slices(problem.table, instance, Budget(time_limit_s)), method="slices")
 
 
 def _experiment(problem: Problem, ways: dict[str, Any], classes: Sequence[float]) -> Experiment:

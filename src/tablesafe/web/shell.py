@@ -8,22 +8,13 @@ from html import escape
 from nicegui import ui
 
 from tablesafe.web.framework import asset
-from tablesafe.web.pages import compare, data, dimensions, method, result, rules
+from tablesafe.web.pages.addresses import STEPS
 from tablesafe.web.pages.screen import CHANGED_ELSEWHERE, Screen, named
 from tablesafe.web.pages.tables import kind_css
 from tablesafe.web.sessions import Session, current_session
 from tablesafe.web.speech import CHOSEN, NAMES, aria, say, spoken_here
 from tablesafe.web.steps import note_look, state_of
 
-STEPS: dict[str, tuple[str, Callable[[Screen], None]]] = {
-    "/": ("Data", data.page),
-    "/dimensions": ("Dimensions", dimensions.page),
-    "/rules": ("Rules", rules.page),
-    "/method": ("Method", method.page),
-    "/result": ("Result", result.page),
-    "/compare": ("Compare", compare.page),
-}
-"""The pages by their addresses, in the order in which people use them."""
 SIGNS = {
     "done": ("✓", "done"), "fault": ("!", "has errors"), "ask": ("?", "has a question"),
     "old": ("↻", "is of an earlier job"),

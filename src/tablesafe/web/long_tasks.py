@@ -1,4 +1,6 @@
-"""The stop button: an interrupt, as Ctrl-C in a shell, but only at a moment when a method keeps what it has.
+"""Tasks that take long, each in a process of its own: a whole run, attacks on a finished one, measuring several.
+
+And their stop button: an interrupt, as Ctrl-C in a shell, but only at a moment when a method keeps what it has.
 
 At any other moment Ctrl-C ends a run with nothing, which is not what the button says. So a stop waits, if it must,
 until a search has its first answer; and once the search is over, there is nothing left to stop.
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tablesafe.core.language import frozen
+from tablesafe.core.language import frozen, text
 from tablesafe.core.machine import ask_again, hear_asks, hold_interrupts, open_private
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import kept_at, result_of
@@ -77,15 +79,16 @@ def keeps(frame: FrameType | None) -> bool:
     return False
 
 
-# Tasks that take long: a whole run, attacks on a finished one, measuring several. Each has a process of its own.
+# The tasks.
 
 
+WORKING = "Working out what anybody can"
 MOST_POSSIBLY = 20
 """Cells that are possibly open that the verdict names; the table marks all."""
 MOST_DENSITIES = 200
 """Cells whose densities are kept, those in most danger: as many as the ranking has."""
-FINISHING = ("audit", "attack", "write")
-"""Stages in which a run is as good as done: a stop asks for no less."""
+FINISHING = ("write",)
+"""Stages in which a run is as good as done: a stop asks for no less. Audit and attacks leave out what is not needed."""
 
 
 def run_job(desk: Desk) -> dict[str, Any]:
@@ -118,10 +121,9 @@ def _is_ours(warning: warnings.WarningMessage) -> bool:
 def _told(event: Event) -> dict[str, Any]:
     return {
         "stage": event.stage,
-        "message": event.message,
+        "message": frozen(event.message),
         "done": event.done,
         "total": event.total,
-        "detail": event.detail,
         "incumbent": event.incumbent,
         "bound": event.bound,
     }
@@ -177,12 +179,17 @@ def attack_run(desk: Desk, run: str, attacks: list[str], seed: int, time_limit_s
 
     result = result_of(desk, run)
     chosen = choose(tuple(attacks), seed=seed)
-    desk.tell({"message": "Working out what anybody can", "done": 0, "total": len(chosen)})
+    desk.tell({"message": WORKING, "done": 0, "total": len(chosen)})
     view = View.of(result.problem, result.release, result.findings.system)
     estimates: list[Estimate] = []
     for number, each in enumerate(chosen):
         found = _scored(estimates) if estimates else None
-        event = {"message": f"Trying the {each.name}", "done": number, "total": len(chosen), "found": found}
+        event = {
+            "message": frozen(text("Trying the {attack}", attack=each.name)),
+            "done": number,
+            "total": len(chosen),
+            "found": found,
+        }
         desk.tell({"stage": "attack", **event})
         estimates.append(estimate_by(each, result.problem, view, time_limit_s))
     return _scored(estimates)
@@ -200,7 +207,7 @@ def _scored(estimates: list[Estimate]) -> dict[str, Any]:
             cells, every = cell_densities(estimate, MOST_DENSITIES)
             densities.append({"attack": estimate.attack, "all": every, "cells": [asdict(cell) for cell in cells]})
     return {
-        "headline": found.headline,
+        "headline": frozen(found.sentence),
         "attacks": found.frame().to_dicts(),
         "ranking": found.ranking().head(200).to_dicts(),
         "densities": densities,
@@ -217,11 +224,16 @@ def measure_runs(desk: Desk, runs: list[str], names: list[str], yardstick: str, 
     problem = result_of(desk, yardstick).problem
     rows: dict[str, Any] = {}
     for number, (run, name) in enumerate(zip(runs, names, strict=True)):
-        event = {"message": f"Attacking {name}", "done": number, "total": len(runs), "found": {"rows": rows}}
+        event = {
+            "message": frozen(text("Attacking {release}", release=name)),
+            "done": number,
+            "total": len(runs),
+            "found": {"rows": rows},
+        }
         desk.tell({"stage": "measure", **event})
         release = result_of(desk, run).release
         rows[run] = Measured.of(name, problem, release, ATTACKS, 1, time_limit_s).row()
-    return {"headline": f"{len(rows):,} releases are measured.", "rows": rows}
+    return {"headline": frozen(text("{many:,} releases are measured.", many=len(rows))), "rows": rows}
 
 
 def _digest(*parts: Any) -> str:

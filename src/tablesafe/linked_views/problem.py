@@ -16,7 +16,7 @@ from tablesafe.core.hierarchy import TOTAL, Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.methods.views.reading import (
+from tablesafe.linked_views.reading import (
     View,
     added_up,
     consistent_cube,

@@ -11,7 +11,8 @@ From the largest contributor of a target less must be hidden than from others, o
 and what the rule hides from it is the next. It is convinced by a shorter move.
 
 For each side of each target there are three sets of respondents, as bits: who has ruled out every move so far, who saw
-its own cells rise, who saw them fall.
+its own cells rise, who saw them fall. Looked at are those who may object to something before others do; all the rest are
+one more respondent without cells of its own, so that no target counts as hidden before some move has shown it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ SOME = 8
 FEW, RULED = 150, 300
 """Respondents who are left in doubt of a target, up to which a move is looked for that none of them can rule out; and
 how many of them there may be for all targets of a batch."""
+ANYBODY = -1
+"""Stands for whoever is not looked at: the last of those who must be convinced, by any move that is far enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +189,7 @@ class Doubts:
         involved = np.unique(np.concatenate([first[first >= 0], listed.who[beyond]]))
         self._number = np.full(int(listed.who.max(initial=-1)) + 2, -1)  # the last is for places not used
         self._number[involved] = np.arange(len(involved))
-        self.respondents, self._identity = len(involved), involved
+        self.respondents, self._identity = len(involved) + 1, np.append(involved, ANYBODY)
         self._several = np.zeros(self.respondents, dtype=np.bool_)
         """Respondents with cells of their own that were seen not to move alike."""
         self._first_of = self._number[first]
@@ -233,7 +236,7 @@ class Doubts:
         left = np.flatnonzero(bits)
         if len(left) > FEW:
             return [()]
-        return [(int(one),) for one in self._identity[left[:SOME]]]
+        return [() if one == ANYBODY else (int(one),) for one in self._identity[left[:SOME]].tolist()]
 
     @property
     def total(self) -> int:
@@ -248,7 +251,7 @@ class Doubts:
 
     def add(self, by: np.ndarray, unit: int = 1) -> None:
         """Take note of a move, in whole numbers of one over `unit` (or a solver's own numbers)."""
-        noise = 0.0 if by.dtype.kind == "i" else NOISE
+        noise = 0 if by.dtype.kind == "i" else NOISE
         fallen = np.flatnonzero(by < 0)
         who, down = self.listed.who[fallen], -by[fallen]
         beyond = down[:, None] > _units(self.listed.room[fallen], unit, by) + noise

@@ -305,10 +305,12 @@ def test_a_target_that_no_move_has_reached_is_open_though_nobody_who_is_looked_a
         assert not doubts.open(1)[0]
 
 
+LARGE = (("A", 300), ("D", 100), ("E", 90), ("F", 80), ("H", 90))
+PUBLIC = [("p", "z"), ("q", "z"), *(("r", column) for column in "xyz")]
 MONOPOLY = [
     ("p", "x", "A", 85), ("p", "x", "B", 10), ("p", "x", "C", 5), ("p", "y", "A", 11), ("p", "y", "B", 10),
-    *(("q", column, firm, amount) for column in "xy" for firm, amount in zip("ADEFH", (300, 100, 90, 80, 90), strict=True)),
-    *((row, column, f"{row}{column}{i}", 60) for row in "pqr" for column in "xyz" if row == "r" or column == "z" for i in range(9)),
+    *(("q", column, *each) for column in "xy" for each in LARGE),
+    *((row, column, f"{row}{column}{i}", 60) for row, column in PUBLIC for i in range(9)),
 ]  # fmt: skip
 """A is the largest in all that is withheld. B knows of (p, y) what it has there, so that (p, x) cannot rise by 12."""
 

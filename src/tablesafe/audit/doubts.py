@@ -11,8 +11,8 @@ From the largest contributor of a target less must be hidden than from others, o
 and what the rule hides from it is the next. It is convinced by a shorter move.
 
 For each side of each target there are three sets of respondents, as bits: who has ruled out every move so far, who saw
-its own cells rise, who saw them fall. Looked at are those who may object to something before others do; all the rest are
-one more respondent without cells of its own, so that no target counts as hidden before some move has shown it.
+its own cells rise, who saw them fall. Looked at are those who may object to something before others do; all the rest
+are one more respondent without cells of its own, so that no target counts as hidden before some move has shown it.
 """
 
 from __future__ import annotations

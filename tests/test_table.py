@@ -247,6 +247,26 @@ def test_response_variables_tied_by_an_equation() -> None:
         link([table("total", 5, 7), table("domestic", 2, 3)], equations="total = domestic + exports")
 
 
+@pytest.mark.parametrize(("largest", "fits"), [(4.0e14, False), (4.0e8, True), (-4.0e14, False)])
+def test_linked_values_that_64_bits_do_not_hold_with_the_others_decimals_are_refused(
+    largest: float, fits: bool
+) -> None:
+    """4e14 with seven decimals wrapped round to a negative number, and every sum with it, so that all added up."""
+    values = [largest, 3.0, 1.0], [0.1234567, 2.5, 1.25]
+    tables = [
+        Table.from_cells(
+            pl.DataFrame({"a": ["p", "q", "r", "Total"], name: [*own, sum(own)]}), dimensions=["a"], value=name,
+            response=name,
+        )
+        for name, own in zip(("one", "other"), values, strict=True)
+    ]  # fmt: skip
+    if fits:
+        assert link(tables).value[:3].tolist() == values[0]
+        return
+    with pytest.raises(InvalidTable, match="too large"):
+        link(tables)
+
+
 def test_contributors_of_linked_tables_keep_one_identity_by_name() -> None:
     rows = {"r": ["Total", "A", "B"], "value": [3.0, 1.0, 2.0], "x": [2.0, 1.0, 2.0]}
     one = Table.from_cells({**rows, "who": ["b", "a", "b"]}, dimensions=["r"], largest=["x"], identity=["who"])

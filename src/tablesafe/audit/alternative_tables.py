@@ -27,12 +27,12 @@ from tablesafe.solve.exact import simplex as local
 from tablesafe.solve.exact.nullspace import NullSpace, every_unknown, null_space
 from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.hypercubes import adds_up
-from tablesafe.work.budget import ENDLESS, Budget
+from tablesafe.work.budget import ENDLESS, Budget, worked
 
 _BUDGET = 200_000.0
 """Elementary steps before a search from the truth is given up."""
-WHOLE_S, MOST_WHOLE = 5.0, 300
-"""Seconds for a program in whole numbers, where a move was found that is none, and how many there are at most."""
+WHOLE_S, ALL_WHOLE_S = 5.0, 120.0
+"""Seconds for a program in whole numbers, where a move was found that is none, and for all of them."""
 LARGE, FAR = 60_000, (4_000, 15_000)
 """Cells of a component beyond which ever more cells around one are looked at before all: of 100,000 a program takes a
 minute or does not end, of 15,000 two seconds."""
@@ -114,7 +114,7 @@ class Moves:
     def __init__(self, system: System, budget: Budget = ENDLESS, *, whole: bool = False) -> None:
         """Programs stop by an error when the budget is over. With `whole`, only moves by whole units count."""
         self.system, self._budget = system, budget
-        self._whole, self._whole_programs = whole, 0
+        self._whole, self._took = whole, 0.0
         self.solved = 0
         self.quick = False
         """Whether to look without a solver: then none found does not mean much."""
@@ -291,17 +291,18 @@ class Moves:
 
         With `own`, the limit of the cell itself counts alone, and not the room's.
         """
-        self._whole_programs += 1
         cells, matrix = self._whole_component(int(self._component[cell]))
-        if self._whole_programs > MOST_WHOLE or len(cells) > LARGE:
+        if self._took > ALL_WHOLE_S or len(cells) > LARGE:
             return None, np.inf
         lower, upper = _bounds(room, other, cells)
         at = int(np.searchsorted(cells, cell))
         if own:
             mine = other.cells == cell
             lower[at], upper[at] = -other.down[mine].min(), other.up[mine].min()
+        begin = worked()
         program = FurthestWholeMove(matrix, np.ceil(lower), np.floor(upper))
         found = program.of(at, sign, self._budget.child(WHOLE_S))
+        self._took += worked() - begin
         self._budget.check()
         if found.point is None:
             return None, found.bound

@@ -31,8 +31,9 @@ from tablesafe.work.budget import ENDLESS, Budget, worked
 
 _BUDGET = 200_000.0
 """Elementary steps before a search from the truth is given up."""
-WHOLE_S, ALL_WHOLE_S = 5.0, 120.0
-"""Seconds for a program in whole numbers, where a move was found that is none, and for all of them."""
+WHOLE_S, ALL_WHOLE_S, QUICKLY = 5.0, 120.0, 0.05
+"""Seconds for a program in whole numbers, where a move was found that is none, and for all of them; and the share of
+both where a quick answer is wanted, as for a repair."""
 LARGE, FAR = 60_000, (4_000, 15_000)
 """Cells of a component beyond which ever more cells around one are looked at before all: of 100,000 a program takes a
 minute or does not end, of 15,000 two seconds."""
@@ -292,7 +293,8 @@ class Moves:
         With `own`, the limit of the cell itself counts alone, and not the room's.
         """
         cells, matrix = self._whole_component(int(self._component[cell]))
-        if self._took > ALL_WHOLE_S or len(cells) > LARGE:
+        patience = QUICKLY if self.quick else 1.0
+        if self._took > patience * ALL_WHOLE_S or len(cells) > LARGE:
             return None, np.inf
         lower, upper = _bounds(room, other, cells)
         at = int(np.searchsorted(cells, cell))
@@ -301,7 +303,7 @@ class Moves:
             lower[at], upper[at] = -other.down[mine].min(), other.up[mine].min()
         begin = worked()
         program = FurthestWholeMove(matrix, np.ceil(lower), np.floor(upper))
-        found = program.of(at, sign, self._budget.child(WHOLE_S))
+        found = program.of(at, sign, self._budget.child(patience * WHOLE_S))
         self._took += worked() - begin
         self._budget.check()
         if found.point is None:

@@ -276,6 +276,18 @@ def test_contributors_that_are_missing_are_not_taken_for_nothing(
         _of_cells(**columns)
 
 
+def test_what_is_zero_by_definition_holds_nothing() -> None:
+    """Such a cell is published and never sensitive: here it would be that of a single respondent."""
+    frame = pl.DataFrame({**CELLS, "n": [1, 9, 10], "void": [1, 0, 0]})
+    options: dict[str, Any] = {"dimensions": ["a"], "value": "value", "count": "n", "structural_zero": "void"}
+    with pytest.raises(InvalidTable, match=r"'void' says at row 1 .* zero by definition, but 'value' is not 0"):
+        Table.from_cells(frame, **options)
+    empty = frame.with_columns(value=pl.Series([0.0, 500.0, 500.0]), n=pl.Series([0, 9, 9]))
+    table = Table.from_cells(empty, **options)
+    assert table.structural_zero is not None
+    assert table.structural_zero.tolist() == [True, False, False]
+
+
 def test_one_contributor_in_two_places_of_a_cell_is_refused() -> None:
     """It would pass for two: with 80 of 100 here, the largest seems to have 50."""
     columns = {"x1": [50, 90, 90], "x2": [30, 80, 80], "who1": ["A", "C", "C"]}

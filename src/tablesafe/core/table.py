@@ -217,7 +217,7 @@ class Table:
             others = [read.numbers(name, missing=0.0) for name in columns]
             _refuse_missing_contributors(read, largest, contributors.amount, [values, *others])
         extra = {name: read.numbers(name, missing=0.0)[keep] for name in columns}
-        zero = None if structural_zero is None else read.numbers(structural_zero, missing=0.0) != 0
+        zero = None if structural_zero is None else _zero_by_definition(read, structural_zero, value, values)
         given = cls._assemble(
             codes,
             values[keep],
@@ -981,6 +981,20 @@ def _refuse_missing_counts(source: Source, column: str | None, value: str, value
             hint="an empty count would say that nobody contributes: fill it in, with 0 only where that is so.",
             about=("column", column),
         )
+
+
+def _zero_by_definition(source: Source, column: str, value: str, values: Floats) -> Mask:
+    """Cells that are zero, as everyone knows; one that holds something would be published, whoever it is from."""
+    zero = np.asarray(source.numbers(column, missing=0.0) != 0)
+    wrong = np.flatnonzero(zero & (values != 0))
+    if wrong.size:
+        raise InvalidTable(
+            f"Column {column!r} says at {source.where(int(wrong[0]))} that the cell is zero by definition, but "
+            f"{value!r} is not 0{and_more(wrong.size)}.",
+            hint="correct one of them: a cell that is zero by definition is published, and never sensitive.",
+            about=("column", column),
+        )
+    return zero
 
 
 def _empty(source: Source, column: str) -> Mask:

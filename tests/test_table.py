@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from tablesafe.core.equations import product_equations, roll_up
 from tablesafe.core.errors import InvalidInput, InvalidTable
@@ -296,6 +297,15 @@ def test_one_contributor_in_two_places_of_a_cell_is_refused() -> None:
         assert _of_cells(**{**columns, "who1": [nobody, "C", "C"]}, who2=[nobody, "A", "A"]).contributors is not None
     with pytest.raises(InvalidTable, match="names the same contributor in two places"):
         _of_cells(**columns, who2=["A", "A", "D"])
+
+
+@pytest.mark.parametrize("wrong", [0.5, 1.5, 257, -255, np.nan])
+def test_coefficients_that_are_not_held_as_they_are_given_are_refused(wrong: float) -> None:
+    """Half of a cell that is 0 was left out of its sum, so that it seemed to be free: its total holds it."""
+    matrix = sparse.csr_array(np.array([[-1, wrong, 1]]))
+    with pytest.raises(InvalidTable, match="must be small whole numbers"):
+        Table.from_equations(matrix, np.array([10.0, 0.0, 10.0]))
+    assert len(Table.from_equations(sparse.csr_array(np.array([[-1.0, 1.0, 1.0]])), np.array([10.0, 0.0, 10.0]))) == 3
 
 
 def test_linked_tables_that_disagree_are_refused() -> None:

@@ -358,7 +358,14 @@ class Table:
         from scipy import sparse
 
         if sparse.issparse(equations):
-            matrix = sparse.csr_array(equations).astype(np.int8)
+            given = sparse.csr_array(equations)
+            with np.errstate(invalid="ignore"):
+                matrix = given.astype(np.int8)
+            if (matrix != given).nnz:
+                raise InvalidTable(
+                    "The coefficients of equations must be small whole numbers: −1 at the total, 1 or −1 at the parts.",
+                    hint="multiply an equation by what makes its coefficients whole.",
+                )
             if totals is None:
                 totals = _negative_member(matrix)
         else:

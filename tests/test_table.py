@@ -299,13 +299,15 @@ def test_one_contributor_in_two_places_of_a_cell_is_refused() -> None:
         _of_cells(**columns, who2=["A", "A", "D"])
 
 
-@pytest.mark.parametrize("wrong", [0.5, 1.5, 257, -255, np.nan])
+@pytest.mark.parametrize("wrong", [0.5, 1.5, 2, 257, -255, np.nan])
 def test_coefficients_that_are_not_held_as_they_are_given_are_refused(wrong: float) -> None:
     """Half of a cell that is 0 was left out of its sum, so that it seemed to be free: its total holds it."""
     matrix = sparse.csr_array(np.array([[-1, wrong, 1]]))
-    with pytest.raises(InvalidTable, match="must be small whole numbers"):
+    with pytest.raises(InvalidTable, match="must be −1 at the total"):
         Table.from_equations(matrix, np.array([10.0, 0.0, 10.0]))
     assert len(Table.from_equations(sparse.csr_array(np.array([[-1.0, 1.0, 1.0]])), np.array([10.0, 0.0, 10.0]))) == 3
+    with pytest.raises(InvalidTable, match=r"'t = a \+ b \+ a' names a cell twice"):
+        Table.from_equations(["s = a + b", "t = a + b + a"], {"s": 3.0, "t": 4.0, "a": 1.0, "b": 2.0})
 
 
 def test_linked_tables_that_disagree_are_refused() -> None:

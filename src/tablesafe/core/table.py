@@ -359,13 +359,13 @@ class Table:
 
         if sparse.issparse(equations):
             given = sparse.csr_array(equations)
-            with np.errstate(invalid="ignore"):
-                matrix = given.astype(np.int8)
-            if (matrix != given).nnz:
+            given.eliminate_zeros()
+            if not bool((np.abs(given.data) == 1).all()):
                 raise InvalidTable(
-                    "The coefficients of equations must be small whole numbers: −1 at the total, 1 or −1 at the parts.",
-                    hint="multiply an equation by what makes its coefficients whole.",
+                    "The coefficients of equations must be −1 at the total, and 1 or −1 at the parts.",
+                    hint="split a multiple into several cells that are equal to each other.",
                 )
+            matrix = given.astype(np.int8)
             if totals is None:
                 totals = _negative_member(matrix)
         else:
@@ -1068,4 +1068,10 @@ def _matrix_of_named(equations: Any, labels: NDArray[Any]) -> tuple[sparse.csr_a
     from scipy import sparse
 
     matrix = sparse.csr_array((np.array(data, np.int8), (rows, columns)), shape=(len(parsed), len(labels)))
+    if len(matrix.data) < len(data):
+        twice = next(each for each in parsed if len({each.total, *each.parts}) <= len(each.parts))
+        raise InvalidTable(
+            f"Equation '{twice}' names a cell twice.",
+            hint="split a multiple into several cells that are equal to each other.",
+        )
     return matrix, np.array(totals, dtype=np.int64)

@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 
 import seeds
 import tablesafe as ts
+from tablesafe.audit.audit import audit
 from tablesafe.audit.insiders import insiders
 from tablesafe.audit.respondent_knowledge import Lists
 from tablesafe.audit.system import System
+from tablesafe.core.problem import Problem
+from tablesafe.core.release import Release
 from tablesafe.core.table import Table
+from tablesafe.rules import Manual, PPercent
 from tablesafe.tabulate import tabulate
 
 
@@ -112,3 +116,23 @@ def test_equal_amounts_are_not_told_apart() -> None:
     _, bare = lists_of(table)
     inner = [table.index(row=row, column=column) for row in "ab" for column in "xy"]
     assert len(set(bare.who[inner, 0].tolist())) == 4
+
+
+def test_that_somebody_is_alone_in_a_combination_that_no_table_shows_is_said_not_to_be_assumed() -> None:
+    """Two margins that need no unseen cells; a crossed table, or one with unseen cells that cross all, says nothing."""
+    random = np.random.default_rng(5)
+    rows = [
+        (*random.integers(0, 3, 3).astype(str).tolist(), f"f{i % 40}", int(random.integers(1, 90))) for i in range(90)
+    ]
+    frame = pl.DataFrame(rows, schema=["a", "b", "c", "firm", "amount"], orient="row")
+    for margins, told in (
+        ([["a"], ["b"]], True),
+        ([["a", "b"], ["b", "c"]], True),
+        ([["a", "b"], ["b", "c"], ["a", "c"]], False),
+        (None, False),
+    ):
+        names = ["a", "b"] if margins == [["a"], ["b"]] else ["a", "b", "c"]
+        table = tabulate(frame, dimensions=names, value="amount", respondent="firm", margins=margins, largest=40)
+        problem = Problem(table, [PPercent(p=90), Manual(cells=np.arange(len(table)) == table.index(a="1"))])
+        verdict = audit(problem, Release.from_suppression(problem, np.ones(len(table), np.bool_))).verdict
+        assert any("alone in a combination" in line for line in verdict.lines) is told, margins

@@ -492,6 +492,8 @@ class _Search:
     def _judge(self, target: int, members: Members, moved: list[Move] | None, cautious: bool) -> list[Move] | None:
         """Witnesses for one coalition; None where it has none that are sure. Openings go on record."""
         listed = self._listed_limits(members)
+        if self.knowledge.size > 1:
+            listed = self._limits(members, joined=True)
         tried = [*([] if moved is None else [moved]), *reversed(self.convincing)]
         with self._believed(listed, target) as (down, up):
             for known in tried:
@@ -513,7 +515,7 @@ class _Search:
         possible = None if witnesses is not None else self._opening(target, members, certain=False)
         if possible is None:
             return moved if witnesses is None else witnesses
-        witnesses = self._witnesses(target, members, self.plain, listed, certain=True)
+        witnesses = self._witnesses(target, members, self.plain, self._listed_limits(members), certain=True)
         certain = None if witnesses is not None else self._opening(target, members, certain=True)
         self._note(target, certain or possible)
         return witnesses
@@ -535,7 +537,7 @@ class _Search:
         Any coalition that can rule a witness out has a member that is listed in a cell where the witness goes against
         what some coalition knows. Of single insiders only those count who can do so themselves. Without witnesses
         everyone in the component counts. From a coalition that nothing must be hidden from, something must be only
-        when another contributor of the cell joins it.
+        when another contributor joins it that the cell lists.
         """
         known = self.knowledge
         if self._need(target, members).nothing:
@@ -625,18 +627,23 @@ class _Search:
     def _listed_limits(self, members: Members) -> Limits:
         """The same where members are listed; kept for single respondents, who are asked about again and again."""
         if len(members) > 1:
-            return self._limits(members, guess=False)
+            return self._limits(members)
         if members not in self.kept_limits:
-            self.kept_limits[members] = self._limits(members, guess=False)
+            self.kept_limits[members] = self._limits(members)
         return self.kept_limits[members]
 
-    def _limits(self, members: Members, *, guess: bool) -> Limits:
-        """How far cells may move for all a coalition knows; with `guess`, also where its members are not listed."""
-        cells, floor, known = self.knowledge.seen_by(members)
+    def _limits(self, members: Members, *, guess: bool = False, joined: bool = False) -> Limits:
+        """How far cells may move for all a coalition knows, or may when it is `joined` by others.
+
+        With `guess` also where its members are not listed.
+        """
+        cells, floor, known = self.knowledge.seen_by(members, joined=joined)
         truth = self.system.truth
         if guess:
-            least = self.knowledge.guesses(members)
-            least[cells] = np.maximum(least[cells], floor)
+            beside, negative = self.knowledge.guesses(members), self.knowledge.negative[cells]
+            least = np.maximum(beside, self.system.lower)
+            least[cells] = np.maximum(least[cells], np.where(negative, floor, floor + beside[cells]))
+            known |= self.knowledge.seen_by(members, joined=self.knowledge.size > 1)[2]
             unlisted = least > self.system.lower
             unlisted[cells] = False
             more = np.flatnonzero(unlisted)
@@ -728,7 +735,8 @@ class _Search:
     def _need(self, target: int, members: Members, *, certain: bool = False) -> _Need:
         """How far a cell must be hidden from a coalition, in units (see the module's text).
 
-        Where contributors are not listed, it is as far as it may have to be; with `certain`, as it has to be.
+        Where contributors are not listed, it is as far as it may have to be, whoever of them is in the coalition or
+        joins it; with `certain`, as it has to be.
         """
         need, known = self.needs[target], self.knowledge
         signed = bool(known.negative[target])
@@ -746,12 +754,19 @@ class _Search:
         unlisted = left / max(int(known.everyone[target]) - int(listed.sum()), 1)
         if not certain:
             unlisted = float(known.lists.unlisted[self.system.cells[target]])
-        several = [_for_members(need, value, own, inside, listed, unlisted, agreed[target]) for agreed in self.agreed]
+        mine = theirs = float(own[inside].sum())
+        if known.size > 1 and known.everyone[target] > listed.sum():  # some of them may be among the others
+            if certain and not signed:
+                mine = theirs = max(theirs, float(self._has(members)[target]))
+            elif not certain:
+                mine += min((known.size - int(inside.sum())) * unlisted, left)
+        several = [
+            _for_members(need, value, own, inside, mine, listed, unlisted, agreed[target]) for agreed in self.agreed
+        ]
         lower, upper, sliding = (max(getattr(one, name) for one in several) for name in ("lower", "upper", "sliding"))
         found = replace(need, lower=lower, upper=upper, sliding=sliding)
         if not signed:
-            lower = min(found.lower, value - float(own[inside].sum()))
-            found = replace(found, lower=lower)
+            found = replace(found, lower=min(found.lower, value - theirs))
         return replace(found, bare=True) if found.nothing and self.not_to_be_known[target] else found
 
     def _has(self, members: Members) -> Floats:
@@ -802,11 +817,12 @@ def _levels(problem: Problem, cell: int) -> _Need:
 
 
 def _for_members(
-    need: _Need, value: float, own: Floats, inside: Mask, listed: Mask, unlisted: float, agreed: Mask
+    need: _Need, value: float, own: Floats, inside: Mask, mine: float, listed: Mask, unlisted: float, agreed: Mask
 ) -> _Need:
     """The need against some of the contributors: where the largest is among them, the largest other must be hidden.
 
-    Those who agreed to publication need not be hidden. `unlisted` is what the largest of those has who are not listed.
+    Those who agreed to publication need not be hidden. `mine` is what they have in all, listed in the cell or not, and
+    `unlisted` what the largest of those has who are not listed.
     """
     order = np.lexsort((-own, agreed))
     own, inside, listed, agreed = own[order], inside[order], listed[order], agreed[order]
@@ -816,7 +832,7 @@ def _for_members(
     others = own[~inside & listed & ~agreed]
     target = max(float(others[0]), unlisted) if others.size else unlisted
     rest = max(value - float(own[0]) - second, 0.0)
-    hidden_by = max(value - float(own[inside].sum()) - target, 0.0)
+    hidden_by = max(value - mine - target, 0.0)
     lower, upper = (
         min(max((level + rest) / float(own[0]) * target - hidden_by, 0.0), level) if level > 0 else 0.0
         for level in (need.lower, need.upper)

@@ -210,8 +210,10 @@ class Knowledge:
 
     @cached_property
     def most(self) -> Floats:
-        """The most that any coalition knows to be in each unknown cell."""
+        """The most that any coalition knows to be in each unknown cell: the largest listed, then some who are not."""
         own = -np.sort(-self.own, axis=1)[:, : self.size].sum(axis=1)
+        more = np.maximum(self.size - (self.who >= 0).sum(axis=1), 0) * self.lists.unlisted[self.system.cells]
+        own = own + np.where(self.negative, 0.0, np.minimum(more, self._left))
         return np.where(self.negative, self.system.lower, np.maximum(own, self.system.lower))
 
     @cached_property
@@ -225,13 +227,21 @@ class Knowledge:
         """What the contributors that are not listed have together."""
         return np.asarray(np.maximum(self.system.truth - self.own.sum(axis=1), 0.0))
 
-    def seen_by(self, members: Members) -> tuple[NDArray[np.intp], Floats, Mask]:
-        """The unknown cells that list a member: the least that the members know to be there, and which they know."""
+    def seen_by(self, members: Members, *, joined: bool = False) -> tuple[NDArray[np.intp], Floats, Mask]:
+        """The unknown cells that list a member: the least that the members know to be there, and which they know.
+
+        With `joined` as much as they may know together with others, as many as a coalition has at most, where the cells
+        do not list these; nor all of the members.
+        """
         cell, own, listed = self.lists.listings(members)
         at = np.minimum(np.searchsorted(self.system.cells, cell), len(self.system) - 1)
         here = self.system.cells[at] == cell
         at, own, listed = at[here], own[here], listed[here]
         known = listed >= self.everyone[at]
+        if joined:
+            unlisted = (self.size - listed) * self.lists.unlisted[self.system.cells[at]]
+            own = own + np.where(self.negative[at], 0.0, np.minimum(unlisted, self._left[at]))
+            known |= (listed == (self.who[at] >= 0).sum(axis=1)) & (self.everyone[at] <= self.size)
         floor = np.where(self.negative[at], self.system.lower[at], np.maximum(own, self.system.lower[at]))
         return at, np.minimum(floor, self.system.truth[at]), known
 
@@ -260,14 +270,14 @@ class Knowledge:
         return table.totals[plain], matrix[plain].maximum(0.0)
 
     def guesses(self, members: Members) -> Floats:
-        """The most that these members can have in each unknown cell, as far as the lists of other cells tell."""
-        if not members:
-            return self.guess.copy()
-        total = np.zeros(len(self.system))
+        """The most that these members can have in each unknown cell beside what it lists of them.
+
+        As far as the lists of other cells tell; and so many others may be with them as a coalition has at most.
+        """
+        total = (self.size - len(members)) * self._unlisted
         for member in members:
-            total += self._guess_of(member)
-        guess = np.maximum(np.minimum(total, self._left), self.system.lower)
-        return np.where(self.negative, self.system.lower, guess)
+            total = total + self._guess_of(member)
+        return np.where(self.negative, 0.0, np.minimum(total, self._left))
 
     def _guess_of(self, member: int) -> Floats:
         """The same for one, who is in many coalitions one after the other: kept, as far as memory allows."""

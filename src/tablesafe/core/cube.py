@@ -457,6 +457,7 @@ def _extended(table: Table, found: Sequence[Found], known: Table | None) -> Tabl
         },
         structural_zero=None if zero is None else np.concatenate([zero, np.zeros(extra, np.bool_)]),
         signed=np.concatenate([table.may_be_negative, negative]),
+        computed=None if table.computed is None else np.concatenate([table.computed, np.zeros(extra, np.bool_)]),
         unseen=unseen,
         judged=known is not None,
     )

@@ -163,6 +163,8 @@ class Table:
     """Cells whose contributions may be negative, where that is known: from the records, or because somebody said so."""
     empty: Literal["shown", "left out"] | None = None
     """Of a table that counts records, what became of combinations without any; None where that is not known."""
+    computed: Mask | None = field(default=None, repr=False)
+    """Totals that were not given but added up here, their further columns too: a sum of marks or codes is none."""
     library: Library = "polars"
     """The library that the data came from, in which `to_native` gives them back."""
 
@@ -535,6 +537,7 @@ class Table:
             else np.concatenate([self.structural_zero, np.zeros(int(new.sum()), np.bool_)]),
             signed=None if self.signed is None else np.full(len(self) + int(new.sum()), self.signed.any()),
             columns={name: extended(column, f"column {name}") for name, column in self.columns.items()},
+            computed=np.arange(len(self) + int(new.sum())) >= len(self),
         )
 
     def _no_contributors_of_new(self, new: int) -> Contributors | None:

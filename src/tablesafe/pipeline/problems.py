@@ -20,7 +20,7 @@ from tablesafe.job.model import Job, Selector
 from tablesafe.pipeline.columns import COSTS
 from tablesafe.pipeline.tables import build_table, cell_source
 from tablesafe.report.progress import Event, Listener, ignore
-from tablesafe.rules.columns import amounts, marked
+from tablesafe.rules.columns import amounts, marked, waived
 
 
 def build_problem(
@@ -136,17 +136,18 @@ def _with_options(job: Job, problem: Problem) -> Problem:
     suppressed = problem.suppressed | _chosen(table, options.suppressed, "suppressed")
     withheld = problem.withheld | _chosen(table, options.withheld, "withheld")
     frozen = problem.frozen | _chosen(table, options.frozen, "frozen")
-    waived = _chosen(table, options.waived, "waived")
+    public = _chosen(table, options.waived, "waived")
     if options.freeze_zeros:
         frozen |= (table.integers == 0) & ~problem.sensitivity.mask & ~suppressed & ~withheld
     return problem.replace(
-        sensitivity=problem.sensitivity.where(~waived),
+        sensitivity=problem.sensitivity.where(~public),
         lower=lower,
         upper=upper,
         cost=_costs(problem, options.cost),
         frozen=frozen,
         suppressed=suppressed,
         withheld=withheld,
+        shows_zeros=options.shows_zeros,
     )
 
 
@@ -208,7 +209,7 @@ def _costs(problem: Problem, cost: str) -> Floats:
 def _chosen(table: Table, cells: str | Sequence[Selector], key: str) -> Mask:
     """The cells that a column marks, or that have the given codes."""
     if isinstance(cells, str):
-        return marked(table, cells)
+        return waived(table, cells) if key == "waived" else marked(table, cells)
     mask = np.zeros(len(table), dtype=np.bool_)
     for number, selector in enumerate(cells, start=1):
         here = _selected(table, selector)

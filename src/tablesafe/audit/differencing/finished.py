@@ -171,6 +171,13 @@ class _Shown:
                 hint="if their values are counts, pass integers=True; otherwise give the column with count=.",
             )
         count = values if count is None else count
+        if counts and integers is not False:
+            told = [
+                isinstance(each, Release) and each.tells_what_is_zero and each.suppressed & (each.table.integers > 0)
+                for each in source.values()
+            ]
+            some = [np.broadcast_to(each, len(table)) for each, table in zip(told, tables.values(), strict=True)]
+            sides[0] = np.where(np.concatenate(some), np.maximum(sides[0], 1.0), sides[0])
         return cls(tables, sides[0], sides[1], decimals, count, counts, counts and integers is not False, values)
 
     true: Integers = field(repr=False)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tablesafe.core.errors import InvalidFile, InvalidOption, TablesafeError
-from tablesafe.core.language import Text, thawed
+from tablesafe.core.language import Text, text, thawed
 from tablesafe.core.machine import stand_in
 from tablesafe.io.decisions import FILE as DECISIONS
 from tablesafe.io.decisions import Decision, latest
@@ -194,13 +194,13 @@ class Run:
         except TaskFailed as error:
             stopped = error.kind == "Interrupted"
             self.error = error
-            end, self.message = (State.STOPPED if stopped else State.FAILED), error.message
+            end, self.message = (State.STOPPED if stopped else State.FAILED), error.words[0]
         except asyncio.CancelledError:
             end, self.message = State.STOPPED, ENDED
         except Exception as error:
             note_error(error)
             self.error = TaskFailed(type(error).__name__, "The process for this run could not be started.")
-            end, self.message = State.FAILED, self.error.message
+            end, self.message = State.FAILED, self.error.words[0]
         finally:
             if self._worker is not None:
                 await self._worker.close()
@@ -228,20 +228,20 @@ class Runs:
         the one that is run.
         """
         if len(self.runs) >= MOST_RUNS:
-            raise InvalidOption(f"{MOST_RUNS} runs are kept already.", hint="remove one first.")
+            raise InvalidOption(text("{many} runs are kept already.", many=MOST_RUNS), hint="remove one first.")
         job = self.workspace.job(draft)
-        text = dump_job(job)
+        made = dump_job(job)
         self._started += 1
         name = f"run-{self._started}"
         path = self.workspace.path / "runs" / name
         path.mkdir(mode=0o700)
         for _, file in input_files(job):
             _bring(self.workspace, file, path)
-        (path / JOB_FILE).write_text(text, encoding="utf-8", newline="\n")
+        (path / JOB_FILE).write_text(made, encoding="utf-8", newline="\n")
         read = {file: stamp_of(self.workspace.files[file]) for _, file in input_files(job)}
         limit = time_limit_of(job.method)
         run = Run(
-            name, path, job.title or Path(job.source.file).name, text, note, asked=asked, limit_s=limit, read=read,
+            name, path, job.title or Path(job.source.file).name, made, note, asked=asked, limit_s=limit, read=read,
             decisions=tuple(self.workspace.decisions), beyond=_beyond(job),
         )  # fmt: skip
         self.runs[name] = run
@@ -307,7 +307,7 @@ class Runs:
     def get(self, name: str) -> Run:
         """The run of a name."""
         if name not in self.runs:
-            raise InvalidFile(f"There is no run {name[:200]!r}.")
+            raise InvalidFile(text("There is no run {name!r}.", name=name[:200]))
         return self.runs[name]
 
     def attack(

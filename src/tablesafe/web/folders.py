@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TypeAlias
 
 from tablesafe.core.errors import InvalidFile
 from tablesafe.core.language import text
 from tablesafe.core.machine import LOCKS, TEMPORARY, is_for_owner_only, is_own, lock, open_private
 
+Stamp: TypeAlias = tuple[int, int, int]
+"""What changes when a file does: when it was written, its size, and which file it is."""
 PREFIX = "tablesafe-serve-"
 LOCK = "lock"
 
@@ -201,3 +204,12 @@ def _mode(path: Path, name: str) -> int:
         return path.stat().st_mode
     except OSError:
         raise InvalidFile(text("There is no file {name!r} in the folder of this app.", name=name)) from None
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """What changes when a file does."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size, about.st_ino

@@ -29,11 +29,12 @@ from tablesafe.methods.suppress import Suppress
 from tablesafe.web.background import BEGUN, ENDED, Background, Queue, State
 from tablesafe.web.desk import kept_at
 from tablesafe.web.drafts import JOB_FILE, Draft, draft_of
+from tablesafe.web.folders import Stamp, stamp_of
 from tablesafe.web.logs import note_error
 from tablesafe.web.long_tasks import attack_run, measure_runs, run_job
 from tablesafe.web.tasks.results import pattern_for
 from tablesafe.web.worker import Place, TaskFailed, Worker
-from tablesafe.web.workspace import Stamp, Workspace, stamp_of
+from tablesafe.web.workspace import Workspace
 
 __all__ = ["Background", "Point", "Queue", "Run", "Runs", "State"]
 

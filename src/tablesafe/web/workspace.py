@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias
+from typing import Any
 
 from tablesafe.core.errors import InvalidFile, InvalidJob, joined
 from tablesafe.core.language import text as sentence
@@ -26,12 +26,10 @@ from tablesafe.job.questions import Question, questions
 from tablesafe.pipeline.columns import PARQUET, missing_columns
 from tablesafe.web import desk
 from tablesafe.web.drafts import Draft, draft_of, look_over, toml_of, with_outputs
-from tablesafe.web.folders import Folder
+from tablesafe.web.folders import Folder, Stamp, stamp_of
 from tablesafe.web.uploads import RESERVED, TooLarge, other_name, plain_name
 from tablesafe.web.worker import Place, Tell, Worker, WorkerGone
 
-Stamp: TypeAlias = tuple[int, int, int]
-"""What changes when a file does: when it was written, its size, and which file it is."""
 MOST_FILES = 50
 """Files that a session may hold."""
 MOST_FAULTS = 100
@@ -453,12 +451,3 @@ def _first(faults: list[Fault]) -> list[Fault]:
     """As many faults as somebody reads; pages would show every one of a job that is made of nothing else."""
     more = len(faults) - MOST_FAULTS
     return faults if more <= 0 else [*faults[:MOST_FAULTS], Fault((), f"And {more:,} more faults like these.")]
-
-
-def stamp_of(path: Path) -> Stamp | None:
-    """What changes when a file does."""
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_mtime_ns, about.st_size, about.st_ino

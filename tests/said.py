@@ -48,8 +48,8 @@ CALLS = {"text", "sentence", "Event", "progress", "report", "say", "aria", "_if_
 """Functions whose first arguments are texts."""
 ERRORS = (
     "core/hierarchy.py", "core/options.py", "core/table.py", "core/totals.py", "files/limits.py", "files/read.py",
-    "io/frames.py", "job/checks.py", "job/decode.py", "job/words.py", "tabulate/axes.py", "tabulate/csvfile.py",
-    "tabulate/expression.py", "tabulate/scan.py", "tabulate/sources.py", "web/child.py", "web/drafts.py",
+    "io/frames.py", "job/checks.py", "job/decode.py", "job/dump.py", "job/words.py", "tabulate/axes.py",
+    "tabulate/csvfile.py", "tabulate/expression.py", "tabulate/scan.py", "tabulate/sources.py", "web/child.py", "web/drafts.py",
     "web/folders.py", "web/routes.py", "web/runs.py", "web/saved.py", "web/tasks/data.py", "web/tasks/saving.py",
     "web/uploads.py", "web/worker.py", "web/workspace.py",
 )  # fmt: skip
@@ -151,7 +151,8 @@ def of_errors() -> set[str]:
         decode.OTHER_NEAR, decode.OTHER_SO, *(told for told, _ in words._WORDS.values()), *expression.FAULTS,
         child.STOPPED, child.NO_MEMORY, child.FEWER, child.DEBUG, child.FAILED, drafts.ELSEWHERE, drafts.FOREIGN,
         drafts.BELOW, *worker.ENDED, *worker.BROKEN, *dimensions.LACKS, saving.STRANGE,
-        "say beside the tree where they count.", "The process for this run could not be started.",
+        "say beside the tree where they count.", "not decided", "not set",
+        "The process for this run could not be started.",
     }  # fmt: skip
     for path in (SOURCES / name for name in ERRORS):
         found |= set(literals(path)) | set(_raised(path))

@@ -280,30 +280,35 @@ class Runs:
         self.workspace.decisions[:] = run.decisions
         return draft_of(run.asked or run.job_text)
 
-    def outdated(self, run: Run) -> tuple[str, ...]:
+    def outdated(self, run: Run) -> tuple[Text, ...]:
         """What has changed since a run was started, a line each; empty while its result is that of the job.
 
         A result belongs to the job and to the files that it was made of: whoever edits these has no verdict yet.
         """
         files = self.workspace.files
         own = pattern_file(run.id)
-        gone = [f"{name} was removed" for name in run.read if name not in files and name != own]
-        there = [name for name in run.read if name in files]
-        other = [f"{name} was replaced" for name in there if stamp_of(files[name]) != run.read[name]]
         decided = self._decided_since(run)
-        if decided:  # which cells says more than which file
-            gone, other = ([line for line in lines if not line.startswith(DECISIONS)] for lines in (gone, other))
+        read = [name for name in run.read if not (decided and name == DECISIONS)]  # which cells says more
+        gone = [text("{name} was removed", name=name) for name in read if name not in files and name != own]
+        there = [name for name in read if name in files]
+        other = [text("{name} was replaced", name=name) for name in there if stamp_of(files[name]) != run.read[name]]
         if self.workspace.check():
-            return (*gone, *other, *decided, "the job has errors now")
+            return (*gone, *other, *decided, text("the job has errors now"))
         told = changes(run.asked or run.job_text, self.workspace.job_text())
-        return (*gone, *other, *decided, *(str(each) for each in told if not (decided and each.path == APRIORI)))
+        return (*gone, *other, *decided, *(each.words for each in told if not (decided and each.path == APRIORI)))
 
-    def _decided_since(self, run: Run) -> list[str]:
+    def _decided_since(self, run: Run) -> list[Text]:
         """The cells about which something else is decided now than when a run was started."""
         then = latest([each for together in run.decisions for each in together])
         before, now = ({each.cell: str(each.what) for each in found} for found in (then, self.workspace.decided))
         cells = [cell for cell in {**before, **now} if before.get(cell) != now.get(cell)]
-        return [f"{cell}: {before.get(cell, UNDECIDED)} → {now.get(cell, UNDECIDED)}" for cell in cells]
+        return [
+            text(
+                "{place}: {one} → {other}", place=cell,
+                one=text(before.get(cell, UNDECIDED)), other=text(now.get(cell, UNDECIDED)),
+            )
+            for cell in cells
+        ]  # fmt: skip
 
     def get(self, name: str) -> Run:
         """The run of a name."""

@@ -49,9 +49,9 @@ CALLS = {"text", "sentence", "Event", "progress", "report", "say", "aria", "_if_
 ERRORS = (
     "core/hierarchy.py", "core/options.py", "core/table.py", "core/totals.py", "files/limits.py", "files/read.py",
     "io/frames.py", "job/checks.py", "job/decode.py", "job/dump.py", "job/words.py", "tabulate/axes.py",
-    "tabulate/csvfile.py", "tabulate/expression.py", "tabulate/scan.py", "tabulate/sources.py", "web/child.py", "web/drafts.py",
-    "web/folders.py", "web/routes.py", "web/runs.py", "web/saved.py", "web/tasks/data.py", "web/tasks/saving.py",
-    "web/uploads.py", "web/worker.py", "web/workspace.py",
+    "tabulate/csvfile.py", "tabulate/expression.py", "tabulate/scan.py", "tabulate/sources.py", "web/child.py",
+    "web/drafts.py", "web/folders.py", "web/routes.py", "web/runs.py", "web/saved.py", "web/tasks/data.py",
+    "web/tasks/saving.py", "web/uploads.py", "web/worker.py", "web/workspace.py",
 )  # fmt: skip
 """What goes wrong most often in the app is said in these."""
 UNSAID = {

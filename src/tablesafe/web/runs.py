@@ -68,7 +68,7 @@ class Run:
     path: Path
     title: str
     job_text: str
-    note: str = ""
+    note: Text | str = ""
     """What is special about it: the option that was varied, and its value."""
     asked: str = ""
     """The job that it answers, where what was run says more: from which pattern it began."""
@@ -222,7 +222,7 @@ class Runs:
     """The last time that several runs were measured alike, or the one that goes on."""
     _started: int = 0
 
-    def start(self, draft: Draft | None = None, note: str = "", asked: str = "") -> Run:
+    def start(self, draft: Draft | None = None, note: Text | str = "", asked: str = "") -> Run:
         """Start a run of the workspace's job as it is now, or of another draft of it.
 
         Later changes of the draft or the files do not touch it. `asked` is the job that it answers, where it is not
@@ -259,7 +259,7 @@ class Runs:
         file = pattern_file(f"run-{self._started + 1}")
         self.workspace.store(file, text)
         try:
-            return self.start(repairing(self.workspace.draft, file), f"repaired from {run.id}", asked)
+            return self.start(repairing(self.workspace.draft, file), text("repaired from {run}", run=run.id), asked)
         except TablesafeError:
             self.workspace.remove(file)
             raise

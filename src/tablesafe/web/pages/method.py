@@ -113,7 +113,7 @@ class _Watched:
         self.told_stages: list[Stage] = []
         with ui.element("section").classes("ts-card").props(f'aria-label="{run.id}"'):
             with ui.element("div").classes("ts-row justify-between"):
-                note = f", {run.note}" if run.note else ""
+                note = f", {say(run.note)}" if run.note else ""
                 ui.label(f"{run.id}: {run.title}{note}").classes("font-medium").props("role=heading aria-level=3")
                 self.state = ui.label().classes("ts-note").props("role=status aria-live=polite")
             self.bar = (

@@ -84,6 +84,7 @@ def served(place: Path, *arguments: str, open_files: int | None = None, program:
     folder.mkdir(exist_ok=True)
     out, err = place / "out.txt", place / "err.txt"
     port = [] if "--port" in arguments else ["--port", "0"]
+    known = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}  # as users have it
     command = [
         sys.executable,
         *(["-c", program] if program else ["-m", "tablesafe"]),
@@ -94,7 +95,7 @@ def served(place: Path, *arguments: str, open_files: int | None = None, program:
     ]
     with out.open("wb") as stdout, err.open("wb") as stderr:
         process = subprocess.Popen(
-            command, cwd=folder, stdout=stdout, stderr=stderr, env={**os.environ, "TMPDIR": str(temporary)},
+            command, cwd=folder, stdout=stdout, stderr=stderr, env={**known, "TMPDIR": str(temporary)},
             preexec_fn=limit,
         )  # fmt: skip
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from browsing import Visitor, firms
+from serving import Served
 
 STEPS = ("Data", "Dimensions", "Rules", "Method", "Result", "Compare")
 TABS = ("Table", "Cells", "Decisions", "Plots", "Loss")
@@ -82,18 +83,18 @@ def test_axe_finds_nothing_and_nothing_is_cut_off(visitor: Visitor, tmp_path: Pa
     assert not visitor.complaints
 
 
-def test_the_first_page_is_light(visitor: Visitor) -> None:
+def test_the_first_page_is_light(app: Served, chromium: Any) -> None:
     """What comes over the wire for somebody who was never here: less, in hardly more parts, than when it began."""
-    page, weights, asked = visitor.page, list[float](), list[str]()
-    visitor.page.context.clear_cookies()
-    session = page.context.new_cdp_session(page)
+    context = chromium.new_context()
+    page, weights, asked = context.new_page(), list[float](), list[str]()
+    session = context.new_cdp_session(page)
     session.on("Network.loadingFinished", lambda event: weights.append(event["encodedDataLength"]))
     session.on("Network.requestWillBeSent", lambda event: asked.append(event["request"]["url"]))
     session.send("Network.enable")
-    session.send("Network.setCacheDisabled", {"cacheDisabled": True})
-    visitor.enter()
+    Visitor(page, app).enter()
     page.get_by_role("button", name="Job file", exact=True).click()
     page.get_by_role("complementary", name="Job file").get_by_role("button", name="Close").wait_for()
+    context.close()
     assert 300_000 < sum(weights) < MOST_BYTES
     assert len(asked) <= MOST_REQUESTS, asked
 

@@ -255,9 +255,9 @@ class Runs:
         The pattern is a file of the job that is run (`keep`, with `clean_up`): from the shell the same comes out.
         """
         asked = self.workspace.job_text()
-        text = await self.workspace.compute(pattern_for, run.id, asked)
+        pattern = await self.workspace.compute(pattern_for, run.id, asked)
         file = pattern_file(f"run-{self._started + 1}")
-        self.workspace.store(file, text)
+        self.workspace.store(file, pattern)
         try:
             return self.start(repairing(self.workspace.draft, file), text("repaired from {run}", run=run.id), asked)
         except TablesafeError:

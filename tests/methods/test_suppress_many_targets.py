@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 from scipy.linalg import null_space
 from scipy.optimize import linprog
-from tests.seeds import fresh
 
 import tablesafe as ts
+from seeds import fresh
 from tablesafe.audit.doubts import Listed
 from tablesafe.audit.respondent_knowledge import Guard, Knowledge
 from tablesafe.audit.system import System
@@ -110,6 +110,7 @@ class Rings:
         return 0.0 if self.left > 0 else 1e9
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize("looks", [1, 5, 20, 200, 700])
 def test_a_pattern_is_safe_whenever_it_is_stopped(looks: int) -> None:
     problem = firms(fresh(1, "many targets, stopped")[0], 70, TREES)

@@ -110,7 +110,6 @@ class Rings:
         return 0.0 if self.left > 0 else 1e9
 
 
-@pytest.mark.draws
 @pytest.mark.parametrize("looks", [1, 5, 20, 200, 700])
 def test_a_pattern_is_safe_whenever_it_is_stopped(looks: int) -> None:
     problem = firms(fresh(1, "many targets, stopped")[0], 70, TREES)

@@ -11,7 +11,7 @@ from slow import TESTS, slow_names
 
 
 @cache
-def tests_of(path: str) -> frozenset[str]:
+def functions_of(path: str) -> frozenset[str]:
     """The functions of a file of tests."""
     tree = ast.parse((TESTS / path).read_text(encoding="utf-8"))
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
@@ -22,4 +22,4 @@ def test_what_is_called_slow_is_there(name: str) -> None:
     path, _, test = name.partition("::")
     assert (TESTS / path).exists()
     if test:
-        assert test in tests_of(path)
+        assert test in functions_of(path)

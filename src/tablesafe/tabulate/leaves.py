@@ -25,11 +25,6 @@ from tablesafe.tabulate.tally import Rows, Tally
 
 BATCH = 1 << 18
 """Rows of a query that are in memory at a time."""
-SPLIT = (
-    "SELECT l.cell, r.id AS contributor FROM leaf l JOIN respondent r ON r.name = l.respondent "
-    "WHERE r.split ORDER BY contributor"
-)
-"""The query for the cells of respondents that belong to several contributors."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +44,15 @@ class Leaves:
     def stream(self, tally: Tally, progress: Progress) -> None:
         """Run all rows through the tally."""
         self._number_contributors()
-        total = int(one_row(self.connection, "SELECT count(*) FROM leaf")[0])
+        total = one_row(self.connection, "SELECT count(*) FROM leaf")[0]
         position = _Position(tally.lattice.keys)
         done = 0
-        for batch in _whole_contributors(self._batches(self._sorted(), total)):
+        for batch in _whole_contributors(self._sorted()):
             tally.add(self._rows(batch, position))
             done += len(batch)
-            progress("Merging contributors", done, total)
+            progress("Merging contributors", done, int(total))
         if self.plan.counts_respondents:
-            for batch in _whole_contributors(self._batches(SPLIT, total)):
+            for batch in _whole_contributors(self._split()):
                 tally.count(position(batch["cell"].to_numpy()), batch["contributor"].to_numpy())
 
     def names(self, identities: Integers) -> NDArray[np.object_]:
@@ -91,18 +86,19 @@ class Leaves:
                 "WHERE l.respondent IS NOT NULL GROUP BY l.respondent"
             )
 
-    def _sorted(self) -> str:
-        """The query for all rows, by contributor and respondent."""
+    def _sorted(self) -> Iterator[pl.DataFrame]:
         measures = "".join(f", l.m{i}" for i in range(len(self.plan.measures)))
         rest = f"l.holders, l.request{measures}"
         if self.by_record:
-            return f"SELECT l.cell, l.name AS contributor, -1 AS respondent, l.respondents, {rest} FROM leaf l"
+            return self._batches(
+                f"SELECT l.cell, l.name AS contributor, -1 AS respondent, l.respondents, {rest} FROM leaf l"
+            )
         if not self.plan.counts_respondents:
-            return (
+            return self._batches(
                 f"SELECT l.cell, coalesce(c.id, -1) AS contributor, -1 AS respondent, l.respondents, {rest} "
                 "FROM leaf l LEFT JOIN contributor c ON c.name = l.name AND c.alone = l.alone ORDER BY contributor"
             )
-        return (
+        return self._batches(
             "SELECT l.cell, coalesce(c.id, -1) AS contributor, "
             "CASE WHEN r.split THEN -1 ELSE coalesce(r.id, -1) END AS respondent, "
             f"CASE WHEN r.split THEN 0 ELSE l.respondents END AS respondents, {rest} "
@@ -110,19 +106,20 @@ class Leaves:
             "LEFT JOIN respondent r ON r.name = l.respondent ORDER BY contributor, respondent"
         )
 
-    def _batches(self, query: str, most: int) -> Iterator[pl.DataFrame]:
-        """The rows of a query that gives at most so many, some at a time: the database holds more than that, on disk
-        where it must."""
-        if most <= BATCH:
-            rows = frame_of(self.connection, query)
-            if len(rows):
-                yield rows
-            return
+    def _split(self) -> Iterator[pl.DataFrame]:
+        """The cells of respondents that belong to several contributors."""
+        return self._batches(
+            "SELECT l.cell, r.id AS contributor FROM leaf l JOIN respondent r ON r.name = l.respondent "
+            "WHERE r.split ORDER BY contributor"
+        )
+
+    def _batches(self, query: str) -> Iterator[pl.DataFrame]:
+        """The rows of a query, some at a time: the database holds them, on disk where it must."""
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE streamed AS {query}")
         total = int(one_row(self.connection, "SELECT count(*) FROM streamed")[0])
         for first in range(0, total, BATCH):
-            some = f"SELECT * FROM streamed WHERE rowid >= {first} AND rowid < {first + BATCH} ORDER BY rowid"
-            yield frame_of(self.connection, some)
+            rows = f"SELECT * FROM streamed WHERE rowid >= {first} AND rowid < {first + BATCH} ORDER BY rowid"
+            yield frame_of(self.connection, rows)
         self.connection.execute("DROP TABLE streamed")
 
     def _rows(self, batch: pl.DataFrame, position: _Position) -> Rows:

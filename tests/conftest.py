@@ -36,10 +36,6 @@ providers._get_local_constants = lambda: providers._local_constants  # type: ign
 REPOSITORY = TESTS.parent
 
 
-NEW = 20_000
-"""Objects more than before, at which Python looks for garbage among the newest: 700 by itself."""
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Let hypothesis follow the seed of the session, unless --hypothesis-seed asks for another; draw more.
 
@@ -73,13 +69,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Half a million objects are there when all tests are found, and stay: to look through them for garbage, again and
-    again, was a tenth of all that the tests took. What a test leaves is looked for now and then."""
+    again, was a tenth of all that the tests took."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(NEW, *gc.get_threshold()[1:])
         gc.enable()
 
 

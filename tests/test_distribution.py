@@ -82,23 +82,10 @@ def test_the_wheel_runs_by_itself(installed: Path, tmp_path: Path) -> None:
     assert (installed / "tablesafe" / "py.typed").exists()
 
 
-NORTHEAST = {"CT", "ME", "MA", "NH", "RI", "VT", "NJ", "NY", "PA"}
-
-
 def test_the_demo_runs_from_the_wheel_where_nothing_is_compiled(installed: Path, tmp_path: Path) -> None:
-    """The first thing that a newcomer does, on a machine that has never seen tablesafe; `test_cli` runs it whole.
-
-    The records that are there already, those of one region, are not copied over: to compile all that the whole needs
-    takes most of a minute.
-    """
+    """The first thing that a newcomer does, on a machine that has never seen tablesafe."""
     empty = tmp_path / "compiled"
     empty.mkdir()
-    records = "eia_utilities_1996.csv"
-    head, *lines = (installed / "tablesafe" / "demo" / records).read_text(encoding="utf-8").splitlines(keepends=True)
-    (tmp_path / "demo").mkdir()
-    few = [line for line in lines if line.split('","')[-1].partition('"')[0] in NORTHEAST]
-    assert 500 < len(few) < len(lines) / 2
-    (tmp_path / "demo" / records).write_text(head + "".join(few), encoding="utf-8")
     told = json.loads(
         said(installed, tmp_path, "-m", "tablesafe", "demo", "-o", "demo", "--json", NUMBA_CACHE_DIR=str(empty))
     )

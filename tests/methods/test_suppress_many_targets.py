@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,7 +20,7 @@ from tablesafe.audit.respondent_knowledge import Guard, Knowledge
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
-from tablesafe.methods.suppress import linear_programs, strategy
+from tablesafe.methods.suppress import linear_programs, method, strategy
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
 from tablesafe.methods.suppress.hypercube_method import Seen, against_insiders
@@ -36,7 +38,7 @@ from tablesafe.methods.suppress.many_targets import (
 from tablesafe.methods.suppress.pattern import CannotProtect, Pattern
 from tablesafe.methods.suppress.repair import repaired
 from tablesafe.methods.suppress.search import Search, Unfinished
-from tablesafe.methods.suppress.sequential import never
+from tablesafe.methods.suppress.sequential import Sequential, never
 from tablesafe.methods.suppress.simultaneous import Convincing, Reach, Together, TogetherForAll, levels
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top, next_wave
 from tablesafe.methods.suppress.widen_and_thin import published_again
@@ -416,3 +418,49 @@ def test_a_program_without_time_does_not_say_that_a_cell_cannot_be_protected(
         search = Search(instance, budget=Budget(seconds), seed=0, report=lambda *_: None)
         with pytest.raises(error):
             search.build(grace=grace)
+
+
+def test_beyond_some_cells_what_no_hypercube_protects_gets_programs_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One program that moves the few that are left grows with the whole table: 53 s for 2 of 111,822 targets."""
+    problem = firms(3, 90, TREES)
+    asked: list[int] = []
+
+    def none_at_all(instance: Instance, *args: object) -> tuple[Mask, np.ndarray]:
+        return instance.forced.copy(), np.arange(len(instance.level))
+
+    def refused(*args: object, **named: object) -> None:
+        raise AssertionError("a program over the whole table")
+
+    def counted(self: Sequential, *args: Any, **named: Any) -> list[int]:
+        asked.append(len(self.instance.level))
+        return real(self, *args, **named)
+
+    real = Sequential.protect_all
+    monkeypatch.setattr(method, "too_many", lambda targets, seconds: True)
+    monkeypatch.setattr(method, "first_pattern", none_at_all)
+    monkeypatch.setattr(method, "by_many_at_once", refused)
+    monkeypatch.setattr(method, "TOGETHER", 0)
+    monkeypatch.setattr(Sequential, "protect_all", counted)
+    release = ts.protect(problem, ts.Suppress(algorithm="modular", time_limit_s=60), ts.Run(attackers=OUTSIDERS))
+    assert asked
+    assert ts.audit(problem, release, insiders=False, unions=False).safe
+
+
+def test_no_cheaper_pattern_is_begun_when_the_limit_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first safe pattern may take longer than the limit; the second took as long again (limit of 10 s, 14.5)."""
+    problem = firms(3, 90, TREES)
+    begun: list[int] = []
+
+    def patterns(instance: Instance, cubes: Hypercubes, *args: object) -> Iterator[tuple[Mask, np.ndarray]]:
+        for turn in range(2):
+            begun.append(turn)
+            yield first_pattern(instance, cubes)
+
+    monkeypatch.setattr(method, "too_many", lambda targets, seconds: True)
+    monkeypatch.setattr(method, "convincing_patterns", patterns)
+    monkeypatch.setattr(method, "ALL_AUDITED_S", 100.0)
+    release = ts.protect(problem, ts.Suppress(algorithm="modular", time_limit_s=1e-6))
+    assert begun == [0]
+    assert ts.audit(problem, release).safe
+    ts.protect(problem, ts.Suppress(algorithm="modular", time_limit_s=60))
+    assert begun[1:] == [0, 1], "given time the second is begun"

@@ -92,6 +92,7 @@ def test_merging_removes_the_cell_from_the_sensitive_ones(tmp_path: Path) -> Non
     assert not len(coarser.sensitive)
 
 
+@pytest.mark.filterwarnings("ignore:nothing protects a cell of the table as it was. drop the parts")
 def test_a_code_without_parts_among_codes_that_have_some_is_merged_too(tmp_path: Path) -> None:
     """The west is a single town, north and south have parts: it cannot be joined with either as they are."""
     rows = [

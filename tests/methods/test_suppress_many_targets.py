@@ -348,6 +348,20 @@ def test_it_is_safe_whenever_publishing_again_is_stopped(looks: int) -> None:
     assert safe_from_all(problem, published_again(session, instance, everything, limit, limit, never_mended, unheard))
 
 
+def test_after_a_stop_what_was_not_looked_at_for_sums_is_not_taken_for_safe() -> None:
+    """Sums that nobody had time to look for did not fail: the pattern was kept, and lost by the audit that decides."""
+    problem = firms(3, 120, TREES)
+    instance, _ = read(problem)
+    everything, session = instance.live | instance.forced, ts.Audit(problem)
+    session.judge(ts.Release.from_suppression(problem, everything), exact=False, certify=False)
+    stopped = Budget()
+    stopped.stop()
+    given: list[Mask] = []
+    kept = published_again(session, instance, everything, Budget(work=3.0), stopped, given.append, unheard)
+    assert (kept == everything).all()
+    assert not given, "nothing is mended for somebody who waits"
+
+
 def test_what_a_trial_says_wrongly_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody is asked what it relies on, the whole audit does not pass, and the last safe pattern stays."""
     problem = firms(3, 120, TREES)

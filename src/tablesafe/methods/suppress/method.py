@@ -31,7 +31,6 @@ from tablesafe.methods.suppress.hypercube_method import hypercubes_of, too_many
 from tablesafe.methods.suppress.infeasible import Demand, Obstacles
 from tablesafe.methods.suppress.instance import Instance, reported_zeros
 from tablesafe.methods.suppress.levels import demanded, exactly, looked_after, refuse_levels_beyond_bounds
-from tablesafe.methods.suppress.linear_programs import EVERYTHING
 from tablesafe.methods.suppress.many_targets import (
     by_many_at_once,
     convincing_patterns,
@@ -46,11 +45,9 @@ from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, 
 from tablesafe.methods.suppress.responses import groups_of, thinned_groups, together
 from tablesafe.methods.suppress.search import Search, Unfinished
 from tablesafe.methods.suppress.securing import Securing, necessary
-from tablesafe.methods.suppress.sequential import Sequential
 from tablesafe.methods.suppress.slices import by_slices
 from tablesafe.methods.suppress.strategy import find
 from tablesafe.methods.suppress.suppress import Suppress
-from tablesafe.solve.highs import Model
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.solve.program import Price, Solution, SolveStatus
 from tablesafe.work.budget import Budget, worked
@@ -87,7 +84,7 @@ HASTY_S, SMALL = 2.0, 2_000
 """Seconds below which a first pattern may be a poor one, and cells up to which another is made at once beside it."""
 TOGETHER = 60_000
 """Cells up to which one program moves all targets that no hypercube protects. Beyond, it grows with the whole table,
-though they are few: of 111,822 targets in 116,627 cells 2, in 53 s of CPU; a program around each takes 1.7 s."""
+though they are few: 2 of 111,822 targets in 116,627 cells took 53 s of CPU, and were protected as it was."""
 LARGE = 12_000
 """Cells beyond which `auto` does not try to prove an optimum."""
 VERY_LARGE = 100_000
@@ -421,13 +418,13 @@ class Suppression:
     def _with_programs(self, search: Search, pattern: Mask, left: Integers, budget: Budget) -> Mask:
         """The pattern with what protects the targets that no hypercube does, if there is time for that.
 
-        All of them at once, if that can be; a program for each takes a second in a table of 13,000 cells.
+        All of them at once, if that can be; a program for each takes a second in a table of 13,000 cells. Of very large
+        tables nearly all is withheld by then, and protects most of them: the audit has to find out in any case, and
+        what it finds open is repaired.
         """
         instance = search.instance
         if len(instance) > TOGETHER:
-            pattern, left = self._by_local_programs(instance, pattern, left, budget)
-            if not left.size:
-                return pattern
+            return pattern
         rest = instance.withholding(pattern).asking(left)
         for found, _ in by_many_at_once(rest, budget, search.random):
             return found
@@ -435,15 +432,6 @@ class Suppression:
             return pattern | modular(rest, seconds=0.0, executor=self.run.workers, report=_silent, budget=budget)
         except CannotProtect as failure:
             raise CannotProtect(int(left[failure.target])) from failure
-
-    def _by_local_programs(
-        self, instance: Instance, pattern: Mask, left: Integers, budget: Budget
-    ) -> tuple[Mask, Integers]:
-        """The pattern with what programs over the cells around a target find for it, and the targets that have none."""
-        rest = instance.withholding(pattern).asking(left)
-        engine = Sequential.by_programs(rest, None, Model.small(budget.child()), near_first=True)
-        failed = engine.protect_all(effort=EVERYTHING, stop=lambda: budget.over)
-        return pattern | engine.pattern.withheld, left[failed]
 
     def _costs(self, problem: Problem) -> Floats:
         """What each cell costs, with all preferences."""

@@ -66,8 +66,9 @@ where so many cells are sensitive that no intervals can be made exact: the audit
 WRITING_S, PAGES_S, WRITING = 1.5e-4, 1.5, 0.3
 """Seconds that are kept for writing files, for each cell and for pages with their pictures, and the share of a limit
 that this may be: all else ends before that (13,306 cells: 2.1 s of CPU, half of it for pictures)."""
-READING = 0.5
-"""Share of a limit that is left after reading in any case: what took so long, a method would not do faster."""
+READING, STEPS = 0.5, 20
+"""Share of a limit that is left after reading in any case, for reading is not faster in a hurry; and in how many steps
+of the limit reading is counted against the method: not to the millisecond, so that the same job gets the same limit."""
 A_LITTLE, A_MOMENT_S = 0.05, 2.0
 """Share of a limit, and seconds at most, that attacks may take when it is over."""
 HURRIED = "After the stop no attacks were tried, no pictures were drawn, and no workbook was written."
@@ -241,8 +242,8 @@ def _worked_out(
     with _executing(job) as executor, heed(whole) if limit is not None else nullcontext():
         with clock.stage("protect"):
             how, protecting = _how(job, problem, _both(listen, trace.listen), executor, kept), method
-            if refining is not None:
-                protecting = replace(method, time_limit_s=_protecting(problem, refining.left))  # type: ignore[type-var]
+            if limit is not None:
+                protecting = replace(method, time_limit_s=_protecting(job, problem, limit, whole.left))  # type: ignore[type-var]
                 how = replace(how, budget=whole)
             attempts = Attempts(job.problem, problem, unbounded, protecting, how)
             with concerning("method"):
@@ -396,11 +397,13 @@ def _least(problem: Problem) -> float:
     return LEAST_S + beyond_s(problem.table)
 
 
-def _protecting(problem: Problem, limit: float) -> float:
-    """The seconds of a limit that the method has."""
+def _protecting(job: Job, problem: Problem, limit: float, left: float) -> float:
+    """The seconds of a limit that the method has: of what is `left` after reading, and without what files take."""
+    steps = math.floor(STEPS * (limit - left) / limit) if left < limit < math.inf else 0
+    seconds = limit * max(1 - steps / STEPS, READING) - _writing(job, problem, limit)
     withheld = 2 * len(problem.sensitive)  # at least, as a rule
     many = hopeless(withheld, withheld, (1 - PROTECTING) * limit)
-    return (PROTECTING_MANY if many else PROTECTING) * limit
+    return (PROTECTING_MANY if many else PROTECTING) * seconds
 
 
 def _writing(job: Job, problem: Problem, limit: float) -> float:

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import seeds
+import tablesafe as ts
+from tablesafe.audit.insiders import insiders
 from tablesafe.audit.respondent_knowledge import Lists
+from tablesafe.audit.system import System
 from tablesafe.core.table import Table
 from tablesafe.tabulate import tabulate
 
@@ -48,6 +52,41 @@ def test_different_contributors_are_never_taken_for_one(records: list[tuple[str,
             for cell, place in zip(cells, places, strict=True)
         ]
         assert set.intersection(*firms)
+
+
+@pytest.mark.parametrize("seed", [11, 19, 37, 43, *seeds.fresh(2, "counted contributors")])
+def test_counts_that_were_read_tell_of_their_contributors_what_records_tell(seed: int) -> None:
+    """Each of those who are counted knows that it is one of them, so that no cell of its own is empty."""
+    random = np.random.default_rng(seed)
+    k = int(random.integers(12, 60))
+    frame = pl.DataFrame({"a": random.choice(list("pqr"), k), "b": random.choice(list("xyz"), k)})
+    made = tabulate(frame, dimensions=["a", "b"], zeros=True, largest=4)
+    read = Table.from_cells(made.cells(), dimensions=["a", "b"], value=made.response, count="count")
+    hidden = random.random(len(made)) < random.choice([0.5, 0.8])
+    sensitive = hidden & (random.random(len(made)) < 0.4) & (made.integers > 0)
+    open_: list[tuple[set[int], set[int]]] = []
+    for table in (made, read):
+        problem = ts.Problem(table, rules=[ts.Manual(cells=sensitive, range_absolute=1 + seed % 3)])
+        found = insiders(problem, System.of(problem, ts.Release.from_suppression(problem, hidden))).found
+        open_.append(({each.cell for each in found if each.certain}, {each.cell for each in found}))
+    (certain, possible), (also_certain, also_possible) = open_
+    assert certain <= also_possible
+    assert also_certain <= possible
+    assert certain or seed not in {11, 19, 37, 43}
+
+
+def test_contributors_of_amounts_or_of_cells_that_nobody_counted_are_not_told_theirs() -> None:
+    frame = pl.DataFrame({"a": ["p", "q", "Total"], "n": [2, 3, 5], "value": [2.0, 4.0, 6.0]})
+    counts, amounts = (Table.from_cells(frame, dimensions=["a"], value=name, count="n") for name in ("n", "value"))
+    for table, own in ((counts, 1.0), (amounts, 0.0)):
+        lists = Lists.of(table)
+        assert lists is not None
+        assert lists.own.ravel().tolist() == [own] * 3
+    unseen = np.array([True, False, False])
+    for judged in (False, True):
+        lists = Lists.of(replace(counts, unseen=unseen, judged=judged))
+        assert lists is not None
+        assert lists.own.ravel().tolist() == [float(judged), 1.0, 1.0]
 
 
 def test_contributors_of_a_single_cell_are_found_in_its_totals() -> None:

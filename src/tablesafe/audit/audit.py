@@ -365,7 +365,7 @@ class Audit:
         found, settled = search_insiders(
             self.problem, inside, wanted, coalition=self.coalition, names=self.names, lists=self._lists,
             checked=len(secret), presume=presume, suggested=() if system.is_large else self._suggestions(system),
-            together=together, budget=budget,
+            together=together, whole=self.whole, budget=budget,
         )  # fmt: skip
         self._settled.keep(system, keep[settled.cells], [keep[each] for each in settled.moved], settled.by)
         return found

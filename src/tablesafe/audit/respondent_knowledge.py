@@ -14,6 +14,8 @@ a total of which the cell is a part (less what it has in the other parts), and n
 listed. Taken as its knowledge, that limit makes the attacker as strong as it can be: whoever is safe from it is safe,
 and what is open only to it is possibly open.
 
+Where a table lists nobody but counts its contributors, each of them knows that it is one of those in a cell.
+
 Contributors without a name are taken to be different ones, unless they must be the same: the only contributor of a
 total is the only one of its parts, and where counts add up, each contributor of a total is one of a single part.
 
@@ -77,7 +79,7 @@ class Lists:
             if SHADOW in table.columns:
                 added = np.zeros_like(added)
         elif everyone is not None:
-            identity, added = np.full((len(table), 1), -1), np.zeros((len(table), 1))
+            identity, added = np.full((len(table), 1), -1), _one_of_each(table)[:, None].astype(np.float64)
         else:
             return None
         used = (identity >= 0) | (added != 0)
@@ -121,6 +123,16 @@ class Lists:
         cell, place = np.nonzero(self.who >= 0)
         order = np.argsort(self.who[cell, place], kind="stable")
         return self.who[cell, place][order], cell[order], place[order]
+
+
+def _one_of_each(table: Table) -> Mask:
+    """Cells of which each contributor knows that it is one of those counted there: in tables of the contributors."""
+    everyone, known = table.count if table.holdings is None else table.holdings, np.ones(len(table), np.bool_)
+    if table.unseen is not None and not table.judged:
+        known = ~table.unseen
+    if everyone is None or table.decimals or not bool((everyone == table.integers)[known].all()):
+        return np.zeros(len(table), dtype=np.bool_)
+    return np.asarray(known & (everyone > 0))
 
 
 def _same_people(table: Table, nameless: Integers, own: Floats, everyone: Integers, names: Integers) -> Integers:
@@ -388,6 +400,6 @@ def largest(problem: Problem) -> Floats:
     """What the largest contributor adds to each cell, in units of the table."""
     contributors = problem.table.contributors
     if contributors is None:
-        return np.zeros(len(problem.table))
+        return _one_of_each(problem.table).astype(np.float64)
     added = contributors.amount if contributors.weighted is None else contributors.weighted
     return np.asarray(np.abs(added).max(axis=1, initial=0.0) * 10.0**problem.table.decimals)

@@ -21,6 +21,7 @@ from tablesafe.core.equations import (
     distinct_rows,
     equations_across_gaps,
     product_equations,
+    rescaled,
 )
 from tablesafe.core.errors import InvalidTable
 from tablesafe.core.hierarchy import Hierarchy, parse_equations
@@ -339,4 +340,4 @@ def _link_named(tables: Sequence[Table]) -> Table:
 
 
 def _scaled(table: Table, decimals: int) -> Integers:
-    return table.integers * np.int64(10 ** (decimals - table.decimals))
+    return rescaled(table.integers, decimals - table.decimals)

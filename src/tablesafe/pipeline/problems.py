@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+import polars as pl
 
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidProblem, InvalidTable, concerning
 from tablesafe.core.language import text
 from tablesafe.core.problem import Problem
-from tablesafe.core.statuses import recognised_scheme
+from tablesafe.core.statuses import read_statuses, recognised_scheme
 from tablesafe.core.table import Table
 from tablesafe.io.apriori import apply_cells
 from tablesafe.io.jj import read_jj
@@ -108,6 +109,10 @@ def _with_statuses(job: Job, problem: Problem) -> Problem:
     source.require(job.source.status)
     scheme = job.source.scheme or recognised_scheme(source, job.source.status)
     columns = source.frame.select(*job.dimensions, status=job.source.status)
+    if scheme == "0/1":  # what a yes means depends on the name that the column has in the file
+        meanings, scheme = read_statuses(source, job.source.status, scheme=scheme), "words"
+        words = pl.Series(["published", "sensitive", "suppressed"], dtype=pl.String)
+        columns = columns.with_columns(status=words.gather(meanings.astype(np.uint32)))
     return apply_cells(problem, columns, scheme=scheme, manual_range=job.problem.manual_range, waive=False)
 
 

@@ -27,6 +27,7 @@ from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.lower_bound import lower_bound
 from tablesafe.methods.suppress.pattern import Pattern
 from tablesafe.methods.suppress.simultaneous import Convincing, Together, TogetherForAll, levels
+from tablesafe.methods.suppress.single_targets import OneByOne, Parts
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
@@ -37,6 +38,8 @@ SUGGESTING = 0.6
 """Share of the time for suggestions."""
 SUGGESTING_EARLY = 0.25
 """The same where every respondent has to be convinced: that takes longer."""
+TOGETHER = 0.25
+"""Share of what is left then for programs that move many targets; what they leave is asked one by one."""
 BOUNDING = 0.2
 """Share of what is left after a first pattern, for a bound."""
 BOUNDING_EARLY = 0.05
@@ -184,9 +187,11 @@ def improved_for_all(
     condensed = Condensed.of(instance)
     own = condensed.instance
     pattern = Convincing(own, listed.take(condensed.first), own.forced)
-    cleaned = budget.child()
-    together = TogetherForAll(pattern, condensed.whole(suggested), budget.child((1 - CLEANING) * budget.left), random)
+    wanted, cleaned = condensed.whole(suggested), budget.child()
+    batches = budget.child(TOGETHER * budget.left)
+    together = TogetherForAll(pattern, wanted, batches, random)
     together.protect()
+    OneByOne(pattern, Parts(condensed, cubes), wanted, budget.child((1 - CLEANING) * budget.left), random).protect()
     withheld = condensed.members(pattern.withheld) | instance.forced
     open_ = np.isin(condensed.number[instance.cell], pattern.open)
     if open_.any():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from time import monotonic
 
 import numpy as np
@@ -66,15 +67,13 @@ IMPROVING = "The search for a better pattern ended with the time limit."
 AUDITED_S, ALL_AUDITED_S, SECURING = 2e-3, 4e-3, 1.5
 """Seconds that are kept for making a better pattern safe: for each of many sensitive cells, from outsiders and from
 respondents too; and how many times what it took for the first one."""
-FOR_ALL_S = 0.011
+FOR_ALL_S = 0.005
 """Seconds for each target without which programs that convince every respondent leave too many open: what hypercubes
 close then costs as much as a pattern of hypercubes that is thinned (20,000 firms: 174 million after 130 s with 494
 classes left, 136 after 260 s with 69)."""
 SOON_S, SOON = 0.5, 0.5
 """Seconds, and share of the limit, in which a cheaper pattern must be seen to be safe where there is one to fall back
 on: the audit that decides will take as long again."""
-SHORT = 3.0
-"""How many times what that takes a limit must be, or there is a pattern first that takes nearly nothing."""
 CLEANING, CLEANING_ALL, A_SECOND = 0.1, 0.3, 1.0
 """Share of the search for second thoughts about a first pattern of hypercubes, and share of all that is left, but at
 least a second, for one that convinces every respondent: it gains most by them."""
@@ -336,18 +335,19 @@ class Suppression:
         The first is made safe from everybody before it is improved: what that takes, it will take again.
         """
         instance, begin = search.instance, worked()
-        for pattern, left in self._first_by_cubes(problem, search, cubes, securing):
+        listed = self._listed(problem, instance)
+        each = ALL_AUDITED_S if self.run.attackers.insiders else AUDITED_S
+        again = each * len(problem.sensitive)
+        long = listed is not None and securing.budget.left - again >= FOR_ALL_S * len(instance.level)
+        for pattern, left in self._first_by_cubes(problem, search, cubes, securing, brief=long):
             try:
                 pattern = self._with_programs(search, pattern, left, securing.limit) if left.size else pattern
             except OutOfTime:
                 return securing.kept()
             begin = worked()
             securing.secure(pattern, within=securing.limit.child(SOON_S + SOON * self.seconds))
-        listed = self._listed(problem, instance)
         dimensions, workers = list(problem.table.dimensions.values()), self.run.workers
-        each = ALL_AUDITED_S if self.run.attackers.insiders else AUDITED_S
-        again = max(SECURING * (worked() - begin), each * len(problem.sensitive))
-        long = securing.budget.left - again >= FOR_ALL_S * len(instance.level)
+        again = max(SECURING * (worked() - begin), again)
         if listed is not None:  # what convinces everybody is better than what is safe now, not than what was before
             prove_early(search, dimensions, cubes, securing.budget)
             pattern = securing.kept() if long else securing.published_again()
@@ -381,21 +381,23 @@ class Suppression:
         return None if known is None else Listed.of(problem, known).among(system.cells, len(problem.table))
 
     def _first_by_cubes(
-        self, problem: Problem, search: Search, cubes: Hypercubes, securing: Securing
+        self, problem: Problem, search: Search, cubes: Hypercubes, securing: Securing, *, brief: bool
     ) -> Iterator[tuple[Mask, Integers]]:
         """First patterns, the last to be improved, and the targets that no hypercube protects.
 
-        Where it may take longer to make one safe than there is time, the first convinces every respondent as it is.
+        Where respondents are asked, the first convinces all of them as it is: to make another safe may take longer than
+        there is time. With `brief` it is the only one, for there is time for what is much better.
         """
         cleaning = CLEANING * SEARCHING * self.seconds
         guard = Guard.of(problem) if self.run.attackers.insiders else None
-        if guard is None or self.seconds >= SHORT * ALL_AUDITED_S * len(problem.sensitive):
+        if guard is None:
             yield first_pattern(search.instance, cubes, search.budget.child(cleaning))
-        else:
-            budget, limit = securing.budget, securing.limit
-            yield from convincing_patterns(
-                search.instance, cubes, guard, lambda: limit.child(max(CLEANING_ALL * budget.left, A_SECOND))
-            )
+            return
+        budget, limit = securing.budget, securing.limit
+        patterns = convincing_patterns(
+            search.instance, cubes, guard, lambda: limit.child(max(CLEANING_ALL * budget.left, A_SECOND))
+        )
+        yield from islice(patterns, 1 if brief else None)
 
     def _with_programs(self, search: Search, pattern: Mask, left: Integers, budget: Budget) -> Mask:
         """The pattern with what protects the targets that no hypercube does, if there is time for that.

@@ -530,6 +530,23 @@ def test_statuses_that_call_nothing_sensitive_prove_nothing(folder: Path) -> Non
     assert build_problem(job_in(folder, source=replace(source, count="n"))).sensitivity.mask.any()
 
 
+@pytest.mark.parametrize(
+    ("name", "sensitive"), [("sensitive", True), ("is_primary", True), ("Unsafe", True), ("suppressed", False)]
+)
+@pytest.mark.parametrize("entries", [("1", "0"), ("yes", "no"), ("true", "")])
+def test_a_column_of_what_is_sensitive_says_so(
+    folder: Path, name: str, sensitive: bool, entries: tuple[str, str]
+) -> None:
+    """Beside a rule its cells were only withheld, and whoever could work them out did no harm."""
+    yes, no = entries
+    with_statuses(folder, [no, yes, *[no] * 7], name)
+    source = Source(file="cells.csv", kind="cells", count="n", status=name)
+    problem = build_problem(job_in(folder, source=source))
+    assert problem.sensitivity.mask[1] == sensitive
+    assert problem.suppressed[1] != sensitive
+    assert problem.sensitivity.mask[[4, 8]].all()
+
+
 def test_a_pattern_of_a_job_has_one_vocabulary(folder: Path) -> None:
     cells = pl.read_csv(folder / "cells.csv").select("region", "size").with_columns(status=pl.Series(SDMX))
     cells.write_csv(folder / "pattern.csv")

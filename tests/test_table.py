@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from tablesafe.core.equations import product_equations, roll_up
 from tablesafe.core.errors import InvalidInput, InvalidTable
@@ -222,6 +223,93 @@ def test_an_equation_that_only_the_joint_hierarchy_implies_is_found() -> None:
     assert "(region=S) = (region=s1) + (region=s2)" in spelled
 
 
+CELLS = {"a": ["p", "q", "Total"], "value": [100.0, 500.0, 600.0], "n": [3, 9, 12]}
+
+
+def _of_cells(**columns: list[Any]) -> Table:
+    largest = [name for name in columns if name.startswith("x")]
+    identity = [name for name in columns if name.startswith("who")]
+    more = {name: "count" if name == "n" else "holdings" for name in ("n", "h") if name in columns}
+    return Table.from_cells(
+        pl.DataFrame({**CELLS, **columns}), dimensions=["a"], value="value", largest=largest, identity=identity,
+        columns=["ranked"] if "ranked" in columns else [], **{option: name for name, option in more.items()},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["n", "h"])
+@pytest.mark.parametrize(("counts", "refused"), [([None, 9, 12], True), ([3, 9, None], True), ([0, 9, 12], False)])
+def test_a_count_that_is_missing_is_no_count_of_nobody(name: str, counts: list[int | None], refused: bool) -> None:
+    """A threshold passes over cells that nobody contributes to; where nobody said so it must not."""
+    if not refused:
+        assert _of_cells(**{name: counts}).integers[0] == 100
+        return
+    with pytest.raises(InvalidTable, match=f"Column '{name}' is empty at row"):
+        _of_cells(**{name: counts})
+
+
+def test_a_count_may_be_missing_where_there_is_nothing() -> None:
+    table = _of_cells(value=[0.0, 500.0, 500.0], n=[None, 9, 9])
+    assert table.count is not None
+    assert table.count.tolist() == [0, 9, 9]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "third", "ranked", "refused"),
+    [
+        ([50, 90, None], [30, 80, None], [10, 70, None], None, True),
+        ([60, 90, 90], [None, 80, 80], [None, 70, 70], None, True),
+        ([60, 90, 90], [40, 80, 80], [None, 70, 70], None, False),
+        ([100, 90, 90], [None, 80, 80], [None, 70, 70], None, False),
+        ([60, 90, 90], [0, 80, 80], [0, 70, 70], None, False),
+        ([60, 90, 90], [None, 80, 80], [None, 70, 70], [60, 900, 960], False),
+        ([60, 90, 90], [None, 80, 80], [None, 70, 70], [70, 900, 970], True),
+    ],
+)
+def test_contributors_that_are_missing_are_not_taken_for_nothing(
+    first: list[int | None], second: list[int | None], third: list[int | None], ranked: list[int] | None, refused: bool
+) -> None:
+    """Without them all of a total seems to be of small contributors, and no rule that weighs them flags it."""
+    columns = {"x1": first, "x2": second, "x3": third} | ({} if ranked is None else {"ranked": ranked})
+    if not refused:
+        assert _of_cells(**columns).contributors is not None
+        return
+    with pytest.raises(InvalidTable, match="lists fewer contributors than there are columns for"):
+        _of_cells(**columns)
+
+
+def test_what_is_zero_by_definition_holds_nothing() -> None:
+    """Such a cell is published and never sensitive: here it would be that of a single respondent."""
+    frame = pl.DataFrame({**CELLS, "n": [1, 9, 10], "void": [1, 0, 0]})
+    options: dict[str, Any] = {"dimensions": ["a"], "value": "value", "count": "n", "structural_zero": "void"}
+    with pytest.raises(InvalidTable, match=r"'void' says at row 1 .* zero by definition, but 'value' is not 0"):
+        Table.from_cells(frame, **options)
+    empty = frame.with_columns(value=pl.Series([0.0, 500.0, 500.0]), n=pl.Series([0, 9, 9]))
+    table = Table.from_cells(empty, **options)
+    assert table.structural_zero is not None
+    assert table.structural_zero.tolist() == [True, False, False]
+
+
+def test_one_contributor_in_two_places_of_a_cell_is_refused() -> None:
+    """It would pass for two: with 80 of 100 here, the largest seems to have 50."""
+    columns = {"x1": [50, 90, 90], "x2": [30, 80, 80], "who1": ["A", "C", "C"]}
+    assert _of_cells(**columns, who2=["B", "A", "A"]).contributors is not None
+    for nobody in (None, ""):
+        assert _of_cells(**{**columns, "who1": [nobody, "C", "C"]}, who2=[nobody, "A", "A"]).contributors is not None
+    with pytest.raises(InvalidTable, match="names the same contributor in two places"):
+        _of_cells(**columns, who2=["A", "A", "D"])
+
+
+@pytest.mark.parametrize("wrong", [0.5, 1.5, 2, 257, -255, np.nan])
+def test_coefficients_that_are_not_held_as_they_are_given_are_refused(wrong: float) -> None:
+    """Half of a cell that is 0 was left out of its sum, so that it seemed to be free: its total holds it."""
+    matrix = sparse.csr_array(np.array([[-1, wrong, 1]]))
+    with pytest.raises(InvalidTable, match="must be −1 at the total"):
+        Table.from_equations(matrix, np.array([10.0, 0.0, 10.0]))
+    assert len(Table.from_equations(sparse.csr_array(np.array([[-1.0, 1.0, 1.0]])), np.array([10.0, 0.0, 10.0]))) == 3
+    with pytest.raises(InvalidTable, match=r"'t = a \+ b \+ a' names a cell twice"):
+        Table.from_equations(["s = a + b", "t = a + b + a"], {"s": 3.0, "t": 4.0, "a": 1.0, "b": 2.0})
+
+
 def test_linked_tables_that_disagree_are_refused() -> None:
     one, other = region_by_sex(), region_by_sex(n1_m=2.0)
     with pytest.raises(InvalidTable, match=r"disagree on cell \(region=n1, sex=m\): 1 in one, 2 in another"):
@@ -245,6 +333,26 @@ def test_response_variables_tied_by_an_equation() -> None:
         )
     with pytest.raises(InvalidTable, match="'exports'"):
         link([table("total", 5, 7), table("domestic", 2, 3)], equations="total = domestic + exports")
+
+
+@pytest.mark.parametrize(("largest", "fits"), [(4.0e14, False), (4.0e8, True), (-4.0e14, False)])
+def test_linked_values_that_64_bits_do_not_hold_with_the_others_decimals_are_refused(
+    largest: float, fits: bool
+) -> None:
+    """4e14 with seven decimals wrapped round to a negative number, and every sum with it, so that all added up."""
+    values = [largest, 3.0, 1.0], [0.1234567, 2.5, 1.25]
+    tables = [
+        Table.from_cells(
+            pl.DataFrame({"a": ["p", "q", "r", "Total"], name: [*own, sum(own)]}), dimensions=["a"], value=name,
+            response=name,
+        )
+        for name, own in zip(("one", "other"), values, strict=True)
+    ]  # fmt: skip
+    if fits:
+        assert link(tables).value[:3].tolist() == values[0]
+        return
+    with pytest.raises(InvalidTable, match="too large"):
+        link(tables)
 
 
 def test_contributors_of_linked_tables_keep_one_identity_by_name() -> None:

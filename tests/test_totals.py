@@ -296,3 +296,21 @@ def test_the_sum_of_all_cells_gives_one_away_where_no_margin_is_published() -> N
     problem = ts.Problem(table, rules=[ts.Threshold(n=3)])
     release = ts.Release.from_suppression(problem, problem.sensitivity.mask)
     assert not ts.audit(problem, release).safe
+
+
+def test_a_total_that_is_added_up_is_asked_for_where_one_part_is_and_waived_where_all_are() -> None:
+    """The sum of two requests is no request, and a consent to publish one part is none to publish another."""
+    cells = pl.DataFrame(
+        {"a": list("xxyyzz"), "b": list("pqpqpq"), "value": [5, 6, 7, 8, 9, 10], "n": [1, 1, 1, 1, 1, 1],
+         "asked": [1, 1, 0, 1, 0, 0], "agreed": [1, 0, 1, 1, 0, 0]}
+    )  # fmt: skip
+    table = ts.Table.from_cells(
+        cells, dimensions=["a", "b"], count="n", columns=["asked", "agreed"], missing_totals="compute"
+    )
+    for linked in (table, ts.link([table])):
+        asked = ts.RequestRule(of=ts.Threshold(n=3), request="asked")(linked).mask
+        agreed = ts.Waiver(of=ts.Threshold(n=3), cells="agreed")(linked).mask
+        for code, requested, open_ in (("x", True, True), ("y", True, False), ("z", False, True)):
+            at = linked.index(a=code)
+            assert bool(asked[at]) is requested, code
+            assert bool(agreed[at]) is open_, code

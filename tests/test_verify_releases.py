@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import zipfile
 from collections.abc import Callable
@@ -116,6 +117,13 @@ TEXTS = {
     "entries beyond the last column": ("u,a,,confidential", "u,a,,confidential,10.5", "more entries than"),
     "two columns of one name": ("row,column,value,status", "row,column,value,status,value", "two columns 'value'"),
     "a column without a name": ("row,column,value,status", "row,column,value,status,", "column '' is not part"),
+    "digits beyond the last": ("18.5", "18.500000000000000105", "other digits"),
+    "zeros behind a value": ("18.5", "18.5000000000", "more zeros at the end"),
+    "zeros before a value": ("18.5", "000018.5", "other digits"),
+    "a sign that nothing needs": ("18.5", "+18.5", "other digits"),
+    "a space before a value": ("18.5", " 18.5", "other digits"),
+    "an empty line": ("\nu,a,", "\n\nu,a,", "line 2 is empty"),
+    "a withheld cell left out": ("u,a,,confidential\n", "", "is not in the file"),
 }
 
 
@@ -368,6 +376,9 @@ SPOILT = {
         "a withheld value": ('".."', "10.5"),
         "another mark": ('".."', '"."'),
         "a value more": ("18.5", "18.5 10.5"),
+        "a withheld cell that is none": ('".."', '"-"'),
+        "the same mark without quotes": ('".."', ".."),
+        "digits beyond the last": ("18.5", "18.500000000000000105"),
         "something after the data": ("\n;\n", "\n;\n10.5"),
     },
     "json": {
@@ -382,6 +393,7 @@ SPOILT = {
         "a withheld value": ("null", "10.5"),
         "a unit of a category": ('"index":', '"unit":{"u":{"10.5":1}},"index":'),
         "a code": ('"index":[', '"index":["10.5",'),
+        "digits beyond the last": ("18.5", "18.500000000000000105"),
     },
     "sdmx.csv": {
         "a column": ("OBS_VALUE", "COMMENT_OBS,OBS_VALUE"),
@@ -390,6 +402,7 @@ SPOILT = {
         "a dataflow": ("TABLESAFE:RELEASE(1.0)", "TABLESAFE:RELEASE(10.5)"),
         "an action": (",I,", ",10.5,"),
         "a value": ("18.5", "18.6"),
+        "digits beyond the last": ("18.5", "18.500000000000000105"),
         "a withheld value": (",,Q,C", ",10.5,A,F"),
         "an entry more": (",Q,C", ",Q,C,10.5"),
     },
@@ -403,6 +416,7 @@ SPOILT = {
         "a sender": ('id="ZZZ"', 'id="10.5"'),
         "a name": ("<mes:ID>", "<mes:ID>10.5"),
         "a value": ("18.5", "18.6"),
+        "digits beyond the last": ("18.5", "18.500000000000000105"),
         "an instruction": ("<mes:Header>", "<?secret 10.5?><mes:Header>"),
     },
 }
@@ -418,3 +432,57 @@ def test_nothing_besides_the_release_is_in_a_file_of_a_statistical_format(
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(InvalidCertificate):
         verify(tmp_path / CERTIFICATE, release=path)
+
+
+def test_positions_and_codes_of_json_stat_are_read_as_its_readers_do(release: Release, tmp_path: Path) -> None:
+    """A value may stand by its position, and codes by theirs: one written in two ways can hold two things."""
+    path = official(release, tmp_path, "json")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    sparse = {str(at): value for at, value in enumerate(document["value"])}
+    hidden = next(at for at, value in sparse.items() if value is None)
+    path.write_text(json.dumps(document | {"value": sparse}), encoding="utf-8")
+    assert verify(tmp_path / CERTIFICATE, release=path).release_checked
+    for more in ({f"0{hidden}": 10.5}, {f" {hidden}": 10.5}, {f"+{hidden}": 10.5}):
+        path.write_text(json.dumps(document | {"value": more | sparse}), encoding="utf-8")
+        with pytest.raises(InvalidCertificate, match="no plain numbers"):
+            verify(tmp_path / CERTIFICATE, release=path)
+    category = document["dimension"]["column"]["category"]
+    for places in ([3, 2, 1, 0], [0, 1, 2, 10.5]):
+        category["index"] = dict(zip(["T", "a", "b", "=c"], places, strict=True))
+        path.write_text(json.dumps(document), encoding="utf-8")
+        with pytest.raises(InvalidCertificate, match="does not list its codes"):
+            verify(tmp_path / CERTIFICATE, release=path)
+
+
+def test_withheld_cells_are_all_in_a_file_or_none_is(release: Release, tmp_path: Path) -> None:
+    """Which of them are left out may tell the sensitive ones from the others."""
+    frame = release.frame()
+    shown = frame.filter(pl.col("value").is_not_null())
+    assert verify(tmp_path / CERTIFICATE, release=written(shown, tmp_path, "csv")).release_checked
+    some = frame.filter((pl.col("value").is_not_null()) | (pl.col("row") == "v"))
+    for ending in ENDINGS:
+        with pytest.raises(InvalidCertificate, match="is not in the file"):
+            verify(tmp_path / CERTIFICATE, release=written(some, tmp_path, ending))
+
+
+def test_nothing_and_an_empty_text_are_not_the_same_in_parquet(release: Release, tmp_path: Path) -> None:
+    texts = release.frame().with_columns(pl.col("value").cast(pl.String))
+    assert verify(tmp_path / CERTIFICATE, release=written(texts, tmp_path, "parquet")).release_checked
+    first = (pl.col("row") == "u") & (pl.col("column") == "a")
+    marked = texts.with_columns(pl.when(first).then(pl.lit("")).otherwise("value").alias("value"))
+    with pytest.raises(InvalidCertificate, match="tells them apart"):
+        verify(tmp_path / CERTIFICATE, release=written(marked, tmp_path, "parquet"))
+
+
+def test_a_dictionary_of_parquet_holds_no_other_texts(release: Release, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    plain = arrow.Table.from_pydict(release.frame().to_dict(as_series=False))
+    at, secret = plain.schema.get_field_index("status"), ["published", "confidential", "10.5"]
+    indices = arrow.array([secret.index(word) for word in plain["status"].to_pylist()], arrow.int32())
+    coded = arrow.DictionaryArray.from_arrays(indices, arrow.array(secret))
+    schema = plain.schema
+    parquet.write_table(plain.set_column(at, "status", coded), tmp_path / "release.parquet", store_schema=False)
+    assert parquet.read_schema(tmp_path / "release.parquet").field("status").type == schema.field("status").type
+    with pytest.raises(InvalidCertificate, match="no cell shows"):
+        verify(tmp_path / CERTIFICATE, release=tmp_path / "release.parquet")

@@ -45,6 +45,8 @@ VERSION = 1
 FRACTION = re.compile(r"-?[0-9]+/[1-9][0-9]*")
 PLAIN = re.compile(r"[+-]?[0-9]*[.,]?[0-9]*(?:[eE][+-]?[0-9]{1,3})?")
 """A number as published files write it; an exponent of more digits would fill the memory."""
+SPARE = re.compile(r"-?(?:0|[1-9][0-9]*)?(?:[.,][0-9]*)?(?:[eE][+-]?[0-9]{1,3})?")
+"""The same without signs, spaces and zeros that no number needs."""
 DELIMITERS = ",;\t|"
 REPEAT = "repeat the audit; a certificate is never edited."
 GIVE = "give the file of the release (.csv, .xlsx, .parquet, .px, .json, .sdmx.csv, .xml) as it was written."
@@ -620,12 +622,15 @@ def _check_published_file(content: _Content, release: Path, name: str) -> None:
         *([names[at] for at in positions] for names, positions in zip(content.labels, content.codes, strict=True)),
         strict=True,
     )
+    only_shown = all(row.value is not None for row in rows.values())
     for cell, key in enumerate(keys):
         row = rows.pop(key, None)
-        if row is None:
-            if content.published[cell] is not None:
+        if row is None:  # all that is withheld may be left out, but not some of it
+            if content.published[cell] is not None or not (cell in content.absent or only_shown):
                 raise _foreign(name, release, f"cell {content.describe(cell)} is not in the file")
             continue
+        if cell in content.absent and row.value is None:
+            raise _foreign(name, release, f"line {row.line}: the release has no cell {content.describe(cell)}")
         why = _disagreement(content, cell, row)
         if why:
             raise _foreign(name, release, f"line {row.line}: {why}")
@@ -647,6 +652,8 @@ class _Row:
     value: Number | None
     low: Number | None
     high: Number | None
+    texts: tuple[str, str, str]
+    """The three as they stand in the file."""
 
 
 def _disagreement(content: _Content, cell: int, row: _Row) -> str:
@@ -656,17 +663,23 @@ def _disagreement(content: _Content, cell: int, row: _Row) -> str:
         return f"{named} is published there, but the certificate takes it as withheld"
     if shown is not None and row.value is None:
         return f"{named} is withheld there"
+    scale = 10**content.decimals
     if not _same(row.value, shown):
         return f"{named} is published there with another value"
+    if not _as_written(row.texts[0], shown, scale):
+        return f"the value of {named} has other digits there than it needs, which may say something"
     if row.low is None and row.high is None:
         return ""
+    ends = row.texts[1:]
     if cell not in content.truth:
         exact = _same(row.low, shown) and _same(row.high, shown)
+        exact &= all(_as_written(text, shown, scale) for text in ends)
         return "" if exact else f"{named} is published with its value, and its interval says something else"
     if not _announces_no_more(content, cell, row.low, row.high):
         return f"the interval of {named} says more than the certificate assumes"
     low, high = content.announced.get(cell, (None, None))
-    if not (_same(row.low, low) and _same(row.high, high)):
+    alike = _same(row.low, low) and _same(row.high, high)
+    if not (alike and _as_written(ends[0], low, scale) and _as_written(ends[1], high, scale)):
         return f"the interval of {named} is not the one that the release announces"
     return ""
 
@@ -679,6 +692,25 @@ def _same(one: Number | None, other: Number | None) -> bool:
         return f"{float(one):.15g}" == f"{float(other):.15g}"
     except OverflowError:
         return False
+
+
+def _as_written(text: str, number: Number | None, scale: int) -> bool:
+    """Whether a number stands there in no other digits than its own: those beyond the last can spell anything.
+
+    So programs write it: exactly, or as the nearest floating-point number in 15 to 17 digits.
+    """
+    if number is None:
+        return True  # a mark, or no end
+    if not SPARE.fullmatch(text):
+        return False
+    plain, given = Fraction(number) / scale, Fraction(text.replace(",", "."))
+    if given == plain:
+        return True
+    try:
+        near = float(plain)
+    except OverflowError:
+        return False
+    return any(given == Fraction(f"{near:.{digits}g}") for digits in (15, 16, 17))
 
 
 def _announces_no_more(content: _Content, cell: int, low: Number | None, high: Number | None) -> bool:
@@ -769,8 +801,17 @@ def _rows_of(
             None if i is None else _published_number(row[i], scale, where, ends=True)
             for i in (columns.low, columns.high)
         )
-        rows[key] = _Row(line, value, low, high)
+        texts = [row[columns.value], *("" if i is None else row[i] for i in (columns.low, columns.high))]
+        rows[key] = _Row(line, value, low, high, (texts[0], texts[1], texts[2]))
+    _check_styles(row.texts[0] for row in rows.values() if row.value is not None)
     return rows
+
+
+def _check_styles(texts: Iterable[str]) -> None:
+    """Zeros at the end are decimals that all numbers have, or a single one: otherwise they could mark some of them."""
+    decimals = [found[1] for text in texts if (found := re.fullmatch(r"-?[0-9]+[.,]([0-9]+)", text))]
+    if any(each.endswith("0") and each != "0" for each in decimals) and len({*map(len, decimals)} - {0}) > 1:
+        raise _Foreign("some values have more zeros at the end than others, which tells them apart")
 
 
 def _published_number(text: str, scale: int, where: str, *, ends: bool = False) -> Number | None:
@@ -828,9 +869,14 @@ def _text_table(text: str, needed: Sequence[str], name: str) -> tuple[list[str],
 
     def rows() -> Iterator[tuple[int, list[str], str]]:
         try:
+            empty = 0
             for row in reader:
-                if row:
-                    yield reader.line_num, [_unguarded(entry) for entry in row], ""
+                if not row:
+                    empty = reader.line_num
+                    continue
+                if empty:
+                    raise _Foreign(f"line {empty} is empty")
+                yield reader.line_num, [_unguarded(entry) for entry in row], ""
         except csv.Error as error:
             message = f"{name}, line {reader.line_num} cannot be read: {error}."
             raise InvalidCertificate(message, hint=GIVE) from error
@@ -866,10 +912,16 @@ def _parquet_table(release: Path, cells: int) -> tuple[list[str], Iterator[tuple
             if str(each.type) not in {"string", "large_string", "string_view", "int64", "double"}:
                 raise _Foreign(f"its column {each.name!r} holds {each.type}, neither text nor numbers")
         columns = [column.to_pylist() for column in file.read().columns]
+        named = [each.name for each in schema if str(each.type) == "string"]
+        for column in parquet.ParquetFile(release, read_dictionary=named).read(named).columns:
+            for chunk in column.chunks if pyarrow.types.is_dictionary(column.type) else ():
+                if {*range(len(chunk.dictionary))} - {*chunk.indices.to_pylist()}:
+                    raise _Foreign("it holds texts that no cell shows")
     except pyarrow.ArrowException as error:
         raise OSError(0, "it is damaged") from error
+    words = [at for at, each in enumerate(schema) if "string" in str(each.type)]  # none is not an empty text
     lines = (
-        (line, ["" if entry is None else str(entry) for entry in row], "")
+        (line, ["" if entry is None else str(entry) for entry in row], "".join("-x"[row[at] is None] for at in words))
         for line, row in enumerate(zip(*columns, strict=True), start=2)
     )
     return list(schema.names), lines
@@ -1050,6 +1102,7 @@ def _json_stat_rows(content: _Content, text: str) -> Rows:
     given, many = document["value"], 1
     for own in codes:
         many *= len(own)
+    _require(isinstance(given, list) or all(str(int(at)) == at for at in given), "its positions are no plain numbers")
     values = dict(enumerate(given)) if isinstance(given, list) else {int(at): value for at, value in given.items()}
     _require(
         len(values) == many if isinstance(given, list) else all(0 <= at < many for at in values), "it is cut short"
@@ -1072,7 +1125,8 @@ def _json_stat_codes(content: _Content, at: int, dimension: Any) -> list[str]:
     _require({*dimension} == {"label", "category"} and dimension["label"] == name, f"dimension {name!r} says more")
     category = dimension["category"]
     _require({*category} <= {"index", "label", "child"}, f"dimension {name!r} says more")
-    codes = list(category["index"])
+    codes: list[str] = category["index"]
+    _require(isinstance(codes, list), f"dimension {name!r} does not list its codes")
     _require(len(set(codes)) == len(codes) and set(codes) <= known, f"dimension {name!r} has codes of its own")
     captions = content.captions.get(name, {})
     labels = category.get("label", {})
@@ -1115,6 +1169,7 @@ def _px_rows(content: _Content, text: str) -> Rows:
     for each in laid:
         many *= len(each)
     _require(len(words) == many, f"it has {len(words):,} values for {many:,} cells")
+    _require(all(word in {'".."', '"-"'} or word[-1].isdigit() for word in words), "its DATA hold other marks")
     return _combined(laid, ((i, word.strip('"')) for i, word in enumerate(words) if word != '"-"'))
 
 

@@ -501,6 +501,19 @@ def test_tables_that_contradict_each_other_are_refused() -> None:
         )
 
 
+def test_tables_whose_values_do_not_fit_beside_each_other_are_refused() -> None:
+    """Of 4e14 with the seven decimals of the other table nothing but a remainder was left."""
+    codes = {"a": ["p", "q", "Total"], "n": [3, 3, 6]}
+    tables = {
+        str(large): ts.Table.from_cells(
+            pl.DataFrame({**codes, "value": [large, small, large + small]}), dimensions=["a"], value="value", count="n"
+        )
+        for large, small in ((0.5, 0.1234567), (4.0e14, 2.0))
+    }
+    with pytest.raises(InvalidTable, match="too large"):
+        ts.difference(tables, rules=[ts.Threshold(n=3)])
+
+
 def test_tables_of_other_records_under_the_same_codes_are_refused() -> None:
     """With noise or rounding they need not contradict each other, and would look safe."""
     people = pl.DataFrame({"region": ["N", "N", "S", "S", "S"], "age": [16, 30, 17, 40, 50]})

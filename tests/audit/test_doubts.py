@@ -10,7 +10,7 @@ from scipy import optimize, sparse
 import tablesafe as ts
 from tablesafe.audit import insiders as module
 from tablesafe.audit.doubts import Doubts, Largest, Listed
-from tablesafe.audit.exact import ExactMove
+from tablesafe.audit.exact import ExactMove, narrowed
 from tablesafe.audit.respondent_knowledge import Knowledge
 from tablesafe.audit.system import System
 from tablesafe.audit.together import convincing_moves
@@ -182,7 +182,7 @@ def _listed(who: list[list[int]], room: list[list[float]], alone: list[bool], ot
 def _left(doubts: Doubts, side: int, cell: int) -> set[int]:
     bits = np.unpackbits(doubts.left(side, np.array([cell]))[0], count=doubts.respondents)
     number = {int(doubts._number[one]): one for one in np.unique(doubts.listed.who[doubts.listed.who >= 0]).tolist()}
-    return {number[at] for at in np.flatnonzero(bits).tolist()}
+    return {number[at] for at in np.flatnonzero(bits).tolist() if at < doubts.respondents - 1}  # the last is all others
 
 
 FAR = 1e9
@@ -289,6 +289,48 @@ def test_a_contributor_that_knows_another_cell_is_not_content_when_that_moves() 
     assert _left(doubts, -1, 0) == {0}
 
 
+def test_a_target_that_no_move_has_reached_is_open_though_nobody_who_is_looked_at_may_object() -> None:
+    """The largest is first everywhere, and nothing must be hidden from it; where nobody is listed, nobody is first."""
+    who, room = [[0, 1], [0, 2]], [[15.0, 90.0], [10.0, 11.0]]
+    some = Largest(np.array([0, -1]), np.array([0.1, 1.0]), np.array([-5.0, 0.0]), np.zeros(2))
+    ruled = Listed(np.array(who), np.array(room), np.array([False] * 2), np.array([FAR] * 2), (some,))
+    nobody = _listed([[-1], [-1]], [[FAR], [FAR]], [False] * 2, [FAR] * 2)
+    for listed in (ruled, nobody):
+        doubts = Doubts(listed, np.zeros(2), np.array([12.0, 0.0]))
+        assert doubts.open(1)[0]
+        assert doubts.some(1, 0) == [()]
+        doubts.add(np.array([11, -11]))
+        assert doubts.open(1)[0]
+        doubts.add(np.array([120, -100]), unit=10)
+        assert not doubts.open(1)[0]
+
+
+LARGE = (("A", 300), ("D", 100), ("E", 90), ("F", 80), ("H", 90))
+PUBLIC = [("p", "z"), ("q", "z"), *(("r", column) for column in "xyz")]
+MONOPOLY = [
+    ("p", "x", "A", 85), ("p", "x", "B", 10), ("p", "x", "C", 5), ("p", "y", "A", 11), ("p", "y", "B", 10),
+    *(("q", column, *each) for column in "xy" for each in LARGE),
+    *((row, column, f"{row}{column}{i}", 60) for row, column in PUBLIC for i in range(9)),
+]  # fmt: skip
+"""A is the largest in all that is withheld. B knows of (p, y) what it has there, so that (p, x) cannot rise by 12."""
+
+
+@pytest.mark.parametrize("suggested", [(), (ExactMove(np.zeros(0, np.intp), np.zeros(0, np.int64)),)])
+def test_a_cell_is_not_settled_before_it_was_moved(
+    suggested: tuple[ExactMove, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MANY", 1)
+    monkeypatch.setattr(module, "hypercubes_of", lambda system: system)
+    frame = pl.DataFrame(MONOPOLY, schema=["a", "b", "firm", "value"], orient="row")
+    table = ts.tabulate(frame, dimensions=["a", "b"], value="value", respondent="firm", largest=5)
+    problem = ts.Problem(table, rules=[ts.PPercent(p=20)])
+    pattern = np.zeros(len(table), dtype=np.bool_)
+    pattern[[table.index(a=a, b=b) for a in "pq" for b in "xy"]] = True
+    system = System.of(problem, ts.Release.from_suppression(problem, pattern))
+    found = module.search_insiders(problem, system, names=True, suggested=suggested)[0]
+    assert [each.names for each in found.found if each.cell == table.index(a="p", b="x")] == [("B",)]
+
+
 # -- what is suggested -------------------------------------------------------------------------------------------------
 
 ROOM = np.full(3, 10.0)
@@ -304,6 +346,24 @@ def test_a_suggestion_that_breaks_a_sum_or_a_bound_convinces_nobody(cells: list[
     move = ExactMove(np.array(cells), np.array(by), unit)
     assert not list(convincing_moves(SUM, ROOM, ROOM, doubts, [move], Budget(0)))
     assert _left(doubts, 1, 0) == _left(Doubts(TWO, NOTHING, FIVE), 1, 0)
+
+
+@pytest.mark.parametrize(("by", "unit"), [(2**60 + 1, 2**60), (2**75 + 1, 2**75), (6 * 2**75, 2**75)])
+def test_a_suggestion_that_64_bits_do_not_hold_convinces_nobody(by: int, unit: int) -> None:
+    """10 whole units of 1/2^60 are more than 2^63 of them: a move by one unit would seem to be far enough."""
+    room, need = np.full(3, 20.0), np.array([10.0, 0.0, 0.0])
+    doubts = Doubts(TWO, NOTHING, need)
+    move = ExactMove(np.array([0, 1]), narrowed(np.array([by, -by], dtype=object)), unit)
+    assert not list(convincing_moves(SUM, room, room, doubts, [move], Budget(0)))
+    assert _left(doubts, 1, 0) == _left(Doubts(TWO, NOTHING, need), 1, 0)
+
+
+def test_floats_do_not_decide_whether_whole_numbers_reach_a_level() -> None:
+    unit = 10**11
+    for short, left in ((1, {2, 3}), (0, {2})):
+        doubts = Doubts(TWO, NOTHING, np.array([2.0**24, 0.0, 0.0]))
+        doubts.add(np.array([2**24 * unit - short, -(2**24) * unit + short, 0]), unit)
+        assert _left(doubts, 1, 0) - {0, 1} == left
 
 
 @pytest.mark.parametrize(("by", "unit"), [(5, 1), (-5, 1), (20, 2), (10, 1)])

@@ -488,3 +488,38 @@ def test_however_little_is_found_at_once_the_audit_says_the_same(seed: int, monk
     monkeypatch.setattr(alternative_tables, "SIZES", (4,))
     monkeypatch.setattr(alternative_tables, "_BUDGET", 0)
     assert {(insider.cell, insider.certain) for insider in insiders(problem, system).found} == usual
+
+
+LISTED_ELSEWHERE = [
+    ("a0", "b0", "f0", 31), ("a0", "b1", "f3", 196), ("a0", "b1", "f5", 25),
+    ("a1", "b1", "f3", 38), ("a1", "b1", "f1", 34), ("a1", "b1", "f0", 30),
+]  # fmt: skip
+"""The total has four contributors; who is the smallest of them, f5, is one of two in another withheld cell."""
+NOT_LISTED = [
+    ("a0", "b0", "h4", 54), ("a0", "b0", "h2", 32), ("a0", "b1", "h3", 81), ("a1", "b0", "h1", 10),
+    ("a1", "b0", "h4", 21), ("a1", "b0", "h2", 317), ("a1", "b0", "h3", 36), ("a1", "b1", "h1", 128),
+    ("a1", "b1", "h3", 12),
+]  # fmt: skip
+"""Of (a1, b0) h2 and h3 know 353, and h1, who is the smallest there, 10 more."""
+
+
+@pytest.mark.parametrize(
+    ("records", "shown", "largest", "agreed"),
+    [
+        (LISTED_ELSEWHERE, [("a1", "b1"), ("a1", "Total")], 3, ()),
+        (NOT_LISTED, [("Total", "b0"), ("a0", "b1")], 2, ("h2", "h3")),
+    ],
+    ids=["of the cell itself", "of another cell"],
+)
+def test_a_coalition_has_members_that_a_cell_does_not_list(
+    records: list[Any], shown: list[tuple[str, str]], largest: int, agreed: tuple[str, ...]
+) -> None:
+    """With all contributors listed three together know too much: that a list is short must not make them know less."""
+    for length, word in ((9, {"OPEN"}), (largest, {"OPEN", "POSSIBLY OPEN"})):
+        frame = pl.DataFrame(records, schema=["a", "b", "firm", "value"], orient="row")
+        table = tabulate(frame, dimensions=["a", "b"], value="value", respondent="firm", largest=length)
+        rule: Rule = PPercent(p=50)
+        problem = Problem(table, rules=[ts.Waiver(of=rule, respondents=agreed) if agreed else rule])
+        codes = zip(*(column.to_list() for column in table.code_columns().values()), strict=True)
+        release = Release.from_suppression(problem, np.array([code not in shown for code in codes]))
+        assert str(ts.audit(problem, release, coalition=3).verdict.word) in word

@@ -100,3 +100,57 @@ def test_whole_margins_that_are_not_there_are_not_empty_cells() -> None:
     assert not linked.occupied.any()
     read = replace(linked, empty=None)
     assert not read.occupied.any(), "the cells of a and b alone are all there, and so are those of a and c"
+
+
+def with_a_zero(zeros: bool) -> ts.Table:
+    """A row of three persons, one in each column, beside one in which a column is empty."""
+    return ts.tabulate(
+        people(*3 * (("c", "x"), ("c", "y"))), dimensions=["row", "column"], respondent="person", zeros=zeros
+    )
+
+
+def test_who_sees_that_zeros_are_shown_knows_that_nothing_withheld_is_zero() -> None:
+    """Of counts that show their empty cells the office never withholds one: what is withheld is 1 or more."""
+    table = with_a_zero(True)
+    problem = ts.Problem(table, [ts.Threshold(n=3)])
+    release = ts.Release.from_suppression(problem, ~table.is_total & (table.value > 0))
+    findings = ts.audit(problem, release)
+    assert str(findings.verdict.word) == "OPEN"
+    given_away = set(findings.cells[findings.lower == findings.upper])
+    assert given_away >= {table.index(row="a", column=each) for each in "xyz"}
+    assert ts.audit(problem, withheld(problem)).safe, "a zero is withheld, so that any may be"
+    said = ts.Problem(table, [ts.Threshold(n=3)], shows_zeros=False)
+    assert ts.audit(said, ts.Release.from_suppression(said, ~table.is_total & (table.value > 0))).safe
+
+
+def test_a_kept_audit_asks_of_each_release_what_that_one_tells() -> None:
+    """Whether a zero is withheld changes what levels ask for, so that no proof of one serves the other."""
+    table = with_a_zero(True)
+    problem = ts.Problem(table, [ts.Threshold(n=3, range_absolute=1)])
+    session = ts.Audit(problem)
+    shown, hidden = ts.Release.from_suppression(problem, ~table.is_total & (table.value > 0)), withheld(problem)
+    for release in (hidden, shown, hidden, shown):
+        assert session.judge(release).safe is ts.audit(problem, release).safe
+        assert bool(session.judge(release).problem.lower.any()) is (release is shown)
+
+
+@pytest.mark.parametrize("rule", [ts.Threshold(n=3), ts.Threshold(n=3, range_absolute=2)])
+def test_suppression_keeps_zeros_shown_and_knows_what_that_tells(rule: ts.Threshold) -> None:
+    table = with_a_zero(True)
+    problem = ts.Problem(table, [rule])
+    release = ts.protect(problem, ts.Suppress(time_limit_s=5))
+    assert not release.suppressed[table.value == 0].any()
+    assert release.suppressed[table.index(row="a")], "its three are 1 each otherwise"
+    assert ts.audit(problem, release).safe
+    may = ts.protect(problem, ts.Suppress(time_limit_s=5, zeros=True))
+    assert may.shows_zeros is False
+    assert ts.audit(problem, may).safe
+
+
+def test_amounts_that_are_not_known_to_be_whole_may_be_as_small_as_one_likes() -> None:
+    frame = people().with_columns(amount=pl.Series(np.arange(len(ROWS)) % 3))
+    table = ts.tabulate(frame, dimensions=["row", "column"], value="amount", respondent="person", zeros=True)
+    problem = ts.Problem(table, [ts.Threshold(n=3)])
+    release = ts.Release.from_suppression(problem, ~table.is_total & (table.value > 0))
+    assert ts.audit(problem, release).problem is problem
+    assert ts.audit(problem, release, integers=True).problem.lower.any()

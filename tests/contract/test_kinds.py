@@ -34,7 +34,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "all_of": {"rules": (ts.Threshold(n=3),)},
     "levels": {"of": ts.Threshold(n=3)},
     "waiver": {"of": ts.Threshold(n=3), "cells": "known"},
-    "request": {"of": ts.Threshold(n=3), "request": "known"},
+    "request": {"of": ts.Threshold(n=3), "respondents": ("p07",)},
     "linear": {"weights": (1.0, -0.1)},
     "manual": {"cells": "known"},
 }

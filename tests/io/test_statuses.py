@@ -177,6 +177,14 @@ def test_ones_alone_are_ambiguous() -> None:
     assert read_statuses(column(1, 1), "status", scheme="tauargus").tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("name", ["sensitive", "Primary", "is_unsafe"])
+def test_yes_in_a_column_of_what_is_sensitive_says_more_than_withheld(name: str) -> None:
+    for entries in ((1, 0), (True, False), ("yes", "no")):
+        assert read_statuses(column(*entries, name=name), name).tolist() == [1, 0]
+    assert read_statuses(column(1, 1, name=name), name, scheme="tauargus").tolist() == [0, 0]
+    assert read_statuses(column(3, 11, name=name), name).tolist() == [1, 2]
+
+
 def test_an_unknown_status_is_named_with_its_line() -> None:
     with pytest.raises(InvalidFile, match=r"(?s)given.csv, line 3 has the status 'sensitve'.*did you mean 'sensitive'"):
         read_statuses(column("safe", "sensitve"), "status")

@@ -452,3 +452,72 @@ def test_text_where_numbers_are_due_is_refused(options: dict[str, Any]) -> None:
     problem = ts.Problem(ts.tabulate(example(), dimensions=["region", "size"]), rules=[ts.Threshold(n=3)])
     with pytest.raises(InvalidOption, match=next(iter(options))):
         ts.redesign(problem, **options)
+
+
+def asking() -> pl.DataFrame:
+    """A firm that asked for protection is the second largest in two codes, and the largest of both together."""
+    rows = [("x", "F", 100, 1), ("x", "G", 101, 0), ("x", "H", 1, 0), ("y", "F", 100, 1), ("y", "K", 101, 0),
+            ("y", "L", 1, 0), *(("z", f"m{i}", 50, 0) for i in range(5))]  # fmt: skip
+    one = pl.DataFrame(rows, schema=["region", "firm", "amount", "asked"], orient="row").with_columns(size=pl.lit("a"))
+    return pl.concat([one, one.with_columns(size=pl.lit("b"), firm=pl.col("firm") + "'")])
+
+
+def test_requests_for_joined_codes_are_those_of_their_own_largest_contributors() -> None:
+    table = ts.tabulate(asking(), dimensions=["region", "size"], value="amount", respondent="firm", request="asked")
+    rule = ts.RequestRule(of=ts.PPercent(p=60), request="asked")
+    joined = take(
+        ts.Problem(table, [rule]), Step(kind="join", dimension="region", codes=("x", "y"), into="x+y")
+    ).problem
+    flagged = {joined.table.describe(int(cell)) for cell in joined.sensitive}
+    assert {"(region=x+y, size=a)", "(region=x+y, size=b)"} <= flagged
+
+
+def test_codes_of_requests_are_not_added_up_as_numbers() -> None:
+    """Where nobody is in two cells these are put together without the records: 1 and 1 are 1, 1 and 2 both of them."""
+    rows = [("x", 1), ("y", 1), ("z", 2), ("w", 0)]
+    frame = pl.DataFrame(
+        [(code, f"{code}{size}{i}", 10 + i, asked * (i == 2), size)
+         for code, asked in rows for size in "ab" for i in range(3)],
+        schema=["region", "firm", "amount", "asked", "size"], orient="row",
+    )  # fmt: skip
+    table = ts.tabulate(frame, dimensions=["region", "size"], value="amount", respondent="firm", request="asked")
+    for codes, first, second in ((("x", "y"), True, False), (("x", "z"), True, True), (("z", "w"), False, True)):
+        new = take(
+            ts.Problem(table, [ts.Threshold(n=3)]),
+            Step(kind="join", dimension="region", codes=codes, into="new"),
+        ).problem.table
+        at = new.index(region="new", size="a")
+        for code, asked in ((1, first), (2, second), (3, False)):
+            rule = ts.RequestRule(of=ts.Threshold(n=99), request="asked", code=code)
+            assert bool(ts.Problem(new, [rule]).sensitivity.mask[at]) is asked, (codes, code)
+
+
+@pytest.mark.parametrize("firms", [60, 9], ids=["one firm a record", "firms in several cells"])
+@pytest.mark.parametrize("known", [True, False], ids=["records", "without records"])
+def test_margins_of_a_cube_keep_their_unseen_cells(firms: int, known: bool) -> None:
+    """Joined codes of linked margins make the same cells, shown and unseen, as the recoded records."""
+    draw = np.random.default_rng(1)
+    frame = pl.DataFrame(
+        [(*(f"{name}{draw.integers(0, n)}" for name, n in (("a", 4), ("b", 3), ("c", 3))), f"f{i % firms}",
+          int(draw.integers(1, 50))) for i in range(60)],
+        schema=["a", "b", "c", "firm", "value"], orient="row",
+    )  # fmt: skip
+    options: dict[str, Any] = {
+        "dimensions": ["a", "b", "c"], "value": "value", "respondent": "firm", "largest": 60,
+        "margins": [["a", "b"], ["a", "c"], ["b", "c"]],
+    }  # fmt: skip
+    table = ts.tabulate(frame, **options)
+    rules = [ts.PPercent(p=20)]
+    given = table if known else replace(table, origin=None)
+    found = take(ts.Problem(given, rules), Step(kind="join", dimension="a", codes=("a0", "a1"), into="X")).problem
+    fresh = ts.Problem(ts.tabulate(frame.with_columns(pl.col("a").replace({"a0": "X", "a1": "X"})), **options), rules)
+    assert found.table.unseen is not None
+    assert found.table.seen == fresh.table.seen < len(fresh.table) == len(found.table)
+
+    def told(problem: ts.Problem, mask: np.ndarray[Any, Any]) -> set[tuple[str, ...]]:
+        codes = zip(*(column.to_list() for column in problem.table.code_columns().values()), strict=True)
+        return {code for code, here in zip(codes, mask, strict=True) if here}
+
+    assert told(found, found.table.unseen) == told(fresh, fresh.table.unseen)  # type: ignore[arg-type]
+    assert told(found, found.sensitivity.mask) >= told(fresh, fresh.sensitivity.mask)
+    assert ts.audit(found, ts.protect(found, ts.Suppress(time_limit_s=4))).safe

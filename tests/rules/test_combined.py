@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.typing import NDArray
 
+import tablesafe as ts
 from tablesafe.core.errors import InvalidOption, InvalidProblem, InvalidTable
 from tablesafe.core.problem import Problem
 from tablesafe.core.table import Table
@@ -194,3 +196,28 @@ def test_both_of_two_sensitivities() -> None:
     assert both.mask.tolist() == [False, True]
     assert (both.lower.tolist(), both.upper.tolist(), both.sliding.tolist()) == ([0, 3], [0, 2], [0, 4])
     assert (both.why(0), both.why(1)) == ((), ("one", "other"))
+
+
+def test_a_mark_of_one_record_does_not_waive_what_others_are_in() -> None:
+    """Columns of records are added up: F agreed, G beside it did not, and nobody asked the total."""
+    frame = pl.DataFrame(
+        {"a": ["x", "x", "y", "y"], "b": ["p", "p", "p", "q"], "firm": list("FGHK"), "value": [5, 6, 7, 8],
+         "agreed": [1, 0, 1, 1], "weight": [2.0, 3.0, 1.0, 1.0]}
+    )  # fmt: skip
+    table = ts.tabulate(frame, dimensions=["a", "b"], value="value", respondent="firm", columns=["agreed"])
+    found = Waiver(of=Threshold(n=9), cells="agreed")(table).mask
+    codes = list(zip(*(column.to_list() for column in table.code_columns().values()), strict=True))
+    assert {code for code, mask in zip(codes, found, strict=True) if not mask} == {
+        ("y", "p"), ("y", "q"), ("y", "Total"), ("Total", "q")
+    }  # fmt: skip
+    weighted = ts.tabulate(
+        frame, dimensions=["a", "b"], value="value", respondent="firm", weight="weight", columns=["agreed"]
+    )
+    twice = ts.tabulate(
+        frame.with_columns(agreed=2 * pl.col("agreed")), dimensions=["a", "b"], value="value", columns=["agreed"]
+    )
+    for other in (weighted, twice):
+        with pytest.raises(InvalidTable, match="was added up"):
+            Waiver(of=Threshold(n=9), cells="agreed")(other)
+    with pytest.raises(InvalidTable, match="who asked"):
+        RequestRule(of=Threshold(n=9), request="agreed")(table)

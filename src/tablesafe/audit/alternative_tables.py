@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tablesafe.audit.exact import NEAR, denominators, row_sums
-from tablesafe.audit.furthest import FurthestMove
+from tablesafe.audit.furthest import FurthestMove, FurthestWholeMove
 from tablesafe.audit.hypercubes import LOOKS, hypercubes_of
 from tablesafe.audit.neighbourhood import SIZES, WIDE, Neighbourhood, Neighbourhoods
 from tablesafe.audit.sums import components
@@ -27,10 +27,13 @@ from tablesafe.solve.exact import simplex as local
 from tablesafe.solve.exact.nullspace import NullSpace, every_unknown, null_space
 from tablesafe.solve.exact.polytope import Polytope
 from tablesafe.solve.hypercubes import adds_up
-from tablesafe.work.budget import ENDLESS, Budget
+from tablesafe.work.budget import ENDLESS, Budget, worked
 
 _BUDGET = 200_000.0
 """Elementary steps before a search from the truth is given up."""
+WHOLE_S, ALL_WHOLE_S, QUICKLY = 5.0, 120.0, 0.05
+"""Seconds for a program in whole numbers, where a move was found that is none, and for all of them; and the share of
+both where a quick answer is wanted, as for a repair."""
 LARGE, FAR = 60_000, (4_000, 15_000)
 """Cells of a component beyond which ever more cells around one are looked at before all: of 100,000 a program takes a
 minute or does not end, of 15,000 two seconds."""
@@ -109,9 +112,10 @@ Box = tuple[NDArray[np.intp], Floats]
 class Moves:
     """Looks for moves of the unknown cells of a system."""
 
-    def __init__(self, system: System, budget: Budget = ENDLESS) -> None:
-        """Programs stop by an error when the budget is over."""
+    def __init__(self, system: System, budget: Budget = ENDLESS, *, whole: bool = False) -> None:
+        """Programs stop by an error when the budget is over. With `whole`, only moves by whole units count."""
         self.system, self._budget = system, budget
+        self._whole, self._took = whole, 0.0
         self.solved = 0
         self.quick = False
         """Whether to look without a solver: then none found does not mean much."""
@@ -191,8 +195,17 @@ class Moves:
         """A move in which a cell moves by so much, within the room, and within other limits of some cells; or None.
 
         The cell itself may move that far in any case; other limits count where they are narrower than the room's.
-        Unless it is looked for `everywhere`, None does not mean that there is none.
+        Unless it is looked for `everywhere`, None does not mean that there is none; nor where a move in parts of a unit
+        is none, and no program in whole numbers finds another in time.
         """
+        move = self._found(room, cell, by, other, everywhere=everywhere)
+        if move is None or not self._whole or bool((move.by == np.rint(move.by)).all()):
+            return move
+        own = Limits.of(cell, max(-by, 0.0), max(by, 0.0))
+        seen = self.reach_whole(room, cell, 1 if by > 0 else -1, other.without(cell).and_also(own), own=True)[0]
+        return seen if seen is not None and abs(seen.at(cell)) >= abs(by) else None
+
+    def _found(self, room: Room, cell: int, by: float, other: Limits, *, everywhere: bool) -> Move | None:
         boxed = self._boxed(room, cell, by, other)
         if boxed is not None or (self.only_hypercubes and self._cubes is not None):
             return boxed
@@ -271,6 +284,32 @@ class Moves:
                 return far
         found = self._by_program(room, cell, sign > 0, other)
         return np.inf if found is None else abs(found.at(cell))
+
+    def reach_whole(
+        self, room: Room, cell: int, sign: int, other: Limits, *, own: bool = False
+    ) -> tuple[Move | None, float]:
+        """How far a cell can go one way by whole units: the furthest move that was found, and what no move exceeds.
+
+        With `own`, the limit of the cell itself counts alone, and not the room's.
+        """
+        cells, matrix = self._whole_component(int(self._component[cell]))
+        patience = QUICKLY if self.quick else 1.0
+        if self._took > patience * ALL_WHOLE_S or len(cells) > LARGE:
+            return None, np.inf
+        lower, upper = _bounds(room, other, cells)
+        at = int(np.searchsorted(cells, cell))
+        if own:
+            mine = other.cells == cell
+            lower[at], upper[at] = -other.down[mine].min(), other.up[mine].min()
+        begin = worked()
+        program = FurthestWholeMove(matrix, np.ceil(lower), np.floor(upper))
+        found = program.of(at, sign, self._budget.child(patience * WHOLE_S))
+        self._took += worked() - begin
+        self._budget.check()
+        if found.point is None:
+            return None, found.bound
+        moved = np.flatnonzero(found.point)
+        return Move(cells[moved], found.point[moved].astype(np.float64)), found.bound
 
     def _sense(self, cell: int, sign: float) -> float:
         return float(np.sign(sign) * np.sign(self._divisor[cell]))

@@ -92,7 +92,7 @@ class Audit:
             )
         if not isinstance(problem, Problem):
             raise InvalidOption("Audit takes a problem.", hint="ts.Audit(ts.Problem(table, rules=[…])).judge(release)")
-        self.problem = problem
+        self.problem = self._given = problem
         self.run, self.names = said if run is None else run, names
         asked = self.run.attackers
         self.insiders, self.coalition, self.unions, self.possibly = (
@@ -170,6 +170,7 @@ class Audit:
             raise InvalidOption(f"audit's cells must be 'sensitive' or 'all', got {cells!r}.")
         require_problem_and_release("audit", self.problem, release)
         _refuse_foreign(self.problem, release)
+        self._take_for_known(release)
         system = self._seen(release)
         self._release, self._system = release, system
         budget = self.run.within(time_limit_s) if budget is None else budget
@@ -186,13 +187,13 @@ class Audit:
         """
         self._suggested, self._unread = tuple(moves), True
 
-    def memory(self) -> tuple[Proved, Settled]:
+    def memory(self) -> tuple[Problem, Proved, Settled]:
         """What is proved by now: of a release judged later, other proofs may take the place of these."""
-        return self._proved.copy(), self._settled.copy()
+        return self.problem, self._proved.copy(), self._settled.copy()
 
-    def recall(self, memory: tuple[Proved, Settled]) -> None:
+    def recall(self, memory: tuple[Problem, Proved, Settled]) -> None:
         """Go back to what was proved then."""
-        proved, settled = memory
+        self.problem, proved, settled = memory
         self._proved, self._settled = proved.copy(), settled.copy()
 
     def relied_on(self, cells: NDArray[np.intp]) -> Mask:
@@ -267,6 +268,16 @@ class Audit:
         mask = np.zeros(len(self.problem.table), dtype=np.bool_)
         mask[given.astype(np.intp)] = True
         return mask
+
+    def _take_for_known(self, release: Release) -> None:
+        """Ask of attackers who know that what a release withholds is not zero, where it tells that; else of others.
+
+        What was proved to hold against these says nothing of those, for levels ask for nothing that all know to be so.
+        """
+        problem = known_problem(self._given, release, whole=self.whole)
+        if problem is not self.problem:
+            self.problem, self._system, self._unions_before = problem, None, None
+            self._proved, self._settled, self._sums = Proved(), Settled(), {}
 
     def _seen(self, release: Release) -> System:
         """What the outsider sees of a release; the system in hand where it is that one."""
@@ -365,7 +376,7 @@ class Audit:
         found, settled = search_insiders(
             self.problem, inside, wanted, coalition=self.coalition, names=self.names, lists=self._lists,
             checked=len(secret), presume=presume, suggested=() if system.is_large else self._suggestions(system),
-            together=together, budget=budget,
+            together=together, whole=self.whole, budget=budget,
         )  # fmt: skip
         self._settled.keep(system, keep[settled.cells], [keep[each] for each in settled.moved], settled.by)
         return found
@@ -389,7 +400,7 @@ class Audit:
             batch = left[:BATCH] if system.is_large else left
             some = np.zeros(len(whole.table), dtype=np.bool_)
             some[batch] = True
-            session.problem = whole.replace(sensitivity=whole.sensitivity.where(some))
+            session.problem = session._given = whole.replace(sensitivity=whole.sensitivity.where(some))
             unproved += len(session._open(judged, system, budget))
             left = left[len(batch) :]
         return unproved
@@ -473,11 +484,16 @@ def audit(
     budget = session.run.within(time_limit_s) if budget is None else budget
     progress = session.run.examined if progress is None else progress
     if not names:
-        session = Audit.going_on(problem, session.run)
+        session = Audit.going_on(known_problem(problem, release, whole=session.whole), session.run)
     return session.judge(
         release, cells=cells, exact=exact, certify=certify, progress=progress, budget=budget,
         refining=None if run is None else run.refining, checkpoint=checkpoint,
     )  # fmt: skip
+
+
+def known_problem(problem: Problem, release: Release, *, whole: bool) -> Problem:
+    """The problem with what a release tells of whole numbers that it withholds: that none is zero, or nothing."""
+    return problem.with_zeros_shown if whole and release.tells_what_is_zero else problem
 
 
 def knows_whole_numbers(table: Table, integers: bool | None) -> bool:

@@ -11,7 +11,8 @@ From the largest contributor of a target less must be hidden than from others, o
 and what the rule hides from it is the next. It is convinced by a shorter move.
 
 For each side of each target there are three sets of respondents, as bits: who has ruled out every move so far, who saw
-its own cells rise, who saw them fall.
+its own cells rise, who saw them fall. Looked at are those who may object to something before others do; all the rest
+are one more respondent without cells of its own, so that no target counts as hidden before some move has shown it.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ EVERYBODY = 0.5
 FEW, RULED = 150, 300
 """Respondents who are left in doubt of a target, up to which a move is looked for that none of them can rule out; and
 how many of them there may be for all targets of a batch."""
+ANYBODY = -1
+"""Stands for whoever is not looked at: the last of those who must be convinced, by any move that is far enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +177,13 @@ class Largest:
 class Doubts:
     """For each cell that must fall or rise, the respondents that no move has convinced yet."""
 
-    def __init__(self, listed: Listed, fall: Floats, rise: Floats) -> None:
-        """Nobody is convinced; cells that need not fall or rise have nobody to convince."""
-        self.listed = listed
+    def __init__(self, listed: Listed, fall: Floats, rise: Floats, *, whole: bool = False) -> None:
+        """Nobody is convinced; cells that need not fall or rise have nobody to convince.
+
+        Who knows that values are `whole` is convinced by moves of whole units alone: not by a mixture of two, nor by a
+        part of one.
+        """
+        self.listed, self.whole = listed, whole
         reach = np.where(listed.others >= fall, fall, 0.0)  # further down than others believe: not by such moves
         self.need = {-1: reach, 1: rise}
         self.targets = np.flatnonzero((fall > 0) | (rise > 0))
@@ -188,7 +195,7 @@ class Doubts:
         involved = np.unique(np.concatenate([first[first >= 0], listed.who[beyond]]))
         self._number = np.full(int(listed.who.max(initial=-1)) + 2, -1)  # the last is for places not used
         self._number[involved] = np.arange(len(involved))
-        self.respondents, self._identity = len(involved), involved
+        self.respondents, self._identity = len(involved) + 1, np.append(involved, ANYBODY)
         self._several = np.zeros(self.respondents, dtype=np.bool_)
         """Respondents with cells of their own that were seen not to move alike."""
         self._first_of = self._number[first]
@@ -227,6 +234,8 @@ class Doubts:
     def left(self, side: int, cells: Integers | None = None) -> np.ndarray:
         """Who is not convinced that cells can fall (−1) or rise (1), as bits; of all targets where none are named."""
         which = slice(None) if cells is None else self._at[cells]
+        if self.whole:
+            return np.asarray(self._ruled[side][which])
         return np.asarray(self._ruled[side][which] & ~(self._rose[side][which] & self._fell[side][which]))
 
     def some(self, side: int, cell: int) -> list[tuple[int, ...]]:
@@ -235,7 +244,7 @@ class Doubts:
         left = np.flatnonzero(bits)
         if len(left) > FEW:
             return [()]
-        return [(int(one),) for one in self._identity[left[:SOME]]]
+        return [() if one == ANYBODY else (int(one),) for one in self._identity[left[:SOME]].tolist()]
 
     @property
     def total(self) -> int:
@@ -250,7 +259,9 @@ class Doubts:
 
     def add(self, by: np.ndarray, unit: int = 1) -> None:
         """Take note of a move, in whole numbers of one over `unit` (or a solver's own numbers)."""
-        noise = 0.0 if by.dtype.kind == "i" else NOISE
+        if self.whole and (by.dtype.kind != "i" or unit != 1):
+            return
+        noise = 0 if by.dtype.kind == "i" else NOISE
         fallen = np.flatnonzero(by < 0)
         who, down = self.listed.who[fallen], -by[fallen]
         beyond = down[:, None] > _units(self.listed.room[fallen], unit, by) + noise
@@ -283,7 +294,8 @@ class Doubts:
         """Contributors of a target: it need not fall below what one has there, nor be hidden from the largest as far.
 
         So a move convinces it that falls short of the level, and one that takes cells too far, if no other cell falls
-        too far when the move goes only as far as the contributor asks. `member` objects to `cell`, for its `place`.
+        too far when the move goes only as far as the contributor asks. `member` objects to `cell`, for its `place`. Of
+        a move by whole units there is no part.
         """
         target, need = self._share[:, 0], self._asked[side]
         far = side * by[target]
@@ -296,7 +308,7 @@ class Doubts:
         room, asked = self.listed.room[other, place[entry]], need[pair]
         fits = room * far[pair].astype(np.float64) >= asked * -by[other].astype(np.float64) * (1 + MARGIN)
         fits |= ((by[other] == by[target[pair]]) & (room >= asked)) | (other == target[pair])
-        good[pair[~fits]] = False
+        good[pair if self.whole else pair[~fits]] = False
         self._clear(side, self._at[target[good]], self._share_of[good])
 
     def _own(self, by: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,9 @@ where a shadow variable ranks the contributors, that is what it has in the parts
 **Negative contributions.** Where they may be negative, x1, c and m are absolute values and X is the sum of them, as in
 the rules; and the cell can be less than what the coalition has in it, so that no level is cut off there.
 
+**Whole numbers.** Of counts every contributor knows that they are whole, as outsiders do. Where the equations are no
+network, a table in parts of a unit then shows nothing; a program in whole numbers looks for another.
+
 **What is not known.** Where a table keeps fewer contributors than a cell has, insiders may have more than is listed
 (see `knowledge`). A finding is certain when what is listed is enough for it, and possible otherwise.
 """
@@ -37,6 +40,7 @@ from tablesafe.audit.alternative_tables import Limits, Move, Moves, Room
 from tablesafe.audit.doubts import MOST_BYTES, Doubts, Listed
 from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.hypercubes import hypercubes_of
+from tablesafe.audit.integers import is_network
 from tablesafe.audit.respondent_knowledge import Knowledge, Lists, Members
 from tablesafe.audit.sums import components
 from tablesafe.audit.system import System
@@ -63,6 +67,8 @@ each is a program of its own."""
 TOGETHER = 60_000
 """Unknown cells up to which programs move many of them at once: of 100,000 cells one takes more than a minute, and each
 of 10,000 respondents is asked with hypercubes in less."""
+NEARLY_WHOLE = 1e-6
+"""What a solver's answer may lack of a whole number."""
 DESCRIBED = 5
 """Members of a coalition that are described one by one."""
 
@@ -146,17 +152,20 @@ def insiders(
     coalition: int = 1,
     names: bool = False,
     max_coalitions: int = MOST_COALITIONS,
+    whole: bool = False,
     budget: Budget = ENDLESS,
 ) -> Insiders:
     """Find, for each sensitive cell, the respondent or coalition that learns most about the others in it.
 
     `wanted` are positions among the unknown cells of the system, by default all that are sensitive. A cell that is open
     to the outsider is open to everyone and not looked at again; nor are coalitions of which a part learns too much
-    already. `max_coalitions` limits how many coalitions of two or more are tried for one cell. When the budget is over,
-    the cells that are left are told as `late`: nothing is known of them.
+    already. `max_coalitions` limits how many coalitions of two or more are tried for one cell. With `whole` everybody
+    knows that values are whole numbers. When the budget is over, the cells that are left are told as `late`: nothing is
+    known of them.
     """
     return search_insiders(
-        problem, system, wanted, coalition=coalition, names=names, max_coalitions=max_coalitions, budget=budget
+        problem, system, wanted, coalition=coalition, names=names, max_coalitions=max_coalitions, whole=whole,
+        budget=budget,
     )[0]  # fmt: skip
 
 
@@ -173,6 +182,7 @@ def search_insiders(
     presume: bool = False,
     suggested: Sequence[ExactMove] = (),
     together: bool = True,
+    whole: bool = False,
     budget: Budget = ENDLESS,
 ) -> tuple[Insiders, SettledCells]:
     """The same, and what it takes to know of another release without asking again.
@@ -196,7 +206,7 @@ def search_insiders(
         everything = (np.arange(len(system)),)
         by = np.column_stack([np.arange(len(wanted)), np.zeros(len(wanted), np.intp)])
         return Insiders((), (), checked, 0, NOTHING_TOLD, coalition=coalition), SettledCells(wanted, everything, by)
-    search = _Search(problem, knowledge, wanted, max_coalitions, budget, presume=presume)
+    search = _Search(problem, knowledge, wanted, max_coalitions, budget, presume=presume, whole=whole)
     search.run(suggested, together=together)
     listed = np.unique(knowledge.who[knowledge.who >= 0])
     who = "contributor" if coalition == 1 else f"coalition of up to {coalition}"
@@ -319,16 +329,18 @@ class _Search:
 
     def __init__(
         self, problem: Problem, knowledge: Knowledge, wanted: NDArray[np.intp], max_coalitions: int, budget: Budget,
-        *, presume: bool = False,
+        *, presume: bool = False, whole: bool = False,
     ) -> None:  # fmt: skip
         self.problem, self.presume = problem, presume
+        self.only_whole = whole and not is_network(sparse.csr_array(knowledge.system.matrix))
+        """Whether only whole numbers count; of a network every vertex is whole, so that there is no difference."""
         self.knowledge, self.system, self.max_coalitions = knowledge, knowledge.system, max_coalitions
         self.needs = {int(cell): _levels(problem, int(self.system.cells[cell])) for cell in wanted}
         self.wanted = {sign: np.zeros(len(self.system)) for sign in (-1, 1)}
         """How far each sensitive cell needs to fall and to rise."""
         for cell, need in self.needs.items():
             self.wanted[-1][cell], self.wanted[1][cell] = need.ways()[0]
-        self.moves = Moves(self.system, budget)
+        self.moves = Moves(self.system, budget, whole=self.only_whole)
         self.moves.quick = presume
         truth, hidden = self.system.truth, ~knowledge.transparent
         up = self.system.upper - truth
@@ -412,7 +424,9 @@ class _Search:
             return
         asked = np.zeros(len(self.system), dtype=np.bool_)
         asked[left] = True
-        doubts = Doubts(listed, *(np.where(asked, self.wanted[side], 0.0) for side in (-1, 1)))
+        doubts = Doubts(
+            listed, *(np.where(asked, self.wanted[side], 0.0) for side in (-1, 1)), whole=self.only_whole
+        )  # fmt: skip
         matrix, moved = sparse.csr_array(self.system.matrix), np.zeros(len(self.system), dtype=np.bool_)
         for by in convincing_moves(matrix, down, up, doubts, suggested, self.budget):
             moved |= by != 0
@@ -478,6 +492,8 @@ class _Search:
     def _judge(self, target: int, members: Members, moved: list[Move] | None, cautious: bool) -> list[Move] | None:
         """Witnesses for one coalition; None where it has none that are sure. Openings go on record."""
         listed = self._listed_limits(members)
+        if self.knowledge.size > 1:
+            listed = self._limits(members, joined=True)
         tried = [*([] if moved is None else [moved]), *reversed(self.convincing)]
         with self._believed(listed, target) as (down, up):
             for known in tried:
@@ -499,7 +515,7 @@ class _Search:
         possible = None if witnesses is not None else self._opening(target, members, certain=False)
         if possible is None:
             return moved if witnesses is None else witnesses
-        witnesses = self._witnesses(target, members, self.plain, listed, certain=True)
+        witnesses = self._witnesses(target, members, self.plain, self._listed_limits(members), certain=True)
         certain = None if witnesses is not None else self._opening(target, members, certain=True)
         self._note(target, certain or possible)
         return witnesses
@@ -521,7 +537,7 @@ class _Search:
         Any coalition that can rule a witness out has a member that is listed in a cell where the witness goes against
         what some coalition knows. Of single insiders only those count who can do so themselves. Without witnesses
         everyone in the component counts. From a coalition that nothing must be hidden from, something must be only
-        when another contributor of the cell joins it.
+        when another contributor joins it that the cell lists.
         """
         known = self.knowledge
         if self._need(target, members).nothing:
@@ -598,8 +614,11 @@ class _Search:
             times = float((room[moves] / np.abs(by[moves])).min(initial=np.inf))
             for sign, wanted in self.wanted.items():
                 before = self.settled[sign][move.cells] < 0
-                reach = np.minimum(sign * times * by, open_room)
-                served = (wanted[move.cells] > 0) & (reach >= wanted[move.cells]) & (sign * by > 0)
+                reach, needed = np.minimum(sign * times * by, open_room), wanted[move.cells]
+                if self.only_whole:  # so many times the move, and no part of it
+                    often = np.ceil(needed / np.where(moves, np.abs(by), np.inf))
+                    reach = np.where((often <= np.floor(times)) & (often * np.abs(by) <= open_room), needed, -np.inf)
+                served = (needed > 0) & (reach >= needed) & (sign * by > 0)
                 served &= (move.cells == fixed[0]) if fixed.size else True
                 if (served & before).any():
                     self.settled[sign][move.cells[served & before]] = len(self.offered)
@@ -608,18 +627,23 @@ class _Search:
     def _listed_limits(self, members: Members) -> Limits:
         """The same where members are listed; kept for single respondents, who are asked about again and again."""
         if len(members) > 1:
-            return self._limits(members, guess=False)
+            return self._limits(members)
         if members not in self.kept_limits:
-            self.kept_limits[members] = self._limits(members, guess=False)
+            self.kept_limits[members] = self._limits(members)
         return self.kept_limits[members]
 
-    def _limits(self, members: Members, *, guess: bool) -> Limits:
-        """How far cells may move for all a coalition knows; with `guess`, also where its members are not listed."""
-        cells, floor, known = self.knowledge.seen_by(members)
+    def _limits(self, members: Members, *, guess: bool = False, joined: bool = False) -> Limits:
+        """How far cells may move for all a coalition knows, or may when it is `joined` by others.
+
+        With `guess` also where its members are not listed.
+        """
+        cells, floor, known = self.knowledge.seen_by(members, joined=joined)
         truth = self.system.truth
         if guess:
-            least = self.knowledge.guesses(members)
-            least[cells] = np.maximum(least[cells], floor)
+            beside, negative = self.knowledge.guesses(members), self.knowledge.negative[cells]
+            least = np.maximum(beside, self.system.lower)
+            least[cells] = np.maximum(least[cells], np.where(negative, floor, floor + beside[cells]))
+            known |= self.knowledge.seen_by(members, joined=self.knowledge.size > 1)[2]
             unlisted = least > self.system.lower
             unlisted[cells] = False
             more = np.flatnonzero(unlisted)
@@ -633,6 +657,8 @@ class _Search:
         """The interval of a cell as a coalition sees it, if it is too narrow."""
         room, limits, need = self.in_question(target, members, certain=certain)
         value = float(self.system.truth[target])
+        if self.only_whole:
+            return self._opening_of_whole(target, members, (room, limits, need), certain=certain)
         low, high, short = value, value, None
         for exactly in (True,) if certain else (False, True):
             low, high = (value + way * self.moves.reach(room, target, way, limits, exactly=exactly) for way in (-1, 1))
@@ -644,6 +670,32 @@ class _Search:
             self.moved[target].append(np.flatnonzero(self.components == self.components[target]))
             return None
         return _Opening(members, low, high, short, certain)
+
+    def _opening_of_whole(
+        self, target: int, members: Members, asked: tuple[Room, Limits, _Need], *, certain: bool
+    ) -> _Opening | None:
+        """The same for who knows that values are whole.
+
+        It is `certain` by what no whole table exceeds, and possible by what none was seen to reach.
+
+        The program that takes parts of a unit comes first: where its interval is too narrow, so is that.
+        """
+        room, limits, need = asked
+        value, ends = float(self.system.truth[target]), list[float]()
+        for way in (-1, 1):
+            ends.append(float(np.floor(self.moves.reach(room, target, way, limits, exactly=True) + NEARLY_WHOLE)))
+        short = need.short(value, value - ends[0], value + ends[1])
+        if short is None:
+            for at, way in enumerate((-1, 1)):
+                if np.isfinite(ends[at]):
+                    seen, bound = self.moves.reach_whole(room, target, way, limits)
+                    shown = 0.0 if seen is None else abs(seen.at(target))
+                    ends[at] = min(ends[at], bound) if certain else shown
+            short = need.short(value, value - ends[0], value + ends[1])
+        if short is None:
+            self.moved[target].append(np.flatnonzero(self.components == self.components[target]))
+            return None
+        return _Opening(members, value - ends[0], value + ends[1], short, certain)
 
     def _presumed(self, target: int, members: Members) -> _Opening | None:
         """A coalition as if it knew a cell exactly."""
@@ -683,7 +735,8 @@ class _Search:
     def _need(self, target: int, members: Members, *, certain: bool = False) -> _Need:
         """How far a cell must be hidden from a coalition, in units (see the module's text).
 
-        Where contributors are not listed, it is as far as it may have to be; with `certain`, as it has to be.
+        Where contributors are not listed, it is as far as it may have to be, whoever of them is in the coalition or
+        joins it; with `certain`, as it has to be.
         """
         need, known = self.needs[target], self.knowledge
         signed = bool(known.negative[target])
@@ -701,12 +754,19 @@ class _Search:
         unlisted = left / max(int(known.everyone[target]) - int(listed.sum()), 1)
         if not certain:
             unlisted = float(known.lists.unlisted[self.system.cells[target]])
-        several = [_for_members(need, value, own, inside, listed, unlisted, agreed[target]) for agreed in self.agreed]
+        mine = theirs = float(own[inside].sum())
+        if known.size > 1 and known.everyone[target] > listed.sum():  # some of them may be among the others
+            if certain and not signed:
+                mine = theirs = max(theirs, float(self._has(members)[target]))
+            elif not certain:
+                mine += min((known.size - int(inside.sum())) * unlisted, left)
+        several = [
+            _for_members(need, value, own, inside, mine, listed, unlisted, agreed[target]) for agreed in self.agreed
+        ]
         lower, upper, sliding = (max(getattr(one, name) for one in several) for name in ("lower", "upper", "sliding"))
         found = replace(need, lower=lower, upper=upper, sliding=sliding)
         if not signed:
-            lower = min(found.lower, value - float(own[inside].sum()))
-            found = replace(found, lower=lower)
+            found = replace(found, lower=min(found.lower, value - theirs))
         return replace(found, bare=True) if found.nothing and self.not_to_be_known[target] else found
 
     def _has(self, members: Members) -> Floats:
@@ -757,11 +817,12 @@ def _levels(problem: Problem, cell: int) -> _Need:
 
 
 def _for_members(
-    need: _Need, value: float, own: Floats, inside: Mask, listed: Mask, unlisted: float, agreed: Mask
+    need: _Need, value: float, own: Floats, inside: Mask, mine: float, listed: Mask, unlisted: float, agreed: Mask
 ) -> _Need:
     """The need against some of the contributors: where the largest is among them, the largest other must be hidden.
 
-    Those who agreed to publication need not be hidden. `unlisted` is what the largest of those has who are not listed.
+    Those who agreed to publication need not be hidden. `mine` is what they have in all, listed in the cell or not, and
+    `unlisted` what the largest of those has who are not listed.
     """
     order = np.lexsort((-own, agreed))
     own, inside, listed, agreed = own[order], inside[order], listed[order], agreed[order]
@@ -771,7 +832,7 @@ def _for_members(
     others = own[~inside & listed & ~agreed]
     target = max(float(others[0]), unlisted) if others.size else unlisted
     rest = max(value - float(own[0]) - second, 0.0)
-    hidden_by = max(value - float(own[inside].sum()) - target, 0.0)
+    hidden_by = max(value - mine - target, 0.0)
     lower, upper = (
         min(max((level + rest) / float(own[0]) * target - hidden_by, 0.0), level) if level > 0 else 0.0
         for level in (need.lower, need.upper)

@@ -14,6 +14,8 @@ a total of which the cell is a part (less what it has in the other parts), and n
 listed. Taken as its knowledge, that limit makes the attacker as strong as it can be: whoever is safe from it is safe,
 and what is open only to it is possibly open.
 
+Where a table lists nobody but counts its contributors, each of them knows that it is one of those in a cell.
+
 Contributors without a name are taken to be different ones, unless they must be the same: the only contributor of a
 total is the only one of its parts, and where counts add up, each contributor of a total is one of a single part.
 
@@ -77,7 +79,7 @@ class Lists:
             if SHADOW in table.columns:
                 added = np.zeros_like(added)
         elif everyone is not None:
-            identity, added = np.full((len(table), 1), -1), np.zeros((len(table), 1))
+            identity, added = np.full((len(table), 1), -1), _one_of_each(table)[:, None].astype(np.float64)
         else:
             return None
         used = (identity >= 0) | (added != 0)
@@ -121,6 +123,16 @@ class Lists:
         cell, place = np.nonzero(self.who >= 0)
         order = np.argsort(self.who[cell, place], kind="stable")
         return self.who[cell, place][order], cell[order], place[order]
+
+
+def _one_of_each(table: Table) -> Mask:
+    """Cells of which each contributor knows that it is one of those counted there: in tables of the contributors."""
+    everyone, known = table.count if table.holdings is None else table.holdings, np.ones(len(table), np.bool_)
+    if table.unseen is not None and not table.judged:
+        known = ~table.unseen
+    if everyone is None or table.decimals or not bool((everyone == table.integers)[known].all()):
+        return np.zeros(len(table), dtype=np.bool_)
+    return np.asarray(known & (everyone > 0))
 
 
 def _same_people(table: Table, nameless: Integers, own: Floats, everyone: Integers, names: Integers) -> Integers:
@@ -198,8 +210,10 @@ class Knowledge:
 
     @cached_property
     def most(self) -> Floats:
-        """The most that any coalition knows to be in each unknown cell."""
+        """The most that any coalition knows to be in each unknown cell: the largest listed, then some who are not."""
         own = -np.sort(-self.own, axis=1)[:, : self.size].sum(axis=1)
+        more = np.maximum(self.size - (self.who >= 0).sum(axis=1), 0) * self.lists.unlisted[self.system.cells]
+        own = own + np.where(self.negative, 0.0, np.minimum(more, self._left))
         return np.where(self.negative, self.system.lower, np.maximum(own, self.system.lower))
 
     @cached_property
@@ -213,13 +227,21 @@ class Knowledge:
         """What the contributors that are not listed have together."""
         return np.asarray(np.maximum(self.system.truth - self.own.sum(axis=1), 0.0))
 
-    def seen_by(self, members: Members) -> tuple[NDArray[np.intp], Floats, Mask]:
-        """The unknown cells that list a member: the least that the members know to be there, and which they know."""
+    def seen_by(self, members: Members, *, joined: bool = False) -> tuple[NDArray[np.intp], Floats, Mask]:
+        """The unknown cells that list a member: the least that the members know to be there, and which they know.
+
+        With `joined` as much as they may know together with others, as many as a coalition has at most, where the cells
+        do not list these; nor all of the members.
+        """
         cell, own, listed = self.lists.listings(members)
         at = np.minimum(np.searchsorted(self.system.cells, cell), len(self.system) - 1)
         here = self.system.cells[at] == cell
         at, own, listed = at[here], own[here], listed[here]
         known = listed >= self.everyone[at]
+        if joined:
+            unlisted = (self.size - listed) * self.lists.unlisted[self.system.cells[at]]
+            own = own + np.where(self.negative[at], 0.0, np.minimum(unlisted, self._left[at]))
+            known |= (listed == (self.who[at] >= 0).sum(axis=1)) & (self.everyone[at] <= self.size)
         floor = np.where(self.negative[at], self.system.lower[at], np.maximum(own, self.system.lower[at]))
         return at, np.minimum(floor, self.system.truth[at]), known
 
@@ -248,14 +270,14 @@ class Knowledge:
         return table.totals[plain], matrix[plain].maximum(0.0)
 
     def guesses(self, members: Members) -> Floats:
-        """The most that these members can have in each unknown cell, as far as the lists of other cells tell."""
-        if not members:
-            return self.guess.copy()
-        total = np.zeros(len(self.system))
+        """The most that these members can have in each unknown cell beside what it lists of them.
+
+        As far as the lists of other cells tell; and so many others may be with them as a coalition has at most.
+        """
+        total = (self.size - len(members)) * self._unlisted
         for member in members:
-            total += self._guess_of(member)
-        guess = np.maximum(np.minimum(total, self._left), self.system.lower)
-        return np.where(self.negative, self.system.lower, guess)
+            total = total + self._guess_of(member)
+        return np.where(self.negative, 0.0, np.minimum(total, self._left))
 
     def _guess_of(self, member: int) -> Floats:
         """The same for one, who is in many coalitions one after the other: kept, as far as memory allows."""
@@ -388,6 +410,6 @@ def largest(problem: Problem) -> Floats:
     """What the largest contributor adds to each cell, in units of the table."""
     contributors = problem.table.contributors
     if contributors is None:
-        return np.zeros(len(problem.table))
+        return _one_of_each(problem.table).astype(np.float64)
     added = contributors.amount if contributors.weighted is None else contributors.weighted
     return np.asarray(np.abs(added).max(axis=1, initial=0.0) * 10.0**problem.table.decimals)

@@ -38,7 +38,8 @@ FAR = 100.0
 PAYS = 0.1
 """Share of what is left that a round must serve, or the rest is for others: its vertices have no simple fractions."""
 READ, LARGEST, COMMON = 2.0**-24, 1_000, 10**11
-"""How finely a solver's values are read, the denominators that they may have, and what these may have in common."""
+"""How finely a solver's values are read, the denominators that they may have, and what these may have in common: so
+that a move of the furthest cells, counted in such parts, has no more than 64 bits."""
 PER_STEP = 1.3e-9
 """Seconds of a step of such a program, for each of its entries to the power of 1.5."""
 STEPS, AFFORDED = 30, 0.1
@@ -127,6 +128,8 @@ def convincing_moves(
         return None if move is None else noted(move)
 
     for move in suggested:
+        if move.numerators.dtype == object or move.denominator > COMMON:
+            continue  # what is compared with it would have more than 64 bits
         by, unit = noted(move)
         if row_sums(matrix, by).any():
             continue

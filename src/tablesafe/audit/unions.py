@@ -24,7 +24,7 @@ from tablesafe.core.language import Text, text
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Rule, Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.rules.columns import asked_for, column, marked
+from tablesafe.rules.columns import requested, waived
 from tablesafe.rules.combined import AllOf, AnyOf, Levels, Manual, RequestRule, Waiver
 from tablesafe.work.budget import ENDLESS, Budget
 
@@ -162,31 +162,33 @@ def _judgement(rules: Sequence[Rule | None], table: Table) -> Sensitivity:
     return reduce(lambda one, other: one | other, found, Sensitivity.none(len(table)))
 
 
-def for_sums(rule: Rule, table: Table, cells: sparse.csr_array) -> Rule | None:
+def for_sums(rule: Rule, table: Table, cells: sparse.csr_array, *, heard: bool = False) -> Rule | None:
     """The rule as it applies to sums of cells; None for what was said by hand about single cells.
 
-    A sum is waived where all its cells are, and protected on request where one of its cells is.
+    A sum is waived where all its cells are, and protected on request where one of its cells is; unless the requests
+    for sums were `heard` themselves, in a column of the same name.
     """
     match rule:
         case Manual():
             return None
         case AnyOf() | AllOf():
-            parts = [part for part in (for_sums(part, table, cells) for part in rule.rules) if part is not None]
+            parts = [
+                part for part in (for_sums(part, table, cells, heard=heard) for part in rule.rules) if part is not None
+            ]
             return replace(rule, rules=tuple(parts)) if parts else None
         case Levels():
-            inner = for_sums(rule.of, table, cells)
+            inner = for_sums(rule.of, table, cells, heard=heard)
             return None if inner is None else replace(rule, of=inner)
         case Waiver():
-            inner = for_sums(rule.of, table, cells)
+            inner = for_sums(rule.of, table, cells, heard=heard)
             if inner is None or rule.cells is None:
                 return None if inner is None else replace(rule, of=inner)
-            return replace(rule, of=inner, cells=_everywhere(cells, marked(table, rule.cells)))
+            return replace(rule, of=inner, cells=_everywhere(cells, waived(table, rule.cells)))
         case RequestRule():
-            inner = for_sums(rule.of, table, cells)
-            if inner is None or rule.request is None:
+            inner = for_sums(rule.of, table, cells, heard=heard)
+            if inner is None or rule.request is None or (heard and isinstance(rule.request, str)):
                 return None if inner is None else replace(rule, of=inner)
-            given = column(table, rule.request)
-            asked = given if given.dtype == np.bool_ else asked_for(table, rule.request, rule.code)
+            asked = requested(table, rule.request, rule.code)
             return replace(rule, of=inner, request=_everywhere(cells, ~asked) ^ True)
         case _:
             return rule

@@ -278,7 +278,26 @@ def _limits(findings: Findings) -> list[Text]:
                     "at respondents: what is called open may not be; sums were looked for among shown cells."
                 )
             )
+    if _not_crossed(findings):
+        told.append(
+            text(
+                "respondents: that one of them is alone in a combination of codes which none of the linked tables "
+                "shows, and they do not need, was not taken to be known to it."
+            )
+        )
     return told
+
+
+def _not_crossed(findings: Findings) -> bool:
+    """Whether respondents were looked at, and some dimensions are crossed neither by a table nor by unseen cells."""
+    table, insiders = findings.problem.table, findings.insiders
+    if insiders is None or not insiders.examined or not insiders.checked or table.names is not None:
+        return False
+    spans = np.zeros(len(table), dtype=np.int64)
+    for d, tree in enumerate(table.dimensions.values()):
+        roots = np.array([tree.position(code) for code in tree.roots])
+        spans |= (~np.isin(table.codes[:, d], roots)).astype(np.int64) << d
+    return int(np.bitwise_or.reduce(spans, initial=0)) not in set(np.unique(spans).tolist())
 
 
 def _judged_unseen(findings: Findings) -> Text:

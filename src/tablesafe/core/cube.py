@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.core.equations import Integers, Mask, cell_keys
+from tablesafe.core.equations import Integers, Mask, cell_keys, rescaled
 from tablesafe.core.errors import InvalidOption, InvalidTable
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.table import RESPONSE, Apart, Contributors, Table
@@ -434,7 +434,7 @@ def _extended(table: Table, found: Sequence[Found], known: Table | None) -> Tabl
         integers, at = _fitted(table, rows, totals, negative), np.full(extra, -1, dtype=np.int64)
     else:
         at = _places(known, codes[n:], sizes)
-        integers = _taken(known.integers * np.int64(10 ** (table.decimals - known.decimals)), at)
+        integers = _taken(rescaled(known.integers, table.decimals - known.decimals), at)
     old = sparse.csr_array(
         (table.equations.data, table.equations.indices, table.equations.indptr),
         shape=(table.equations.shape[0], len(codes)),
@@ -457,6 +457,7 @@ def _extended(table: Table, found: Sequence[Found], known: Table | None) -> Tabl
         },
         structural_zero=None if zero is None else np.concatenate([zero, np.zeros(extra, np.bool_)]),
         signed=np.concatenate([table.may_be_negative, negative]),
+        computed=None if table.computed is None else np.concatenate([table.computed, np.zeros(extra, np.bool_)]),
         unseen=unseen,
         judged=known is not None,
     )

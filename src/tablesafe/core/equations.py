@@ -266,3 +266,15 @@ def to_integers(values: Floats, decimals: int | None = None) -> tuple[Integers, 
     integers = np.rint(values * 10.0**decimals)
     exact = bool((np.abs(values * 10.0**decimals - integers) <= 1e-6).all())
     return integers.astype(np.int64), decimals, exact
+
+
+def rescaled(integers: Integers, more: int) -> Integers:
+    """The same values with so many decimals more; refuses what floats do not hold exactly, and 64 bits not at all."""
+    largest = int(np.abs(integers).max(initial=0))
+    if largest * 10**more > LARGEST_EXACT:
+        raise InvalidTable(
+            f"Some values are too large to be put beside others with {more} decimals more: they cannot be added "
+            f"exactly.",
+            hint="use a larger unit (thousands, millions), or fewer decimals in the other table.",
+        )
+    return integers * np.int64(10**more) if largest else integers

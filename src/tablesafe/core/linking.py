@@ -21,6 +21,7 @@ from tablesafe.core.equations import (
     distinct_rows,
     equations_across_gaps,
     product_equations,
+    rescaled,
 )
 from tablesafe.core.errors import InvalidTable
 from tablesafe.core.hierarchy import Hierarchy, parse_equations
@@ -95,6 +96,7 @@ def joined_as_they_are(
         exact=all(table.exact for table in tables),
         signed=_joint_signs(tables, cell_of, len(where)),
         empty=_joint_empty(tables),
+        computed=_joint_computed(tables, where),
         unseen=unseen,
         judged=unseen is not None and all(table.judged for table in tables if table.unseen is not None),
         apart=tuple(dict.fromkeys(each for table in tables for each in table.apart)),
@@ -129,6 +131,7 @@ def _shown(table: Table) -> Table:
         contributors=None if kept is None else kept.take(np.arange(n)),
         structural_zero=None if table.structural_zero is None else table.structural_zero[:n],
         columns={name: column[:n] for name, column in table.columns.items()}, unseen=None, judged=False, apart=(),
+        computed=None if table.computed is None else table.computed[:n],
     )  # fmt: skip
 
 
@@ -197,6 +200,14 @@ def _joint_column(columns: Sequence[NDArray[Any] | None], where: NDArray[np.intp
     if any(column is None for column in columns):
         return None
     return np.concatenate([column for column in columns if column is not None])[where]
+
+
+def _joint_computed(tables: Sequence[Table], where: NDArray[np.intp]) -> Mask | None:
+    """Cells whose columns come from a total that was added up."""
+    if all(table.computed is None for table in tables):
+        return None
+    masks = [np.zeros(len(table), np.bool_) if table.computed is None else table.computed for table in tables]
+    return np.asarray(np.concatenate(masks)[where], np.bool_)
 
 
 def _joint_empty(tables: Sequence[Table]) -> Literal["shown", "left out"] | None:
@@ -339,4 +350,4 @@ def _link_named(tables: Sequence[Table]) -> Table:
 
 
 def _scaled(table: Table, decimals: int) -> Integers:
-    return table.integers * np.int64(10 ** (decimals - table.decimals))
+    return rescaled(table.integers, decimals - table.decimals)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,9 @@ class Problem:
     they are not negative, where contributions cannot be. Rules hold for them too where the records told who
     contributes; where very many are sensitive, only those count as such that the table gives away by its bounds when
     nothing at all is withheld. `unjudged` says how many do not: an audit asks about them, as far as it has time.
+
+    `shows_zeros` says whether everybody knows that cells of value zero are never withheld, so that what is withheld of
+    whole numbers is 1 or more; when it is not said, a release tells it that shows some zeros and withholds none.
     """
 
     table: Table
@@ -44,6 +47,7 @@ class Problem:
     suppressed: Mask = field(repr=False)
     withheld: Mask = field(repr=False)
     unjudged: int = 0
+    shows_zeros: bool | None = field(default=None, repr=False)
 
     def __init__(
         self,
@@ -57,6 +61,7 @@ class Problem:
         frozen: Mask | None = None,
         suppressed: Mask | None = None,
         withheld: Mask | None = None,
+        shows_zeros: bool | None = None,
     ) -> None:
         if not isinstance(table, Table):
             raise InvalidOption(
@@ -78,6 +83,7 @@ class Problem:
             "suppressed": _mask(suppressed, table, "suppressed"),
             "withheld": _mask(withheld, table, "withheld"),
             "unjudged": unjudged,
+            "shows_zeros": shows_zeros,
         }
         if table.unseen is not None:
             parts.update(_unseen(parts, table.unseen))
@@ -127,13 +133,39 @@ class Problem:
         """The same problem with some parts changed; the sensitivity is kept, not recomputed from the rules."""
         parts = {
             "sensitivity": self.sensitivity, "lower": self.lower, "upper": self.upper, "cost": self.cost,
-            "frozen": self.frozen, "suppressed": self.suppressed, "withheld": self.withheld, **changes,
+            "frozen": self.frozen, "suppressed": self.suppressed, "withheld": self.withheld,
+            "shows_zeros": self.shows_zeros, **changes,
         }  # fmt: skip
         table = parts.pop("table", self.table)
         new = Problem(table, **parts)
         object.__setattr__(new, "rules", tuple(changes.get("rules", self.rules)))
         object.__setattr__(new, "unjudged", self.unjudged)
         return new
+
+    @cached_property
+    def with_zeros_shown(self) -> Problem:
+        """The same of whole numbers whose zeros are never withheld, as everybody knows: what is withheld is 1 or more.
+
+        A total is no less than its parts; levels ask for nothing below that. Cells that no release shows anyhow may be
+        zero all the same.
+        """
+        table, levels = self.table, self.sensitivity
+        raised = (table.integers > 0) & ~self.withheld & ~table.may_be_negative & (self.lower < 1)
+        if not raised.any():
+            return self
+        least = np.where(table.may_be_negative, -np.inf, np.where(raised, 1.0, np.maximum(self.lower, 0.0)))
+        added = np.flatnonzero(np.asarray((table.equations < 0).sum(axis=1)) == 1)
+        parts, totals = table.equations[added].maximum(0).astype(np.float64), table.totals[added]
+        while True:
+            known = least.copy()
+            np.maximum.at(known, totals, parts @ np.maximum(least, 0.0))
+            if (known == least).all():
+                break
+            least = known
+        raised = ~self.withheld & ~table.may_be_negative & (least > self.lower)
+        cut = np.where(raised, np.minimum(levels.lower, table.value - least), levels.lower)
+        lower = np.where(raised, least, self.lower)
+        return self.replace(lower=lower, sensitivity=replace(levels, lower=cut), shows_zeros=True)
 
     def flagging_unjudged(self) -> Problem:
         """The problem in which those unseen cells alone are sensitive that are in this one too many to be judged."""

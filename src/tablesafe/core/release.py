@@ -75,11 +75,26 @@ class Release:
     private_bounds: bool = field(default=False, repr=False)
     """Whether `lower` and `upper` of changed values follow prior bounds of single cells, which only some attackers
     know: then they are for the audit and not for readers."""
+    shows_zeros: bool | None = field(default=None, repr=False)
+    """Whether everybody knows that no cell of value zero was withheld (see `Problem`)."""
 
     @property
     def as_judged(self) -> Self:
         """The release with the bounds that the audit takes."""
         return self if self.judged is None else replace(self, lower=self.judged[0], upper=self.judged[1], judged=None)
+
+    @property
+    def tells_what_is_zero(self) -> bool:
+        """Whether what is withheld is known not to be zero: by the office's rule, or because zeros are seen shown.
+
+        Not where one is withheld all the same, whatever was said, or where values are published that are not true.
+        """
+        zero = (self.table.integers == 0) & (self.status != Status.BY_DESIGN)
+        if bool((zero & self.suppressed).any()) or bool((self.status == Status.CHANGED).any()):
+            return False
+        if self.table.structural_zero is not None:
+            zero &= ~self.table.structural_zero
+        return bool(zero.any()) if self.shows_zeros is None else self.shows_zeros
 
     @property
     def heading(self) -> str:
@@ -132,6 +147,7 @@ class Release:
             status,
             method,
             solution,
+            shows_zeros=problem.shows_zeros,
         )
 
     def withholding(self, problem: Problem, cells: Mask) -> Self:

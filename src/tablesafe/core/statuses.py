@@ -14,8 +14,9 @@
 |              |                       |                     | confidential             |           |       |
 | `0/1`        | 0, false, no, n       |                     | 1, true, yes, y          |           |       |
 
-The scheme `0/1` says only whether a cell is withheld. A column whose name says the opposite (`published`, `open`) is
-refused, for its 1 would be read as withheld. An empty entry is a published cell.
+The scheme `0/1` says only whether a cell is withheld, and in a column that is called `sensitive`, `unsafe` or `primary`
+that it is sensitive. A column whose name says the opposite (`published`, `open`) is refused, for its 1 would be read as
+withheld. An empty entry is a published cell.
 
 The same letters mean different things: S is *safe* in τ-ARGUS, *secondary* in SDMX's CONF_STATUS and *strike* in its
 OBS_STATUS; F is *free* in CONF_STATUS and *sensitive by the p% rule* in SBS. So a column has one vocabulary. Either it
@@ -129,7 +130,9 @@ NAMED: dict[str, Scheme] = {"conf_status": "sdmx-conf", "obs_conf": "sdmx-conf",
 """Columns whose name is that of a vocabulary."""
 NO_DECISION: tuple[Scheme, ...] = ("obs-status", "0/1")
 """Schemes that only describe what is shown: a cell that they call published was not found to be safe by anyone."""
-FLAG_COLUMNS = ("suppressed", "confidential", "primary", "suppress", "withheld", "hidden", "sensitive")
+PRIMARY_COLUMNS = ("sensitive", "unsafe", "primary")
+"""Columns named after what is sensitive: there yes says more than that a cell is withheld."""
+FLAG_COLUMNS = (*PRIMARY_COLUMNS, "suppressed", "confidential", "suppress", "withheld", "hidden")
 """Columns named after what is withheld: there 1 alone is not the `safe` of τ-ARGUS."""
 PUBLISHING = (
     "published", "publish", "publishable", "public", "open", "shown", "show", "visible", "released", "release", "safe",
@@ -161,7 +164,9 @@ def read_statuses(
     agree on what is withheld agree.
     """
     text = _entries(source, column)
-    known = _vocabulary(source, column, text, scheme, pattern=pattern)[1]
+    chosen, known = _vocabulary(source, column, text, scheme, pattern=pattern)
+    if chosen == "0/1" and _plain_name(column) in PRIMARY_COLUMNS:
+        known = {word: Meaning.SENSITIVE if means.hidden else means for word, means in known.items()}
     meaning = {"": int(empty), **{word: int(means) for word, means in known.items()}}
     return text.replace_strict(list(meaning), list(meaning.values()), return_dtype=pl.UInt8).to_numpy()
 
@@ -175,6 +180,10 @@ def schemes_of(source: Source, column: str) -> tuple[Scheme, ...]:
     """The vocabularies that know every entry of a column; none for a column without entries."""
     words = [word for word in _entries(source, column).unique().to_list() if word]
     return tuple(_fitting(words, list(VOCABULARIES))) if words else ()
+
+
+def _plain_name(column: str) -> str:
+    return column.strip().lower().removeprefix("is_")
 
 
 def _entries(source: Source, column: str) -> pl.Series:
@@ -201,7 +210,7 @@ def _vocabulary(
     if len(makes) > 1:
         raise _ambiguous(source, column, text, words, fitting)
     chosen, known = next(iter(fitting.items()))
-    if chosen == "0/1" and words and name.removeprefix("is_") in PUBLISHING:
+    if chosen == "0/1" and words and _plain_name(column) in PUBLISHING:
         raise InvalidFile(
             f"Column {column!r} of {source.name} says yes for what is published, but a status of 1 or yes is read as "
             f"withheld.",

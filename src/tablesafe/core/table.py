@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Integers, Mask, cell_keys, equations_across_gaps, roll_up, to_integers
-from tablesafe.core.errors import InvalidOption, InvalidTable, Setting
+from tablesafe.core.errors import InvalidOption, InvalidTable, Setting, and_more
 from tablesafe.core.hierarchy import TOTAL, Hierarchy, parse_equations, require_hierarchies
 from tablesafe.core.totals import Shown, flat_dimension
 from tablesafe.files.native import Library, library_of, long_form, to_library
@@ -35,6 +35,8 @@ RESPONSE = "response"
 MISSING_TOTALS = ("error", "compute", "none")
 ROUNDED = 0.01
 """Share of a total by which it may be off through rounding; more is a mistake, and no tolerance is advised for it."""
+CLOSE = 1e-9
+"""Share of a value by which contributions may miss it through the noise of sums."""
 SEVERAL_LEVELS = 1.2
 """How many times a total its parts must be before they seem to be of several levels, and not just a little off."""
 SHOWN_ALONE = 5
@@ -161,6 +163,8 @@ class Table:
     """Cells whose contributions may be negative, where that is known: from the records, or because somebody said so."""
     empty: Literal["shown", "left out"] | None = None
     """Of a table that counts records, what became of combinations without any; None where that is not known."""
+    computed: Mask | None = field(default=None, repr=False)
+    """Totals that were not given but added up here, their further columns too: a sum of marks or codes is none."""
     library: Library = "polars"
     """The library that the data came from, in which `to_native` gives them back."""
 
@@ -208,9 +212,14 @@ class Table:
         hierarchies = _flat_where_missing(read, dimensions, value, total, missing_totals)
         codes = np.column_stack([h.locate(read, d, dimension=d) for d, h in hierarchies.items()])
         values = read.numbers(value)
+        for name in (count, holdings):
+            _refuse_missing_counts(read, name, value, values)
         keep, codes = _merge_aliases(read, codes, values, hierarchies, value)
+        if contributors is not None:
+            others = [read.numbers(name, missing=0.0) for name in columns]
+            _refuse_missing_contributors(read, largest, contributors.amount, [values, *others])
         extra = {name: read.numbers(name, missing=0.0)[keep] for name in columns}
-        zero = None if structural_zero is None else read.numbers(structural_zero, missing=0.0) != 0
+        zero = None if structural_zero is None else _zero_by_definition(read, structural_zero, value, values)
         given = cls._assemble(
             codes,
             values[keep],
@@ -351,7 +360,14 @@ class Table:
         from scipy import sparse
 
         if sparse.issparse(equations):
-            matrix = sparse.csr_array(equations).astype(np.int8)
+            given = sparse.csr_array(equations)
+            given.eliminate_zeros()
+            if not bool((np.abs(given.data) == 1).all()):
+                raise InvalidTable(
+                    "The coefficients of equations must be −1 at the total, and 1 or −1 at the parts.",
+                    hint="split a multiple into several cells that are equal to each other.",
+                )
+            matrix = given.astype(np.int8)
             if totals is None:
                 totals = _negative_member(matrix)
         else:
@@ -521,6 +537,7 @@ class Table:
             else np.concatenate([self.structural_zero, np.zeros(int(new.sum()), np.bool_)]),
             signed=None if self.signed is None else np.full(len(self) + int(new.sum()), self.signed.any()),
             columns={name: extended(column, f"column {name}") for name, column in self.columns.items()},
+            computed=np.arange(len(self) + int(new.sum())) >= len(self),
         )
 
     def _no_contributors_of_new(self, new: int) -> Contributors | None:
@@ -946,10 +963,78 @@ def _read_contributors(source: Source, largest: Sequence[str], identity: Sequenc
     if not identity:
         return Contributors(amount, np.full(amount.shape, -1, dtype=np.int64))
     text = pl.concat([source.text(column).alias("name") for column in identity])
+    text = text.set((text.str.strip_chars() == "").fill_null(False), None)
     names = text.drop_nulls().unique().sort()
     numbers = text.to_frame().join(names.to_frame().with_row_index("id"), on="name", how="left", maintain_order="left")
     ids = numbers["id"].cast(pl.Int64).fill_null(-1).to_numpy().reshape(len(identity), -1).T
+    ranked = np.sort(ids, axis=1)
+    twice = np.flatnonzero(((ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] >= 0)).any(axis=1))
+    if twice.size:
+        raise InvalidTable(
+            f"{source.where(int(twice[0]))} names the same contributor in two places.",
+            hint="add up what each contributor has in a cell before the largest are taken: one contributor in two "
+            "places would pass for two.",
+            about=("contributors",),
+        )
     return Contributors(amount, np.ascontiguousarray(ids), names=names.to_numpy())
+
+
+def _refuse_missing_counts(source: Source, column: str | None, value: str, values: Floats) -> None:
+    """A count that is not there would say that nobody contributes, so that there is nobody to protect."""
+    if column is None:
+        return
+    missing = np.flatnonzero(_empty(source, column) & (values != 0))
+    if missing.size:
+        raise InvalidTable(
+            f"Column {column!r} is empty at {source.where(int(missing[0]))}, where {value!r} is not 0"
+            f"{and_more(missing.size)}.",
+            hint="an empty count would say that nobody contributes: fill it in, with 0 only where that is so.",
+            about=("column", column),
+        )
+
+
+def _zero_by_definition(source: Source, column: str, value: str, values: Floats) -> Mask:
+    """Cells that are zero, as everyone knows; one that holds something would be published, whoever it is from."""
+    zero = np.asarray(source.numbers(column, missing=0.0) != 0)
+    wrong = np.flatnonzero(zero & (values != 0))
+    if wrong.size:
+        raise InvalidTable(
+            f"Column {column!r} says at {source.where(int(wrong[0]))} that the cell is zero by definition, but "
+            f"{value!r} is not 0{and_more(wrong.size)}.",
+            hint="correct one of them: a cell that is zero by definition is published, and never sensitive.",
+            about=("column", column),
+        )
+    return zero
+
+
+def _empty(source: Source, column: str) -> Mask:
+    return np.asarray(source.text(column).fill_null("").str.strip_chars() == "", dtype=np.bool_)
+
+
+def _refuse_missing_contributors(
+    source: Source, largest: Sequence[str], amount: Floats, sums: Sequence[Floats]
+) -> None:  # fmt: skip
+    """A place without an entry is empty where those listed are all there are: then they add up to the whole cell.
+
+    Elsewhere it is not known what stands there, as often in totals, and every rule would take it for nothing. `sums`
+    are the values, and other columns: of one of these the contributions may be.
+    """
+    empty = np.column_stack([_empty(source, column) for column in largest])
+    rows = np.flatnonzero(empty.any(axis=1))
+    listed = amount[rows].sum(axis=1)
+    short = np.ones(len(rows), dtype=np.bool_)
+    for each in sums:
+        coarsest = min(to_integers(some)[1] for some in (each, amount))
+        allowed = (len(largest) + 1) / 2 * 10.0**-coarsest + CLOSE * np.abs(each[rows])
+        short &= np.abs(each[rows] - listed) > allowed
+    if short.any():
+        raise InvalidTable(
+            f"{source.where(int(rows[short][0]))} lists fewer contributors than there are columns for, and these do "
+            f"not add up to its value{and_more(int(short.sum()))}.",
+            hint="what is missing would be taken for nothing: give the largest contributors of every cell, totals too, "
+            "or tabulate from microdata.",
+            about=("contributors",),
+        )
 
 
 def _refuse_bad_values(values: Floats, names: NDArray[Any]) -> None:
@@ -986,4 +1071,10 @@ def _matrix_of_named(equations: Any, labels: NDArray[Any]) -> tuple[sparse.csr_a
     from scipy import sparse
 
     matrix = sparse.csr_array((np.array(data, np.int8), (rows, columns)), shape=(len(parsed), len(labels)))
+    if len(matrix.data) < len(data):
+        twice = next(each for each in parsed if len({each.total, *each.parts}) <= len(each.parts))
+        raise InvalidTable(
+            f"Equation '{twice}' names a cell twice.",
+            hint="split a multiple into several cells that are equal to each other.",
+        )
     return matrix, np.array(totals, dtype=np.int64)

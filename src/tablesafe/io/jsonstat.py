@@ -195,7 +195,8 @@ def _laid_out(file: str, key: str, given: Any, many: int) -> list[Any]:
     if isinstance(given, dict):
         out: list[Any] = [None] * many
         for position, entry in given.items():
-            if not position.isdecimal() or len(position) > len(str(many)) or int(position) >= many:
+            plain = position.isdecimal() and len(position) <= len(str(many)) and str(int(position)) == position
+            if not plain or int(position) >= many:
                 raise InvalidFile(f"{file} has '{key}' at {position!r}, but {many:,} cells.", hint="is it complete?")
             out[int(position)] = entry
         return out

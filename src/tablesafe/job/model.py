@@ -227,6 +227,11 @@ class ProblemOptions:
     withheld: str | tuple[Selector, ...] = _key("cells never published by design: a column, or their codes", ())
     waived: str | tuple[Selector, ...] = _key("sensitive cells that may be published: a column, or their codes", ())
     freeze_zeros: bool = _key("publish cells that are zero, unless they are sensitive", False)
+    shows_zeros: bool | None = _key(
+        "whether everybody knows that zeros are never withheld, so that what is withheld of whole numbers is 1 or "
+        "more; when not given, a release tells it that shows some zeros and withholds none",
+        example=True,
+    )
     cost: str = _key("what withholding a cell costs: value, count, unit, log, or a column", "value")
     cube: Literal["tie", "ignore"] = _key(
         "linked tables of the same records: tie looks also at the unseen cells of the cross-classification that joins "

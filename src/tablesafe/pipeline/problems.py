@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+import polars as pl
 
 from tablesafe.core.equations import Floats, Mask
 from tablesafe.core.errors import InvalidProblem, InvalidTable, concerning
 from tablesafe.core.language import text
 from tablesafe.core.problem import Problem
-from tablesafe.core.statuses import recognised_scheme
+from tablesafe.core.statuses import read_statuses, recognised_scheme
 from tablesafe.core.table import Table
 from tablesafe.io.apriori import apply_cells
 from tablesafe.io.jj import read_jj
@@ -19,7 +20,7 @@ from tablesafe.job.model import Job, Selector
 from tablesafe.pipeline.columns import COSTS
 from tablesafe.pipeline.tables import build_table, cell_source
 from tablesafe.report.progress import Event, Listener, ignore
-from tablesafe.rules.columns import amounts, marked
+from tablesafe.rules.columns import amounts, marked, waived
 
 
 def build_problem(
@@ -108,6 +109,10 @@ def _with_statuses(job: Job, problem: Problem) -> Problem:
     source.require(job.source.status)
     scheme = job.source.scheme or recognised_scheme(source, job.source.status)
     columns = source.frame.select(*job.dimensions, status=job.source.status)
+    if scheme == "0/1":  # what a yes means depends on the name that the column has in the file
+        meanings, scheme = read_statuses(source, job.source.status, scheme=scheme), "words"
+        words = pl.Series(["published", "sensitive", "suppressed"], dtype=pl.String)
+        columns = columns.with_columns(status=words.gather(meanings.astype(np.uint32)))
     return apply_cells(problem, columns, scheme=scheme, manual_range=job.problem.manual_range, waive=False)
 
 
@@ -131,17 +136,18 @@ def _with_options(job: Job, problem: Problem) -> Problem:
     suppressed = problem.suppressed | _chosen(table, options.suppressed, "suppressed")
     withheld = problem.withheld | _chosen(table, options.withheld, "withheld")
     frozen = problem.frozen | _chosen(table, options.frozen, "frozen")
-    waived = _chosen(table, options.waived, "waived")
+    public = _chosen(table, options.waived, "waived")
     if options.freeze_zeros:
         frozen |= (table.integers == 0) & ~problem.sensitivity.mask & ~suppressed & ~withheld
     return problem.replace(
-        sensitivity=problem.sensitivity.where(~waived),
+        sensitivity=problem.sensitivity.where(~public),
         lower=lower,
         upper=upper,
         cost=_costs(problem, options.cost),
         frozen=frozen,
         suppressed=suppressed,
         withheld=withheld,
+        shows_zeros=options.shows_zeros,
     )
 
 
@@ -203,7 +209,7 @@ def _costs(problem: Problem, cost: str) -> Floats:
 def _chosen(table: Table, cells: str | Sequence[Selector], key: str) -> Mask:
     """The cells that a column marks, or that have the given codes."""
     if isinstance(cells, str):
-        return marked(table, cells)
+        return waived(table, cells) if key == "waived" else marked(table, cells)
     mask = np.zeros(len(table), dtype=np.bool_)
     for number, selector in enumerate(cells, start=1):
         here = _selected(table, selector)

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tablesafe.core.equations import Floats, Mask
-from tablesafe.core.errors import InvalidTable
+from tablesafe.core.errors import InvalidTable, Setting
 from tablesafe.core.table import Contributors, Table
 from tablesafe.files.read import did_you_mean
+
+RECORDS = "records"
+"""The column in which a table of records has how many of them fall into each cell."""
 
 Column = str | NDArray[Any]
 """A column of the table by its name, or an array with one entry per cell."""
@@ -55,6 +58,58 @@ def asked_for(table: Table, given: Column, code: float) -> Mask:
         several &= ((bits & (bits - 1)) != 0) & ((bits >> min(int(code) - 1, 62)) & 1 == 1)  # −1 is a mark like any
         return np.asarray(several | (values == code))
     return np.asarray(values == code)
+
+
+def waived(table: Table, cells: Column) -> Mask:
+    """The cells that are waived; a total that was added up from the cells given is where all its parts are.
+
+    A column of records is added up as well: a cell is waived where all of its records are marked by 1.
+    """
+    mask, records = marked(table, cells), table.columns.get(RECORDS)
+    if records is None and table.origin is not None:
+        records = table.count
+    if isinstance(cells, str) and records is not None and cells != RECORDS:
+        marks = amounts(table, cells)
+        if "unweighted" in table.columns or bool(((marks < 0) | (marks > records)).any()):
+            raise InvalidTable(
+                f"The column {cells!r} of the records was added up, so nobody can say which cells it waives: that "
+                f"takes records marked by 1 or 0, without weights.",
+                about=("column", cells),
+                hint="name the respondents who agreed, or the cells by their codes.",
+            )
+        mask = marks == records
+    return _by_parts(table, mask, every=True)
+
+
+def requested(table: Table, given: Column, code: float) -> Mask:
+    """The cells for which protection was asked; for a total that was added up, where it was for one of its parts."""
+    if column(table, given).dtype == np.bool_:
+        return marked(table, given)
+    heard = given if table.origin is None else table.origin.options.get("request")
+    if isinstance(given, str) and heard != given:
+        raise InvalidTable(
+            f"The column {given!r} of the records was added up, so it no longer says who asked for protection.",
+            about=("column", given),
+            hint=("tabulate the records with ", Setting("request", given), "."),
+        )
+    return _by_parts(table, asked_for(table, given, code), every=False)
+
+
+def _by_parts(table: Table, mask: Mask, *, every: bool) -> Mask:
+    """What holds of cells; of a total whose column is a mere sum of marks, where it holds of every part, or of one."""
+    computed = table.computed
+    if computed is None or not computed.any():
+        return mask
+    entries = table.equations.tocoo()
+    total, part = table.totals[entries.row], entries.col
+    below = computed[total] & (part != total)
+    total, part, mask = total[below], part[below], np.where(computed, every, mask)
+    while True:
+        new = mask.copy()
+        new[total[mask[part] != every]] = not every
+        if (new == mask).all():
+            return mask
+        mask = new
 
 
 def _numbers(values: NDArray[Any], given: Column) -> Floats:

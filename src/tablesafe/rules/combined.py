@@ -13,7 +13,7 @@ from tablesafe.core.errors import InvalidOption
 from tablesafe.core.options import about, require_number, require_rule
 from tablesafe.core.sensitivity import Rule, Sensitivity, range_levels, reachable
 from tablesafe.core.table import Table
-from tablesafe.rules.columns import Column, amounts, asked_for, column, listed, marked
+from tablesafe.rules.columns import Column, amounts, listed, marked, requested, waived
 from tablesafe.rules.contributions import shadowed
 from tablesafe.rules.counts import Threshold, ZeroCells
 from tablesafe.rules.linear import PQ, Dominance, LinearSensitivity, PPercent
@@ -124,16 +124,16 @@ class Waiver:
     def __call__(self, table: Table) -> Sensitivity:
         """Flag the cells of a table."""
         found = self.of(table) if not self.respondents else self._protecting_others(table)
-        return found if self.cells is None else found.where(~marked(table, self.cells))
+        return found if self.cells is None else found.where(~waived(table, self.cells))
 
     def _protecting_others(self, table: Table) -> Sensitivity:
-        waived = listed(table.contributors, self.respondents)
+        consent = listed(table.contributors, self.respondents)
         assert table.contributors is not None
         known = (table.contributors.identity >= 0).sum(axis=1)
         everyone = table.count if table.holdings is None else table.holdings
-        agreed = (waived.sum(axis=1) == known) & (known > 0) & _nothing_unseen(shadowed(table))
+        agreed = (consent.sum(axis=1) == known) & (known > 0) & _nothing_unseen(shadowed(table))
         agreed &= True if everyone is None else known >= everyone
-        return _with_waived(self.of, table, waived).where(~agreed)
+        return _with_waived(self.of, table, consent).where(~agreed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,9 +179,7 @@ class RequestRule:
             sizes = [size for size in (kept.amount, kept.weighted) if size is not None]
             most = [np.abs(size) == np.abs(size).max(axis=1, keepdims=True) for size in sizes]
             return np.asarray((named & np.logical_or.reduce(most)).any(axis=1))
-        if column(table, self.request).dtype == np.bool_:
-            return marked(table, self.request)
-        return asked_for(table, self.request, self.code)
+        return requested(table, self.request, self.code)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from tablesafe.audit.differencing.sums import EXPLAIN_S, Sums, new_sets
 from tablesafe.audit.integers import integer_intervals
 from tablesafe.audit.intervals import exact_intervals
 from tablesafe.audit.system import System, snapped
-from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Floats, Integers, Mask, rescaled
 from tablesafe.core.errors import InvalidOption, InvalidTable, OutOfTime
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.release import Release
@@ -163,7 +163,7 @@ class _Shown:
             sides.append(snapped(np.concatenate(arrays) * unit))
         own = [table.count for table in tables.values()]
         count = None if any(each is None for each in own) else np.concatenate([c for c in own if c is not None])
-        values = np.concatenate([table.integers * 10 ** (decimals - table.decimals) for table in tables.values()])
+        values = np.concatenate([rescaled(table.integers, decimals - table.decimals) for table in tables.values()])
         counts = decimals == 0 and (bool((count == values).all()) if count is not None else bool(integers))
         if count is None and not counts:
             raise InvalidTable(
@@ -171,6 +171,13 @@ class _Shown:
                 hint="if their values are counts, pass integers=True; otherwise give the column with count=.",
             )
         count = values if count is None else count
+        if counts and integers is not False:
+            told = [
+                isinstance(each, Release) and each.tells_what_is_zero and each.suppressed & (each.table.integers > 0)
+                for each in source.values()
+            ]
+            some = [np.broadcast_to(each, len(table)) for each, table in zip(told, tables.values(), strict=True)]
+            sides[0] = np.where(np.concatenate(some), np.maximum(sides[0], 1.0), sides[0])
         return cls(tables, sides[0], sides[1], decimals, count, counts, counts and integers is not False, values)
 
     true: Integers = field(repr=False)

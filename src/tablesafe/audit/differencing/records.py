@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tablesafe.audit.audit import audit
+from tablesafe.audit.audit import audit, knows_whole_numbers
 from tablesafe.audit.differencing.disclosures import Differences, Disclosure, Kind, Published
 from tablesafe.audit.differencing.overlap import Overlap, joined, upwards
 from tablesafe.audit.differencing.subtractions import subtractions
@@ -177,7 +177,10 @@ def from_records(
         integers = False
     findings = audit(problem, release, insiders=False, unions=False, certify=False, integers=integers)
     hidden = findings.system.positions(findings.cells[findings.protected])
-    respondents = insiders(problem, findings.system, hidden[hidden >= 0], budget=Run().within(RESPONDENTS_S))
+    respondents = insiders(
+        problem, findings.system, hidden[hidden >= 0], whole=knows_whole_numbers(problem.table, integers),
+        budget=Run().within(RESPONDENTS_S),
+    )  # fmt: skip
     given = subtractions(overlap, visible)
     found = judged_sets(inside, given, problem, at, options).told(overlap)
     known = sparse.csr_array(sparse.vstack([given.sets, overlap.members[visible]]))

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tablesafe.core.equations import Floats, Integers, Mask, cell_keys
+from tablesafe.core.equations import Floats, Integers, Mask, cell_keys, rescaled
 from tablesafe.core.errors import InvalidOption, InvalidProblem, Setting, and_more
 from tablesafe.core.mechanism import Mechanism, Transition
 from tablesafe.core.problem import Problem
@@ -69,7 +69,7 @@ def matched(table: Table, other: Table) -> NDArray[np.intp]:
 
 def _in_units(made: Table, decimals: int) -> Integers:
     if made.decimals <= decimals:
-        return np.asarray(made.integers * 10 ** (decimals - made.decimals))
+        return rescaled(made.integers, decimals - made.decimals)
     return np.rint(made.integers / 10.0 ** (made.decimals - decimals)).astype(np.int64)
 
 

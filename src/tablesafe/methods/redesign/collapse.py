@@ -18,7 +18,7 @@ from scipy import sparse
 
 from tablesafe.audit.merging import Groups, counts_add_up, merged
 from tablesafe.audit.unions import for_sums
-from tablesafe.core.equations import Floats, Integers, Mask, cell_keys, equations_across_gaps
+from tablesafe.core.equations import Floats, Integers, Mask, cell_keys, equations_across_gaps, product_equations
 from tablesafe.core.errors import InvalidOption
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.linking import RESPONSE
@@ -26,7 +26,11 @@ from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Rule
 from tablesafe.core.table import Contributors, Table
 from tablesafe.methods.redesign.steps import Recode, Step, span_of, spans
+from tablesafe.rules.needs import inner_rules
 from tablesafe.tabulate.origin import Origin
+
+MOST_CODES = 50
+"""The highest code of a request that several of a cell can be told by: as many bits are exact in a number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +76,35 @@ def collapse(problem: Problem, dimension: str, recode: Recode) -> Redesigned:
     kept = np.flatnonzero(codes[:, at] >= 0)
     sizes = [len(h) for h in dimensions.values()]
     keys, first, inverse = np.unique(cell_keys(codes[kept], sizes), return_index=True, return_inverse=True)
+    if table.unseen is not None:  # they stand behind those that are shown
+        order = np.argsort(table.unseen[kept[first]], kind="stable")
+        keys, first, inverse = keys[order], first[order], np.argsort(order)[inverse]
     sums = sparse.csr_array(
         (np.ones(len(kept), np.int8), (inverse, kept)), shape=(len(keys), len(table)), dtype=np.int8
     )
     sums.sort_indices()
-    new, exact = _added_up(table, sums, dimensions, codes[kept[first]])
+    new, exact = _added_up(table, sums, dimensions, codes[kept[first]], _requests(problem))
+    heard = False
     if not exact and table.origin is not None:
-        new = _tabulated(table, dimensions)
-        sums, exact = sums[np.searchsorted(keys, cell_keys(new.codes, sizes))], True
-    return Redesigned(_with_rules(problem, new, sums), exact)
+        again = _tabulated(table, dimensions)
+        by_key = np.argsort(keys)
+        at = by_key[np.searchsorted(keys[by_key], cell_keys(again.codes, sizes)).clip(max=len(keys) - 1)]
+        heard = bool((keys[at] == cell_keys(again.codes, sizes)).all())  # unseen cells may be others
+        if heard:
+            new, sums, exact = again, sums[at], True
+    return Redesigned(_with_rules(problem, new, sums, heard=heard), exact)
+
+
+def _requests(problem: Problem) -> frozenset[str]:
+    """Columns of codes of requests, which are no numbers to add up."""
+    origin = problem.table.origin
+    asked = [None if origin is None else origin.options.get("request")]
+    waiting = list(problem.rules)
+    while waiting:
+        rule = waiting.pop()
+        waiting += inner_rules(rule)
+        asked.append(getattr(rule, "request", None))
+    return frozenset(name for name in asked if isinstance(name, str))
 
 
 def _tabulated(table: Table, dimensions: Mapping[str, Hierarchy]) -> Table:
@@ -91,16 +115,18 @@ def _tabulated(table: Table, dimensions: Mapping[str, Hierarchy]) -> Table:
 
 
 def _added_up(
-    table: Table, sums: sparse.csr_array, dimensions: Mapping[str, Hierarchy], codes: NDArray[np.int32]
-) -> tuple[Table, bool]:
-    """The table with cells added up, and whether its contributors are exact."""
+    table: Table, sums: sparse.csr_array, dimensions: Mapping[str, Hierarchy], codes: NDArray[np.int32],
+    requests: frozenset[str],
+) -> tuple[Table, bool]:  # fmt: skip
+    """The table with cells added up, and whether its contributors are exact; codes of `requests` are put together."""
     several = np.flatnonzero(np.diff(sums.indptr) > 1)
     alone = np.asarray(sums.indices[sums.indptr[:-1]], dtype=np.intp)
     separate = counts_add_up(table)
     groups = groups_of(sums[several], separate=separate)
     joint = merged(table, groups, cautious=True)
     exact = separate or not len(several) or (table.count is None and table.contributors is None)
-    product = equations_across_gaps(codes, list(dimensions.values()))
+    between = equations_across_gaps if table.unseen is None else product_equations
+    product = between(codes, list(dimensions.values()))
     integers = np.asarray(sums.astype(np.int64) @ table.integers)
     holds = np.asarray(product.equations.astype(np.int64) @ integers) == 0
     origin = table.origin
@@ -118,11 +144,35 @@ def _added_up(
         holdings=_replaced(table.holdings, joint.holdings, alone, several),
         contributors=_contributors(table.contributors, joint.contributors, alone, several),
         structural_zero=None if table.structural_zero is None else _all_of(sums, table.structural_zero),
-        columns={name: np.asarray(sums @ np.asarray(column)) for name, column in table.columns.items()},
+        columns={
+            name: joined_requests(column, sums) if name in requests else np.asarray(sums @ np.asarray(column))
+            for name, column in table.columns.items()
+        },
+        computed=None,
+        unseen=None if table.unseen is None else table.unseen[alone],
         origin=origin,
         signed=None if table.signed is None else np.asarray(sums @ table.signed.astype(np.int64)) > 0,
     )
     return new, exact
+
+
+def joined_requests(column: NDArray[Any], sums: sparse.csr_array) -> NDArray[Any]:
+    """The requests of several cells as those of one: each code that one of them has (see `rules.columns.asked_for`)."""
+    values = np.nan_to_num(np.asarray(column, np.float64))
+    whole = (values == np.rint(values)) & (values <= MOST_CODES) & (values >= -(2.0**MOST_CODES))
+    if not whole.all():
+        raise InvalidOption(
+            f"Codes of requests are whole numbers up to {MOST_CODES}, so that cells with several can be joined.",
+            hint="give the requests other codes.",
+        )
+    code = values.astype(np.int64)
+    several = (code < 0) & ((-code & (-code - 1)) != 0)  # −1 is a mark like any
+    bits = np.where(code > 0, np.int64(1) << np.maximum(code - 1, 0), np.where(several, -code, 0))
+    marked = (code < 0) & ~several
+    joint = np.bitwise_or.reduceat(bits[sums.indices], sums.indptr[:-1])
+    single = (joint & (joint - 1)) == 0
+    none = -np.bitwise_or.reduceat(marked[sums.indices].astype(np.int64), sums.indptr[:-1])
+    return np.where(joint == 0, none, np.where(single, np.bitwise_count(joint - 1).astype(np.int64) + 1, -joint))
 
 
 def groups_of(cells: sparse.csr_array, *, separate: bool) -> Groups:
@@ -165,11 +215,12 @@ def _all_of(sums: sparse.csr_array, mask: Mask) -> Mask:
     return np.asarray((sums.astype(np.int64) @ (~mask).astype(np.int64)) == 0)
 
 
-def _with_rules(problem: Problem, table: Table, sums: sparse.csr_array) -> Problem:
+def _with_rules(problem: Problem, table: Table, sums: sparse.csr_array, *, heard: bool) -> Problem:
     """The rules applied to the new cells; what was said by hand about cells that stay as they were stays too."""
     old = problem.table
     applied = [rule for rule in problem.rules if for_sums(rule, old, sums) is not None]
-    rules: list[Rule] = [rule for rule in (for_sums(rule, old, sums) for rule in applied) if rule is not None]
+    adapted = (for_sums(rule, old, sums, heard=heard) for rule in applied)
+    rules: list[Rule] = [rule for rule in adapted if rule is not None]
     by_rule = Problem(old, applied).sensitivity.mask
     single = np.diff(sums.indptr) == 1
     alone = np.asarray(sums.indices[sums.indptr[:-1]], dtype=np.intp)
@@ -191,6 +242,7 @@ def _with_rules(problem: Problem, table: Table, sums: sparse.csr_array) -> Probl
         frozen=frozen,
         suppressed=_all_of(sums, problem.suppressed) & ~frozen,
         withheld=_all_of(sums, problem.withheld) & ~frozen,
+        shows_zeros=problem.shows_zeros,
     )
     return new.replace(rules=tuple(rules))
 

@@ -12,7 +12,7 @@ from time import monotonic
 
 import numpy as np
 
-from tablesafe.audit.audit import audit
+from tablesafe.audit.audit import audit, knows_whole_numbers
 from tablesafe.audit.doubts import Listed
 from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.respondent_knowledge import Guard, Knowledge
@@ -102,6 +102,7 @@ class Suppression:
         """Find a pattern, and prove that it is safe before it is returned."""
         begin, budget = monotonic(), self.run.within(self.seconds)
         kept = mask_of(problem, self.options.keep, "keep")
+        problem = self._knowing_zeros(problem, kept)
         keeping_it = keeping(problem, kept)  # says which of its cells must be published, if any
         refuse_levels_beyond_bounds(problem)
         prices: tuple[Price, ...] = ()
@@ -123,19 +124,30 @@ class Suppression:
         problem = problem.replace(frozen=problem.frozen & ~against) if against.any() else problem
         return Release.from_suppression(problem, pattern, method=self.options.name, solution=solution)
 
+    def _knowing_zeros(self, problem: Problem, kept: Mask) -> Problem:
+        """The problem with what everybody knows of the office's practice: that it never withholds a zero, or may."""
+        if not knows_whole_numbers(problem.table, self.run.attackers.integers):
+            return problem
+        withheld = (problem.sensitivity.mask | problem.suppressed | kept) & ~problem.withheld
+        may = self.options.zeros and problem.shows_zeros is None
+        if may or problem.shows_zeros is False or bool((withheld & (problem.table.integers == 0)).any()):
+            return problem.replace(shows_zeros=False)
+        return problem if self.options.zeros else problem.with_zeros_shown
+
     def _cleaned(self, problem: Problem, kept: Mask, budget: Budget) -> tuple[Mask, float, float]:
         """The given pattern, made safe where it is not, without what is not needed; no bound is looked for."""
         cost, reached = self._costs(problem), dict[int, tuple[float, float]]()
         while True:
             eligible = looked_after(problem)
             asked = demanded(eligible, 0.0, reached)
-            instance = Instance.of(asked, never_free(cost, ~problem.frozen)[0], zeros=True)
+            zeros = not problem.shows_zeros
+            instance = Instance.of(asked, never_free(cost, ~problem.frozen)[0], zeros=zeros)
             securing = self._securing(problem, instance, budget, None, None)
             try:
                 with heed(budget):
                     pattern = securing.cleaned(securing.secure(kept | instance.forced))
             except CannotProtect as failure:
-                demand, obstacles = Demand.of(instance, failure.target), Obstacles(eligible, zeros=True)
+                demand, obstacles = Demand.of(instance, failure.target), Obstacles(eligible, zeros=zeros)
                 try:
                     ask_less(eligible, obstacles, demand, reached)
                 except InvalidProblem:

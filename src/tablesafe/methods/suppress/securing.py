@@ -98,7 +98,7 @@ class Securing:
     """What was added to it for respondents and for sums."""
     took: float = 0.0
     """Seconds that it took to make the last pattern safe."""
-    _proofs: tuple[Proved, Settled] | None = field(default=None, init=False, repr=False)
+    _proofs: tuple[Problem, Proved, Settled] | None = field(default=None, init=False, repr=False)
     """By which the best one is safe."""
 
     def __post_init__(self) -> None:

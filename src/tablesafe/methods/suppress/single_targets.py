@@ -46,8 +46,9 @@ FAR = 20.0
 """How many times the level of its target any cell moves at the most."""
 SLOPES = 2
 """How often a deviation that withholds more is looked for again among the cells it uses, at prices by their moves."""
-PIVOTS, AGAIN = 12_000, 3_000
-"""Pivots after which a program is given up (two seconds), and one that is to make an answer cheaper."""
+PIVOTS, LAST_PIVOTS, AGAIN = 12_000, 60_000, 3_000
+"""Pivots after which a program is given up (two seconds); the same for what is left at the end, and for a program that
+is to make an answer cheaper."""
 PER_PROGRAM, PER_PIVOT, PER_PIVOT_AND_ROW = 1e-3, 8e-6, 1e-8
 """Seconds of work for a program, for each of its pivots, and for each pivot and row: sparse as its answers are, a pivot
 takes a third of what others take (315,000 pivots among 4,500 rows: 18 s at load 8)."""
@@ -129,6 +130,7 @@ class OneByOne:
         positive = own[own > 0]
         self._usual = float(np.median(positive)) if positive.size else 1.0
         self._need = np.maximum(reach.rise, reach.fall)
+        self._pivots = PIVOTS
 
     def protect(self) -> None:
         """Parts of the table first, the cells that must move furthest before others; then all of it, for what is left.
@@ -138,8 +140,9 @@ class OneByOne:
         """
         cells = self.reach.open
         self._go_through(cells[np.argsort(-self._need[cells], kind="stable")], self.parts.around)
-        cells = self.reach.open
-        self._go_through(cells[np.argsort(self._need[cells], kind="stable")], lambda cell: [self.parts.whole])
+        for self._pivots in (PIVOTS, LAST_PIVOTS):
+            cells = self.reach.open
+            self._go_through(cells[np.argsort(self._need[cells], kind="stable")], lambda cell: [self.parts.whole])
 
     def _go_through(self, cells: Integers, parts: Callable[[int], Sequence[Part]]) -> None:
         """Convince everybody of some cells, one after the other."""
@@ -207,7 +210,10 @@ class OneByOne:
                 sparse.csr_array(sparse.hstack([rows, -rows], format="csr")), np.zeros(rows.shape[0]), lower, upper,
                 cost=price(np.clip(self.instance.down[cells], 1.0, level)),
             ),
-            scale=Scale(power_of_two(level), 1.0), **SIMPLEX, simplex_strategy=DUAL, simplex_iteration_limit=PIVOTS,
+            scale=Scale(power_of_two(level), 1.0),
+            **SIMPLEX,
+            simplex_strategy=DUAL,
+            simplex_iteration_limit=self._pivots,
         )  # fmt: skip
         best = None
         for turn in range(1 + SLOPES):

@@ -44,8 +44,27 @@ SAYING = (
     "report/excerpt.py", "report/page.py", "report/verdict.py", "web/tasks/designs.py", "web/long_tasks.py",
     "web/shell.py",
 )  # fmt: skip
-CALLS = {"text", "Event", "progress", "report", "say", "aria", "_if_large", "_which", "heading", "_against"}
+CALLS = {"text", "sentence", "Event", "progress", "report", "say", "aria", "_if_large", "_which", "heading", "_against"}
 """Functions whose first arguments are texts."""
+ERRORS = (
+    "core/hierarchy.py", "core/options.py", "core/table.py", "core/totals.py", "files/limits.py", "files/read.py",
+    "io/frames.py", "job/checks.py", "job/decode.py", "job/dump.py", "job/words.py", "tabulate/axes.py",
+    "tabulate/csvfile.py", "tabulate/expression.py", "tabulate/scan.py", "tabulate/sources.py", "web/child.py",
+    "web/drafts.py", "web/folders.py", "web/routes.py", "web/runs.py", "web/saved.py", "web/tasks/data.py",
+    "web/tasks/saving.py", "web/uploads.py", "web/worker.py", "web/workspace.py",
+)  # fmt: skip
+"""What goes wrong most often in the app is said in these."""
+UNSAID = {
+    "Ended", "dimensions={'region': None}", "for example PPercent(p=10).",
+    "for an Ibis table pass a function, where=lambda t: t.year == 2024, or filter the table itself.",
+    "give a path, a pandas, polars or Arrow frame, an Ibis table, or a dict of columns.",
+    "give a path, a pandas, polars or Arrow frame, or a dict of columns.",
+    "give a path, or an Ibis table on Spark.", "write it like 8GB.",
+    "write a limit as '4GB' and threads as a whole number.",
+    "raise memory_limit, use fewer threads, or give a temporary folder on a larger disk.",
+    "several trees over the same leaves go in as equations: Hierarchy.from_equations.",
+}  # fmt: skip
+"""What only callers from Python meet: it stays English."""
 STAGES = ("read", "tabulate", "rules", "protect", "audit", "attack", "write")
 
 
@@ -115,6 +134,42 @@ def of_the_app() -> set[str]:
     }  # fmt: skip
 
 
+def of_errors() -> set[str]:
+    """What goes wrong in the app, and what to do about it."""
+    from tablesafe.core import options
+    from tablesafe.files import limits, read
+    from tablesafe.io import workbook
+    from tablesafe.job import decode, words
+    from tablesafe.tabulate import expression, readstat
+    from tablesafe.web import child, drafts, worker
+    from tablesafe.web.pages import dimensions
+    from tablesafe.web.tasks import saving
+
+    found = {
+        *options.NUMBER, *options.LIMITS.values(), limits.LARGER, limits.UNPACKS, read.TRUE_VALUES, decode.OTHER,
+        read.NO_PARQUET, workbook.NO_SHEET, readstat.UNREADABLE, "copy it again.", "{name} is damaged: {why}",
+        decode.OTHER_NEAR, decode.OTHER_SO, *(told for told, _ in words._WORDS.values()), *expression.FAULTS,
+        child.STOPPED, child.NO_MEMORY, child.FEWER, child.DEBUG, child.FAILED, drafts.ELSEWHERE, drafts.FOREIGN,
+        drafts.BELOW, *worker.ENDED, *worker.BROKEN, *dimensions.LACKS, saving.STRANGE,
+        "say beside the tree where they count.", "not decided", "not set",
+        "The process for this run could not be started.",
+    }  # fmt: skip
+    for path in (SOURCES / name for name in ERRORS):
+        found |= set(literals(path)) | set(_raised(path))
+    return found - UNSAID
+
+
+def _raised(path: Path) -> Iterator[str]:
+    """Texts without parts that errors of a module are made with."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        kind = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and (kind.startswith("Invalid") or kind == "Fault"):
+            told = node.args[1:2] if kind == "Fault" else node.args[:1]
+            for given in (*told, *(each.value for each in node.keywords if each.arg == "hint")):
+                if isinstance(given, (ast.Constant, ast.BoolOp, ast.IfExp)):
+                    yield from _texts(given)
+
+
 def helps(*, at_first: bool = False) -> set[str]:
     """What the app says of the options in its forms: of all of them, or of those that are shown before any other."""
     forms = [*rule_forms().values(), *method_forms().values(), *(form_of(kind, kind.__name__) for kind in SECTIONS)]
@@ -140,6 +195,7 @@ def keys() -> set[str]:
         found |= set(literals(path))
     for path in sorted((SOURCES / "tabulate").glob("*.py")):
         found |= {each for each in literals(path) if each[:1].isupper()}
+    found |= of_errors()
     found |= {windows.ASK, windows.TOO_LONG, long_tasks.WORKING, *background.BEGUN, background.ENDED, background.KEPT}
     found |= {str(word) for word in Word} | {"NOT AUDITED", "Attacker", "Result", OUTSIDER, "suppression"}
     found |= {part for kind in Kind for part in (kind.word, kind.meaning)}

@@ -22,7 +22,7 @@ def test_the_text_is_message_and_hint() -> None:
     error = InvalidTable("It is wrong.", hint="mend it.", about=("column", "x"), where="a.csv, line 3")
     assert str(error) == "a.csv, line 3: It is wrong.\n\nHint: mend it."
     assert (error.message, error.hint) == ("a.csv, line 3: It is wrong.", "mend it.")
-    assert brief(error) == "a.csv, line 3: It is wrong. Hint: mend it."
+    assert str(brief(error)) == "a.csv, line 3: It is wrong. Hint: mend it."
     assert str(InvalidTable("It is wrong.")) == "It is wrong."
 
 
@@ -70,7 +70,7 @@ def test_every_error_comes_back_from_another_process(kind: type[TablesafeError])
 
 def test_texts_are_joined_with_what_they_speak_of() -> None:
     words = joined(", or ", ["unfreeze it", ("allow it (", Setting("zeros", True), ")")])
-    assert errors.spoken(words) == "unfreeze it, or allow it (zeros=True)"
+    assert str(errors.worded(words)) == "unfreeze it, or allow it (zeros=True)"
 
 
 def test_a_message_beyond_all_measure_is_cut() -> None:

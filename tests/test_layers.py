@@ -14,11 +14,11 @@ import tablesafe
 
 SOURCE = Path(tablesafe.__file__).parent
 LAYERS = [
-    "core.errors", "core.display", "core.registry", "core.machine", "files", "core.options", "core.hierarchy",
-    "core.totals", "core.equations", "work", "solve", "core.table", "core.cube", "core.linking", "core.sensitivity",
-    "tabulate", "rules", "core.problem", "core.mechanism", "core.release", "core.statuses", "core.posterior", "core",
-    "linked_views", "loss", "audit", "verify", "attack", "methods", "experiments", "io", "tauargus", "report", "job",
-    "pipeline", "batch_jobs", "web", "cli",
+    "core.language", "core.errors", "core.display", "core.registry", "core.machine", "files", "core.options",
+    "core.hierarchy", "core.totals", "core.equations", "work", "solve", "core.table", "core.cube", "core.linking",
+    "core.sensitivity", "tabulate", "rules", "core.problem", "core.mechanism", "core.release", "core.statuses",
+    "core.posterior", "core", "linked_views", "loss", "audit", "verify", "attack", "methods", "experiments", "io",
+    "tauargus", "report", "job", "pipeline", "batch_jobs", "web", "cli",
 ]  # fmt: skip
 SOLVERS = {"highspy", "pyscipopt"}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy import sparse
 from scipy.optimize import linprog
 
 import tablesafe as ts
@@ -62,6 +63,28 @@ def test_every_move_keeps_all_sums_and_bounds(seed: int) -> None:
         moved = move.numerators / move.denominator
         assert (moved <= up[move.cells]).all()
         assert (-moved <= down[move.cells]).all()
+
+
+class Patience(Budget):
+    """A budget that is asked only so often whether it is over: whoever goes on asking has nothing to do."""
+
+    asked = 0
+
+    @property
+    def over(self) -> bool:
+        self.asked += 1
+        assert self.asked < 1_000, "it goes round in a circle"
+        return False
+
+
+@pytest.mark.parametrize("needs", [0.0, 1.0])
+def test_when_all_are_served_the_search_ends_though_there_is_time(needs: float) -> None:
+    """Four cells in two rows and columns: one move serves those that ask, and its opposite too."""
+    matrix = sparse.csr_array(np.array([[1.0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]))
+    room, asks = np.full(4, 9.0), np.array([needs, 0.0, 0.0, needs])
+    budget = Patience()
+    found = list(moves_together(matrix, room, room, asks, asks, budget))
+    assert bool(found) == bool(needs)
 
 
 @pytest.mark.parametrize("seed", fresh(2, "audit of many together"))

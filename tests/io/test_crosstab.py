@@ -63,7 +63,7 @@ def test_headings_in_two_rows_notes_dashes_and_years(read: Callable[..., Underst
     assert "12 cells in B6:E9" in told
     assert "A1 'Table 7: turnover'; A2 'in 1 000 EUR'; A10 '1) Source: the register'" in told
     assert "1 cells with a dash are 0" in told
-    assert found.rows.where(0) == "cell B6 of sheet 'T1' of book.xlsx"
+    assert str(found.rows.where(0)) == "cell B6 of sheet 'T1' of book.xlsx"
 
 
 def test_blank_labels_are_the_same_as_above_or_the_total_of_a_group(read: Callable[..., Understood]) -> None:
@@ -131,7 +131,7 @@ def test_several_sheets_are_one_table_with_a_dimension_more(read: Callable[..., 
     found = read(PRINTED, cover, PRINTED, sheet="*")
     assert found.dimensions == ("sheet", "Region", "columns", "columns 2")
     assert set(found.frame["sheet"]) == {"T1", "T3"}
-    assert found.rows.where(12) == "cell B6 of sheet 'T3' of book.xlsx"
+    assert str(found.rows.where(12)) == "cell B6 of sheet 'T3' of book.xlsx"
     other = [["land", "a", "b"], ["x", "1", "2"]]
     with pytest.raises(InvalidFile, match=r"Sheet 'T2' of .* has the dimensions land, columns, but sheet 'T1'"):
         read(PRINTED, other, sheet="*")

@@ -74,3 +74,15 @@ def test_amounts_with_marks_for_nothing_are_amounts(tmp_path: Path) -> None:
     assert draft["source"]["empty"] == [".", "NA"]
     table = build_problem(load_job(tmp_path / "job.toml")).table
     assert table.value.max() == sum(float(amount) for amount in amounts if amount[:1].isdigit())
+
+
+@pytest.mark.parametrize(("members", "holding"), [(3, "Gruppe"), (40, None)])
+def test_many_groups_of_few_members_are_holdings_and_few_large_ones_a_dimension(
+    tmp_path: Path, members: int, holding: str | None
+) -> None:
+    """Half of the firms belong to no group, as in every register of firms."""
+    rows = 40 * members
+    lines = [f"f{i},{'NSW'[i % 3]},{f'G{i // 2 % 40}' if i % 2 else ''},{i % 97 + 0.5}" for i in range(rows)]
+    draft = drafted(tmp_path, "firm,region,Gruppe,turnover\n" + "\n".join(lines) + "\n")
+    assert draft["source"].get("holding") == holding
+    assert ("Gruppe" in draft["dimensions"]) is (holding is None)

@@ -106,5 +106,5 @@ def test_options_of_a_method_are_its_own() -> None:
 
 
 def test_an_option_is_called_as_its_field_is() -> None:
-    assert as_field(Setting("missing", "drop", "region")) == "missing: drop for 'region'"
-    assert as_field(Setting("where")) == "the option 'where'"
+    assert str(as_field(Setting("missing", "drop", "region"))) == "missing: drop for 'region'"
+    assert str(as_field(Setting("where"))) == "the option 'where'"

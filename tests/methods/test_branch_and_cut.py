@@ -20,9 +20,10 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.methods.suppress.branch_and_cut import exact
+from tablesafe.methods.suppress.branch_and_cut import exact, master_problem
 from tablesafe.methods.suppress.branch_and_cut.attacker import Attacker
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut, least_costly
+from tablesafe.methods.suppress.branch_and_cut.master_problem import Covering
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets, View
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
@@ -262,6 +263,43 @@ def test_parts_that_share_nothing_are_proved_by_themselves(monkeypatch: pytest.M
     answer = least_costly(twice, Budget())
     assert answer is not None
     assert answer.optimal
+
+
+def test_what_is_one_large_part_is_branched_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The integer solver takes long there, and its answers to the cuts of the whole become ever worse."""
+    random = np.random.default_rng(1)
+    table = product([flat(5), flat(5), flat(4)], random)
+    mask = np.zeros(len(table), dtype=np.bool_)
+    mask[random.choice(np.flatnonzero((table.value > 0) & ~table.is_total), 8, replace=False)] = True
+    problem = Problem(table, sensitivity=Sensitivity.of(mask, np.ceil(table.value * 0.3)))
+    monkeypatch.setattr(exact, "WIDE", 0)
+    monkeypatch.setattr(master_problem, "DENSE", 0)
+    monkeypatch.setattr(Covering, "choose", lambda *_, **__: pytest.fail("a choice was made"))
+    answer = least_costly(Instance.of(problem, problem.cost), Budget())
+    assert answer is not None
+    assert answer.optimal
+
+
+def test_while_cutting_takes_long_patterns_are_made_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After twice as much work each time, as long as the bound is far from the best pattern."""
+    random = np.random.default_rng(1)
+    table = product([flat(5), flat(5), flat(4)], random)
+    mask = np.zeros(len(table), dtype=np.bool_)
+    mask[random.choice(np.flatnonzero((table.value > 0) & ~table.is_total), 8, replace=False)] = True
+    problem = Problem(table, sensitivity=Sensitivity.of(mask, np.ceil(table.value * 0.3)))
+    instance = Instance.of(problem, problem.cost)
+    made: list[int] = []
+    for least in (0.0, 1e9):
+        monkeypatch.setattr(exact, "PATTERN_S", least)
+        incumbent = Incumbent(instance, budget=Budget(), report=lambda cost, bound: None)
+        incumbent.keep(instance.live | instance.forced, instance.pattern_cost(instance.live))
+        search, costs = BranchAndCut(incumbent), []
+        repair = exact.Repair
+        monkeypatch.setattr(exact, "Repair", lambda *given, r=repair, c=costs: c.append(1) or r(*given))
+        search.cut(incumbent.late)
+        monkeypatch.setattr(exact, "Repair", repair)
+        made.append(len(costs))
+    assert made[0] > made[1] > 0
 
 
 def test_a_program_for_which_digits_do_not_suffice_is_asked_again_nearer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from itertools import combinations
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests.seeds import fresh
 
 import tablesafe as ts
 from tablesafe.audit.doubts import Listed
+from tablesafe.audit.exact import ExactMove
 from tablesafe.audit.respondent_knowledge import Guard, Knowledge
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Mask
@@ -32,6 +34,7 @@ from tablesafe.methods.suppress.many_targets import (
     convincing_patterns,
     first_pattern,
     improved,
+    moves_within,
 )
 from tablesafe.methods.suppress.pattern import CannotProtect, Pattern
 from tablesafe.methods.suppress.repair import repaired
@@ -391,6 +394,47 @@ def test_patterns_of_many_at_once_are_safe_and_each_is_cheaper(seed: int) -> Non
         for move in moves:
             assert pattern[move.cells].all()
             assert not (problem.table.equations[:, move.cells] @ move.numerators).any()
+
+
+@pytest.mark.parametrize("seed", fresh(3, "an audit is told of exact deviations that protect every target"))
+def test_an_audit_is_told_of_exact_deviations_that_protect_every_target(seed: int) -> None:
+    problem = firms(seed, 90, {"a": TREES["region"], "b": TREES["nace"]})
+    instance, _ = read(problem)
+    for pattern, _ in by_many_at_once(instance, Budget(600.0), np.random.default_rng(seed)):
+        open_ = np.ones(len(instance.level), dtype=np.bool_)
+        for move in moves_within(instance, pattern, Budget(600.0)):
+            assert pattern[move.cells].all()
+            assert not (instance.rows[:, move.cells] @ move.numerators).any()
+            by = move.numerators / move.denominator
+            assert (by <= instance.up[move.cells] * (1 + 1e-12)).all()
+            assert (-by <= instance.down[move.cells] * (1 + 1e-12)).all()
+            whole = np.zeros(len(instance))
+            whole[move.cells] = by
+            far = instance.sign * whole[instance.cell]
+            back = (-by <= instance.up[move.cells]).all() and (by <= instance.down[move.cells]).all()
+            open_ &= (far < instance.level) & ~(back & (-far >= instance.level))
+        room = np.where(instance.sign > 0, instance.up[instance.cell], instance.down[instance.cell])
+        assert not (open_ & (instance.level * (1 + 1e-4) < room)).any()
+
+
+def test_patterns_that_audits_take_long_for_come_with_deviations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that branch and cut has found, too: not only those of programs that move many at once."""
+    problem = firms(1, 90, {"a": TREES["region"], "b": TREES["nace"]})
+    asked: list[Mask] = []
+
+    def told(instance: Instance, pattern: Mask, budget: Budget) -> list[ExactMove]:
+        asked.append(pattern)
+        return moves_within(instance, pattern, budget)
+
+    monkeypatch.setattr(import_module("tablesafe.methods.suppress.method"), "moves_within", told)
+    monkeypatch.setattr(strategy, "AT_ONCE", 0.0)
+    monkeypatch.setattr(strategy, "_affordable", lambda _: False)
+    monkeypatch.setattr(Search, "build_of_boxes", lambda *_, **__: None)
+    monkeypatch.setattr(Search, "of_hypercubes", lambda *_, **__: None)
+    release = ts.Suppress(time_limit_s=20).protect(problem, ts.Run(attackers=OUTSIDERS))
+    assert ts.audit(problem, release, insiders=False, unions=False).safe
+    assert asked
+    assert (asked[-1] == release.suppressed).all()
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -10,11 +10,13 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.core.problem import Problem
 from tablesafe.core.sensitivity import Sensitivity
 from tablesafe.core.table import Table
-from tablesafe.methods.suppress import construct_merge_solve
+from tablesafe.methods.suppress import construct_merge_solve, strategy
 from tablesafe.methods.suppress import search as searching
+from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.incumbent import Stop
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.search import Search, Unfinished
+from tablesafe.methods.suppress.sequential import Sequential
 from tablesafe.methods.suppress.strategy import first_pattern
 from tablesafe.work.budget import Budget
 
@@ -66,6 +68,81 @@ def test_a_first_pattern_without_time_says_so_and_hands_over_what_it_has(monkeyp
         first_pattern(search)
     assert search.best is None
     assert unfinished.value.pattern[search.instance.cell].all()
+
+
+def test_a_search_goes_on_where_a_pattern_cannot_be_made_anew_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is better by what needs no program for each target."""
+    search = a_search()
+    first_pattern(search)
+    asked: list[bool] = []
+
+    def never_ends(*_: object, **__: object) -> None:
+        asked.append(True)
+        raise Unfinished(search.instance.forced)
+
+    def settles(*_: object, seconds: float) -> bool:
+        search.prove(search.best_cost if search.slow else 0.0)
+        return False
+
+    monkeypatch.setattr(Search, "build", never_ends)
+    monkeypatch.setattr(strategy, "improved_in_regions", settles)
+    search.bound = 0.0
+    strategy.go_on(search, insist=False)
+    assert asked == [True]
+
+
+def test_where_a_quick_pattern_is_there_no_time_goes_to_moving_many_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is for tables without any: where it finds nothing, all the time of the search is gone (h_50k: 39 s)."""
+    search, made = a_search(), list[bool]()
+    of_boxes = search.build_of_boxes
+
+    def only_to_fall_back_on(rarely: float = searching.RARELY) -> Sequential | None:
+        return of_boxes(rarely=rarely) if rarely == strategy.AT_LEAST else None
+
+    monkeypatch.setattr(search, "build_of_boxes", only_to_fall_back_on)
+    monkeypatch.setattr(strategy, "_affordable", lambda _: False)
+    monkeypatch.setattr(strategy, "_by_many_at_once", lambda _: pytest.fail("it was tried"))
+    monkeypatch.setattr(strategy, "_by_programs", lambda _: made.append(True))
+    first_pattern(search)
+    assert search.best is not None
+    assert made == [True]
+
+
+@pytest.mark.parametrize("limit", [13.0, 39.0, 390.0])
+def test_how_long_a_proof_is_tried_at_once_does_not_depend_on_the_limit(
+    limit: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that follows would go another way: h_10k was proved with a limit of 60 s, and not with 40 or 30."""
+    search, over = a_search(limit), list[bool]()
+
+    class Looked(Exception):
+        pass
+
+    def cut(self: BranchAndCut, stop: Stop) -> None:
+        for work in (1.1, 0.2):
+            search.budget.count(work)
+            over.append(stop())
+        raise Looked
+
+    monkeypatch.setattr(BranchAndCut, "cut", cut)
+    with pytest.raises(Looked):
+        strategy.find(search, prove=True, insist=False, secure=lambda pattern: pattern)
+    assert over == [False, True]
+
+
+@pytest.mark.parametrize("choosing", [True, False])
+def test_choosing_part_by_part_is_not_broken_off(choosing: bool) -> None:
+    """It comes to an end; with shares of the limit the same proof was found with one limit and not with another."""
+    search = a_search()
+    first_pattern(search)
+    search.exact = BranchAndCut(search)
+    search.exact._choosing = choosing
+    search.bound = 0.95 * search.best_cost
+    enough = strategy._enough(search, insist=False)
+    search.budget.count(search.left * 0.9)
+    assert enough() is not choosing
+    search.budget.count(search.left)
+    assert enough()
 
 
 @pytest.mark.parametrize("boxes", [True, False])

@@ -18,9 +18,12 @@ from tablesafe.audit.verdict import Word
 from tablesafe.core.errors import Interrupted
 from tablesafe.methods.suppress import Algorithm, securing
 from tablesafe.methods.suppress.instance import Instance
+from tablesafe.methods.suppress.search import Search
+from tablesafe.methods.suppress.strategy import first_pattern
 from tablesafe.work import budget as budgets
 from tablesafe.work import run
 from tablesafe.work.budget import Budget
+from tablesafe.work.run import OUTSIDERS
 
 
 def firms(seed: int, shape: tuple[int, ...] = (4, 4, 3), records: int = 250) -> ts.Problem:
@@ -174,3 +177,22 @@ def test_the_audit_of_a_run_goes_on_from_what_the_search_has_proved(monkeypatch:
     assert again.safe
     assert again.verdict.lines == anew.verdict.lines
     assert (again.protected == anew.protected).all()
+
+
+@pytest.mark.parametrize("everybody", [False, True])
+def test_the_search_has_the_time_that_the_audit_does_not_need(everybody: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that has used its share goes on, once its pattern is seen to be safe in no time, from outsiders."""
+    method = import_module("tablesafe.methods.suppress.method")
+    left: list[float] = []
+
+    def spends_its_share(search: Search, **_: Any) -> None:
+        first_pattern(search)
+        search.budget.count(search.left + 1.0)
+
+    monkeypatch.setattr(method, "find", spends_its_share)
+    monkeypatch.setattr(method, "go_on", lambda search, *, insist: left.append(search.left))
+    problem = firms(5)
+    attackers = ts.Attackers() if everybody else OUTSIDERS
+    release = ts.Suppress(time_limit_s=600).protect(problem, ts.Run(attackers=attackers))
+    assert audit(problem, release, run=ts.Run(attackers=attackers)).safe
+    assert left == ([] if everybody else [pytest.approx(600 * 0.25, abs=12)])

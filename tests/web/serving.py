@@ -69,8 +69,11 @@ class Served:
 
 
 @contextmanager
-def served(place: Path, *arguments: str, open_files: int | None = None) -> Iterator[Served]:
-    """Start `tablesafe serve` on a free port, with its temporary files below `place`; perhaps with few open files."""
+def served(place: Path, *arguments: str, open_files: int | None = None, program: str = "") -> Iterator[Served]:
+    """Start `tablesafe serve` on a free port, with its temporary files below `place`; perhaps with few open files.
+
+    `program` is what is run in its place, where a test needs it otherwise.
+    """
 
     def limit() -> None:
         if open_files is not None:
@@ -81,10 +84,18 @@ def served(place: Path, *arguments: str, open_files: int | None = None) -> Itera
     folder.mkdir(exist_ok=True)
     out, err = place / "out.txt", place / "err.txt"
     port = [] if "--port" in arguments else ["--port", "0"]
-    command = [sys.executable, "-m", "tablesafe", "serve", *arguments, *port, "--no-browser"]
+    known = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}  # as users have it
+    command = [
+        sys.executable,
+        *(["-c", program] if program else ["-m", "tablesafe"]),
+        "serve",
+        *arguments,
+        *port,
+        "--no-browser",
+    ]
     with out.open("wb") as stdout, err.open("wb") as stderr:
         process = subprocess.Popen(
-            command, cwd=folder, stdout=stdout, stderr=stderr, env={**os.environ, "TMPDIR": str(temporary)},
+            command, cwd=folder, stdout=stdout, stderr=stderr, env={**known, "TMPDIR": str(temporary)},
             preexec_fn=limit,
         )  # fmt: skip
     try:

@@ -43,6 +43,38 @@ def test_bad_input_gets_the_message_of_the_command_line_beside_its_field(visitor
     assert visitor.page.locator('section[aria-label="run-1"]').count() == 0
 
 
+LANGUAGES = {
+    "de-DE": ("leer.csv ist leer.", "Hinweis: ist es die richtige Datei", "muss eine Zahl sein, über 0", "Regeln"),
+    "fr-FR": ("leer.csv est vide.", "Conseil : est-ce le bon fichier", "doit être un nombre supérieur à 0", "Règles"),
+    "es-ES": ("leer.csv está vacío.", "Sugerencia: ¿es el archivo correcto", "un número mayor que 0", "Reglas"),
+}
+"""What is said of a file that is empty, the hint, and of a number that is too large."""
+
+
+@pytest.mark.parametrize("locale", list(LANGUAGES))
+def test_what_is_wrong_is_said_in_the_language_of_the_page(
+    locale: str, app: Any, chromium: Any, data: Path, tmp_path: Path
+) -> None:
+    """And whoever brought the wrong file first need not begin anew: the next one takes its place."""
+    empty, hint, number, rules = LANGUAGES[locale]
+    context = chromium.new_context(viewport={"width": 1400, "height": 900}, locale=locale)
+    visitor = Visitor(context.new_page(), app)
+    page = visitor.page
+    visitor.enter()
+    (tmp_path / "leer.csv").touch()
+    page.set_input_files("input[type=file]", [str(tmp_path / "leer.csv")])
+    page.get_by_role("alert").get_by_text(empty).first.wait_for()
+    page.get_by_text(hint).first.wait_for()
+    page.set_input_files("input[type=file]", [str(data)])
+    visitor.until_job(lambda job: job["source"].get("file") == data.name and job.get("dimensions"))
+    page.get_by_text(empty).first.wait_for(state="hidden")
+    page.get_by_role("link", name=rules).click()
+    page.get_by_label("p", exact=True).and_(page.locator("input:not([type=range])")).first.fill("150")
+    page.get_by_role("alert").get_by_text(number).first.wait_for()
+    assert "must be" not in page.locator("main.ts-main").inner_text()
+    context.close()
+
+
 def test_a_run_that_fails_says_why_as_the_command_line_does_beside_the_field(
     visitor: Visitor, data: Path, tmp_path: Path
 ) -> None:

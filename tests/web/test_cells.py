@@ -236,7 +236,7 @@ def test_decisions_are_part_of_the_job_and_run_the_same_from_the_shell(tmp_path:
         assert (folder / "public" / "table.csv").read_bytes() == run.file("public/table.csv").read_bytes()
         work.undo()
         assert [each.what for each in work.decided] == ["sensitive"]
-        assert [line.partition(": ")[2] for line in session.runs.outdated(run)] == ["avoid → not decided"] * 2
+        assert [str(line).partition(": ")[2] for line in session.runs.outdated(run)] == ["avoid → not decided"] * 2
         work.forget_decision(work.decided[0])
         assert "problem" not in work.draft
         assert "decisions.csv" not in work.files

@@ -233,7 +233,7 @@ def test_a_draft_does_not_tell_what_lies_elsewhere(tmp_path: Path, name: str) ->
     workspace = workspace_at(tmp_path)
     name = name.format(elsewhere)
     workspace.draft = {**DRAFT, "source": {"file": name}}
-    told = [fault.message for fault in workspace.check()]
+    told = [str(fault.message) for fault in workspace.check()]
     assert told == [f"{name!r} is no file of this workspace: upload it, or choose it in the folder."]
 
 

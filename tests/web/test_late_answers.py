@@ -105,7 +105,7 @@ def test_columns_of_a_file_that_is_not_the_source_any_more_are_not_shown(
         await _columns(screen, holder)
         assert screen.columns == before
         assert not texts(holder)
-        assert FAILED.message not in [fault.message for fault in screen.faults]
+        assert FAILED.message not in [str(fault.message) for fault in screen.faults]
 
     on_a_page(tmp_path, scenario)
 

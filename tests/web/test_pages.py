@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from dataclasses import replace
@@ -14,6 +15,7 @@ from browsing import firms
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tablesafe
 from tablesafe import pipeline
 from tablesafe.core.errors import TablesafeError
 from tablesafe.core.language import THOUSANDS, language
@@ -507,3 +509,26 @@ def test_numbers_are_copied_as_spreadsheets_read_them(text: str, code: str, copi
 )
 def test_codes_stand_in_the_order_that_a_reader_expects(codes: list[str], ordered: list[str]) -> None:
     assert in_order(codes) == ordered
+
+
+CLASS = r"\.([a-zA-Z][\w-]*(?:\\\.\d)?)"
+
+
+def test_every_class_of_pages_is_in_a_style_sheet_and_no_other_is_kept_ready() -> None:
+    """No script looks for classes in the browser: what a page names and no sheet has would do nothing, unnoticed."""
+    web = Path(tablesafe.__file__).parent / "web"
+    named: set[str] = set()
+    for path in web.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".classes"):
+                parts = [each for part in (*node.args, *node.keywords) for each in ast.walk(part)]
+                asked = {id(each) for part in parts if isinstance(part, ast.Compare) for each in ast.walk(part)}
+                told = [each.value for each in parts if isinstance(each, ast.Constant) and id(each) not in asked]
+                texts = [each for each in told if isinstance(each, str)]
+                named |= {word for text in texts for word in text.split()}
+    sheets = {path.name: path.read_text(encoding="utf-8") for path in (web / "static").glob("*.css")}
+    words = {name: {each.replace("\\", "") for each in re.findall(CLASS, text)} for name, text in sheets.items()}
+    assert len(named) > 80
+    assert sorted(word for word in named - set().union(*words.values()) if word[:2] not in {"q-", "k-"}) == []
+    utilities = sheets["plain.css"].partition("@layer utilities")[2]
+    assert sorted({each.replace("\\", "") for each in re.findall(CLASS, utilities)} - named) == []

@@ -197,7 +197,7 @@ def test_bad_input_gets_the_message_of_the_command_line_at_its_key(
     (filled.path / "job.toml").write_text(filled.job_text())
     with pytest.raises(InvalidJob) as told:
         require_columns(load_job(filled.path / "job.toml"))
-    assert all(fault.message in str(told.value) for fault in faults)
+    assert all(str(fault.message) in str(told.value) for fault in faults)
     with pytest.raises(InvalidJob):
         filled.job()
 

@@ -150,3 +150,27 @@ def test_a_copied_process_reads_its_own_clock(monkeypatch: pytest.MonkeyPatch) -
     assert budgets.worked() == before
     budgets._look_again()
     assert budgets.worked() == pytest.approx(before - 99.5)
+
+
+def test_more_time_than_was_thought_is_used_and_some_is_kept_on_every_clock() -> None:
+    clock, cpu = FakeClock(), FakeClock()
+    whole = Budget(10, clock=clock, cpu=cpu)
+    part = whole.child(4)
+    part.count(4)
+    assert part.over
+    part.prolong(2)
+    assert (part.left, part.work_left) == (4, 4)
+    part.prolong(3)  # less than it has
+    assert part.left == 4
+    clock.now += 12.5  # of 16 on the wall
+    assert whole.left == 3.5
+    assert part.left == pytest.approx(0.3)
+    cpu.now += 8
+    assert whole.left == 2
+    assert part.over
+    part.prolong(0)
+    whole.stop()
+    assert part.over
+    endless = Budget()
+    endless.prolong(1)
+    assert endless.left == inf

@@ -79,10 +79,9 @@ def moves_together(
     high &= rise <= up
     far = min(FAR * max(float(fall.max(initial=0.0)), float(rise.max(initial=0.0))), MOST)
     below, above = np.minimum(down, far), np.minimum(up, far)
-    while not budget.over:
+    while not budget.over and len(left := np.flatnonzero(low | high)):
         before = int(low.sum()) + int(high.sum())
-        left = np.flatnonzero(low | high)
-        for batch in np.array_split(random.permutation(left), -(-len(left) // BATCH)) if len(left) else []:
+        for batch in np.array_split(random.permutation(left), -(-len(left) // BATCH)):
             batch = batch[(low | high)[batch]]
             if not len(batch) or budget.over:
                 continue

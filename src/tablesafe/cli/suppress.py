@@ -169,7 +169,7 @@ def _job(
     pictures: bool | None = None,
 ) -> Job:
     """The job file, or one that reads the problem, with what the options say."""
-    from tablesafe.core.errors import InvalidFile, InvalidOption
+    from tablesafe.core.errors import InvalidFile, InvalidOption, joined
     from tablesafe.job.checks import check
     from tablesafe.methods import Suppress
 
@@ -195,7 +195,7 @@ def _job(
     )
     faults = check(job)
     if faults:
-        raise InvalidOption("\n".join(fault.message for fault in faults))
+        raise InvalidOption(joined("\n", [fault.message for fault in faults]))
     return job
 
 

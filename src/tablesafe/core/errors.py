@@ -26,6 +26,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias, TypeVar
 
+from tablesafe.core.language import Text
+from tablesafe.core.language import joined as in_one
+
 Error = TypeVar("Error", bound="TablesafeError")
 LONGEST_LINE, MOST_LINES = 1_000, 60
 """What is shown of a message that quotes a file without line breaks, or that lists hundreds of mistakes."""
@@ -49,11 +52,11 @@ class Setting:
         return f"{self.name}={{{self.of!r}: {value}}}" if self.of else f"{self.name}={value}"
 
 
-Words: TypeAlias = str | tuple[str | Setting, ...]
-"""A text, or its parts where it speaks of options."""
+Words: TypeAlias = str | Text | tuple[str | Text | Setting, ...]
+"""A text, or its parts where it speaks of options. A `Text` can be said in other languages, options among its parts."""
 About: TypeAlias = tuple[str | int, ...]
 """A key of a job, from its section on; or what it is, and its name."""
-Speech: TypeAlias = Callable[[Setting], str]
+Speech: TypeAlias = Callable[[Setting], str | Text]
 """How an interface calls an option."""
 
 
@@ -69,19 +72,24 @@ class TablesafeError(Exception):
         self.speech: Speech = str
 
     @property
+    def words(self) -> tuple[Text, Text]:
+        """What is wrong and where, and what to do about it, to be said in any language; the latter may be empty."""
+        told = worded(self.told, self.speech)
+        return in_one(": ", [self.where, told]) if self.where else told, worded(self.advice, self.speech)
+
+    @property
     def message(self) -> str:
-        """What is wrong, and where."""
-        told = spoken(self.told, self.speech)
-        return _readable(f"{self.where}: {told}" if self.where else told)
+        """What is wrong, and where, in English."""
+        return readable(str(self.words[0]))
 
     @property
     def hint(self) -> str:
-        """What to do about it; may be empty."""
-        return spoken(self.advice, self.speech)
+        """What to do about it, in English; may be empty."""
+        return str(self.words[1])
 
     def __str__(self) -> str:
         hint = self.hint
-        return _readable(f"{self.message}\n\nHint: {hint}" if hint else self.message)
+        return readable(f"{self.message}\n\nHint: {hint}" if hint else self.message)
 
     def __reduce__(self) -> Any:
         """As data, whatever the arguments of its class: errors come back from other processes."""
@@ -101,11 +109,19 @@ def _again(kind: type[Error], fields: dict[str, Any]) -> Error:
     return error
 
 
-def spoken(words: Words, speech: Speech = str) -> str:
-    """A text with its options as an interface calls them."""
+def worded(words: Words, speech: Speech = str) -> Text:
+    """A text that can be said in any language, with its options as an interface calls them."""
     if isinstance(words, str):
-        return words
-    return "".join(part if isinstance(part, str) else speech(part) for part in words)
+        return Text(words)
+    if isinstance(words, Text):
+        return Text(words.template, tuple((name, _called(part, speech)) for name, part in words.parts))
+    return in_one("", [_called(part, speech) for part in words])
+
+
+def _called(part: Any, speech: Speech) -> Any:
+    if isinstance(part, Setting):
+        return speech(part)
+    return worded(part, speech) if isinstance(part, Text) else part
 
 
 def and_more(many: int) -> str:
@@ -115,10 +131,10 @@ def and_more(many: int) -> str:
 
 def joined(by: str, several: Iterable[Words]) -> Words:
     """Several texts as one."""
-    out: list[str | Setting] = []
+    out: list[str | Text | Setting] = []
     for words in several:
         out += [by] if out else []
-        out += [words] if isinstance(words, str) else words
+        out += words if isinstance(words, tuple) else [words]
     return tuple(out)
 
 
@@ -142,7 +158,7 @@ def concerning(*about: str | int) -> Iterator[None]:
         raise
 
 
-def _readable(message: str) -> str:
+def readable(message: str) -> str:
     """The message with the middle left out of long lines, and of many lines."""
     if len(message) <= LONGEST_LINE:
         return message

@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 
 from tablesafe.core.display import shown
 from tablesafe.core.errors import InvalidHierarchy, InvalidOption, Setting
+from tablesafe.core.language import Text
+from tablesafe.core.language import text as sentence
 from tablesafe.files.read import Source, did_you_mean, read_source, read_text
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ class Hierarchy:
                 raise InvalidHierarchy(f"{table.where(row)} holds no code.", hint="delete the empty row.")
             alone.setdefault(codes[0])
             for parent, child in itertools.pairwise(codes):
-                seen.setdefault((parent, child), table.where(row))
+                seen.setdefault((parent, child), str(table.where(row)))
         located = [(parent, child, where) for (parent, child), where in seen.items()]
         return cls._from_tree(located, total=total, labels=labels, name=name or table.name, alone=alone)
 
@@ -167,7 +169,9 @@ class Hierarchy:
         """
         path = Path(path)
         if not indent:
-            raise InvalidHierarchy(f"The indent string of {path.name} is empty.", hint="it is usually '@'.")
+            raise InvalidHierarchy(
+                sentence("The indent string of {name} is empty.", name=path.name), hint="it is usually '@'."
+            )
         lines = _hrc_lines(path, indent)
         located: list[tuple[str, str, str]] = []
         alone: dict[str, None] = {}
@@ -177,14 +181,27 @@ class Hierarchy:
             where = f"{path.name}, line {line}"
             if depth > len(stack):
                 raise InvalidHierarchy(
-                    f"Code {code!r} at {where} skips a level: {depth} {indent!r} after at most {len(stack)}.",
-                    hint=f"a line may go only one {indent!r} deeper than the line before it.",
+                    sentence(
+                        "Code {code!r} at {where} skips a level: {depth} {indent!r} after at most {many}.",
+                        code=code,
+                        where=where,
+                        depth=depth,
+                        indent=indent,
+                        many=len(stack),
+                    ),
+                    hint=sentence("a line may go only one {indent!r} deeper than the line before it.", indent=indent),
                 )
             if code in first_seen:
                 is_group = i + 1 < len(lines) and lines[i + 1][1] > depth
                 if not is_group:
                     raise InvalidHierarchy(
-                        f"Code {code!r} stands twice in {path.name}: lines {first_seen[code]} and {line}.",
+                        sentence(
+                            "Code {code!r} stands twice in {name}: lines {first} and {line}.",
+                            code=code,
+                            name=path.name,
+                            first=first_seen[code],
+                            line=line,
+                        ),
                         hint="remove one of the two, or give it another code.",
                     )
                 renamed = f"{code} ({stack[depth - 1] if depth else f'line {line}'})"
@@ -203,7 +220,8 @@ class Hierarchy:
             stack.append(code)
         if not first_seen:
             raise InvalidHierarchy(
-                f"{path.name} holds no codes.", hint="it needs a line for each code; is it the right file?"
+                sentence("{name} holds no codes.", name=path.name),
+                hint="it needs a line for each code; is it the right file?",
             )
         return cls._from_tree(located, total=total, labels=labels, name=path.name, alone=alone)
 
@@ -249,16 +267,36 @@ class Hierarchy:
         children: dict[str, list[str]] = {}
         for parent, child, where in located:
             if parent == child:
-                raise InvalidHierarchy(f"Code {child!r} is its own parent ({name}, {where}).", hint="remove the pair.")
+                raise InvalidHierarchy(
+                    sentence(
+                        "Code {child!r} is its own parent ({name}, {where}).", child=child, name=name, where=where
+                    ),
+                    hint="remove the pair.",
+                )
             if child in parent_of:
                 other, first = parent_of[child]
                 if other == parent:
                     raise InvalidHierarchy(
-                        f"Code {child!r} stands twice under {parent!r} ({name}: {first} and {where}).",
+                        sentence(
+                            "Code {child!r} stands twice under {parent!r} ({name}: {first} and {where}).",
+                            child=child,
+                            parent=parent,
+                            name=name,
+                            first=first,
+                            where=where,
+                        ),
                         hint="remove one of the two.",
                     )
                 raise InvalidHierarchy(
-                    f"Code {child!r} has two parents, {other!r} ({first}) and {parent!r} ({where}), in {name}.",
+                    sentence(
+                        "Code {child!r} has two parents, {other!r} ({first}) and {parent!r} ({where}), in {name}.",
+                        child=child,
+                        other=other,
+                        first=first,
+                        parent=parent,
+                        where=where,
+                        name=name,
+                    ),
                     hint="several trees over the same leaves go in as equations: Hierarchy.from_equations.",
                 )
             parent_of[child] = (parent, where)
@@ -270,19 +308,21 @@ class Hierarchy:
             )
         roots = [code for code in mentioned if code not in parent_of]
         if not roots:
-            raise InvalidHierarchy(f"{name} has no root: {_a_cycle(children, mentioned)}.", hint="remove one of these.")
+            raise InvalidHierarchy(
+                sentence("{name} has no root: {cycle}.", name=name, cycle=_a_cycle(children, mentioned)),
+                hint="remove one of these.",
+            )
         top = total
         if total is not None and total not in mentioned:
             children[total] = roots
         elif len(roots) > 1 and total is None:
             raise InvalidHierarchy(
-                f"{name} has several codes without a parent: {', '.join(map(repr, roots[:5]))}"
-                f"{' …' if len(roots) > 5 else ''}.",
-                hint=(
-                    "add the missing parents, or pass ",
-                    Setting("total", "Total"),
-                    ".",
+                sentence(
+                    "{name} has several codes without a parent: {several}.",
+                    name=name,
+                    several=", ".join(map(repr, roots[:5])) + " …" * (len(roots) > 5),
                 ),
+                hint=sentence("add the missing parents, or pass {option}.", option=Setting("total", "Total")),
             )
         elif total is not None and (orphans := [code for code in roots if code != total]):
             raise InvalidHierarchy(
@@ -294,7 +334,10 @@ class Hierarchy:
         order = _depth_first(children, top or roots[0])
         if len(order) < len({*mentioned, *children}):
             lost = [code for code in mentioned if code not in set(order)]
-            raise InvalidHierarchy(f"{name} has a cycle: {_a_cycle(children, lost)}.", hint="remove one of these.")
+            raise InvalidHierarchy(
+                sentence("{name} has a cycle: {cycle}.", name=name, cycle=_a_cycle(children, lost)),
+                hint="remove one of these.",
+            )
         equations = [
             Equation(parent, tuple(children[parent]), (1,) * len(children[parent]), name)
             for parent in order
@@ -315,7 +358,13 @@ class Hierarchy:
                 if code not in known:
                     hint = did_you_mean(code, list(codes)) or "add it to the list of codes."
                     raise InvalidHierarchy(
-                        f"Equation '{equation}' of {name} names {code!r}, which is no code.", hint=hint
+                        sentence(
+                            "Equation '{equation}' of {name} names {code!r}, which is no code.",
+                            equation=equation,
+                            name=name,
+                            code=code,
+                        ),
+                        hint=hint,
                     )
         aliases = _merge_single_parts(codes, equations)
         merged: dict[tuple[str, frozenset[tuple[str, int]]], Equation] = {}
@@ -389,8 +438,10 @@ class Hierarchy:
         """The position of one code or alias; surrounding spaces matter only when they tell two codes apart."""
         found = self._position.get(code, self._stripped.get(code.strip(), -1))
         if found < 0:
-            hint = did_you_mean(code, list(self._position)) or f"its codes are {', '.join(map(repr, self.codes[:8]))} …"
-            raise InvalidHierarchy(f"{self.name} has no code {code!r}.", hint=hint)
+            hint = did_you_mean(code, list(self._position)) or sentence(
+                "its codes are {codes} …", codes=", ".join(map(repr, self.codes[:8]))
+            )
+            raise InvalidHierarchy(sentence("{name} has no code {code!r}.", name=self.name, code=code), hint=hint)
         return found
 
     def positions(self, codes: pl.Series) -> NDArray[np.int32]:
@@ -410,19 +461,26 @@ class Hierarchy:
             raise self.unknown(text[int(bad[0])], source.where(int(bad[0])), dimension or column)
         return positions
 
-    def unknown(self, code: str | None, where: str, dimension: str) -> InvalidHierarchy:
+    def unknown(self, code: str | None, where: Text | str, dimension: str) -> InvalidHierarchy:
         """What to tell the user about a code that this hierarchy does not know."""
         if code is None:
             return InvalidHierarchy(
-                f"The code of {dimension!r} is missing at {where}.",
+                sentence("The code of {dimension!r} is missing at {where}.", dimension=dimension, where=where),
                 hint="fill it in, or name a code for missing.",
                 about=("dimension", dimension, "missing"),
             )
-        hint = did_you_mean(code, list(self._position)) or (
-            f"is it the hierarchy of {dimension!r}? It has {', '.join(map(repr, self.codes[:5]))} …"
+        has = ", ".join(map(repr, self.codes[:5]))
+        hint = did_you_mean(code, list(self._position)) or sentence(
+            "is it the hierarchy of {dimension!r}? It has {has} …", dimension=dimension, has=has
         )
         return InvalidHierarchy(
-            f"Code {code.strip()!r} of {dimension!r} at {where} is not in {self.name}.",
+            sentence(
+                "Code {code!r} of {dimension!r} at {where} is not in {name}.",
+                code=code.strip(),
+                dimension=dimension,
+                where=where,
+                name=self.name,
+            ),
             hint=hint,
             about=("dimension", dimension, "hierarchy"),
         )
@@ -588,14 +646,16 @@ def _located_pairs(pairs: Any, name: str) -> list[tuple[str, str, str]]:
     for row, pair in enumerate(zip(parents, children, strict=True)):
         if None in pair:
             raise InvalidHierarchy(f"A code is missing at {source.where(row)}.", hint="delete the empty row.")
-    return [(parent, child, source.where(i)) for i, (parent, child) in enumerate(zip(parents, children, strict=True))]
+    return [
+        (parent, child, str(source.where(i))) for i, (parent, child) in enumerate(zip(parents, children, strict=True))
+    ]
 
 
 def _hrc_lines(path: Path, indent: str) -> list[tuple[int, int, str]]:
     """The lines of a `.hrc` file as (line number, depth, code)."""
     lines = []
-    for line, text in enumerate(read_text(path).splitlines(), start=1):
-        code, depth = text.rstrip(" \t\x1a"), 0
+    for line, written in enumerate(read_text(path).splitlines(), start=1):
+        code, depth = written.rstrip(" \t\x1a"), 0
         while code.startswith(indent):
             code, depth = code[len(indent) :], depth + 1
         if code.strip():
@@ -633,7 +693,9 @@ def parse_equations(equations: str | Iterable[str] | Mapping[str, Sequence[str]]
         lines = equations
     parsed = [_parse_equation(text, f"{name}, equation {i + 1}") for i, text in enumerate(lines) if text.strip()]
     if not parsed:
-        raise InvalidHierarchy(f"{name} holds no equation.", hint="write them as 'total = part + part'.")
+        raise InvalidHierarchy(
+            sentence("{name} holds no equation.", name=name), hint="write them as 'total = part + part'."
+        )
     return parsed
 
 
@@ -642,7 +704,7 @@ _TOKEN = re.compile(r'\s*(?:"([^"]*)"|(=)|(\+)|((?<=\s)-(?=\s))|((?:[^=+"\s]|\s(
 
 def _parse_equation(text: str, where: str) -> Equation:
     problem = InvalidHierarchy(
-        f"Cannot read {text.strip()!r} ({where}) as an equation.",
+        sentence("Cannot read {equation!r} ({where}) as an equation.", equation=text.strip(), where=where),
         hint="write 'total = part + part'; put codes with = + ; in double quotes and spaces around a minus.",
     )
     words: list[str] = []
@@ -692,7 +754,9 @@ def _refuse_repeats(codes: Sequence[str], name: str) -> None:
     if len(set(codes)) < len(codes):
         seen: set[str] = set()
         repeated = next(code for code in codes if code in seen or seen.add(code))  # type: ignore[func-returns-value]
-        raise InvalidHierarchy(f"Code {repeated!r} stands twice in {name}.", hint="remove one of the two.")
+        raise InvalidHierarchy(
+            sentence("Code {code!r} stands twice in {name}.", code=repeated, name=name), hint="remove one of the two."
+        )
 
 
 def _refuse_blanks(codes: Sequence[str], totals: Set[str], name: str) -> None:

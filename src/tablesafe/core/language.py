@@ -6,11 +6,9 @@ another language where it is shown. Nobody takes a text apart. What a catalogue 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from string import Formatter
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -88,5 +86,8 @@ def language(code: str) -> Language:
     """A language by its code."""
     if code == "en":
         return ENGLISH
+    import tomllib
+    from importlib.resources import files
+
     catalogue = files("tablesafe").joinpath("texts", f"{code}.toml").read_text(encoding="utf-8")
     return Language(code, tomllib.loads(catalogue))

@@ -10,7 +10,15 @@ from numbers import Integral, Rational, Real
 from typing import Any
 
 from tablesafe.core.errors import InvalidOption
+from tablesafe.core.language import joined, text
 
+NUMBER = ("{kind}.{name} must be a number, got {value!r}.", "{kind}.{name} must be a number {wanted}, got {value!r}.")
+LIMITS = {
+    "above": "above {limit}",
+    "at least": "at least {limit}",
+    "below": "below {limit}",
+    "at most": "at most {limit}",
+}
 _COMPARE = {"above": operator.gt, "at least": operator.ge, "below": operator.lt, "at most": operator.le}
 
 
@@ -38,9 +46,9 @@ def require_number(
     limits = {"above": above, "at least": at_least, "below": below, "at most": at_most}
     given = {word: limit for word, limit in limits.items() if limit is not None}
     if not is_number(value) or not all(_COMPARE[word](value, limit) for word, limit in given.items()):
-        wanted = " and ".join(f"{word} {limit:g}" for word, limit in given.items())
+        wanted = joined(" and ", [text(LIMITS[word], limit=f"{limit:g}") for word, limit in given.items()])
         raise InvalidOption(
-            f"{type(rule).__name__}.{name} must be a number {wanted}".rstrip() + f", got {value!r}.",
+            text(NUMBER[bool(given)], kind=type(rule).__name__, name=name, wanted=wanted, value=value),
             about=about(rule, name),
         )
 
@@ -50,7 +58,13 @@ def require_whole(rule: object, name: str, *, at_least: int) -> None:
     value: Any = getattr(rule, name)
     if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
         raise InvalidOption(
-            f"{type(rule).__name__}.{name} must be a whole number of at least {at_least}, got {value!r}.",
+            text(
+                "{kind}.{name} must be a whole number of at least {at_least}, got {value!r}.",
+                kind=type(rule).__name__,
+                name=name,
+                at_least=at_least,
+                value=value,
+            ),
             about=about(rule, name),
         )
 
@@ -60,7 +74,13 @@ def require_choice(rule: object, name: str, choices: Sequence[str]) -> None:
     value = getattr(rule, name)
     if value not in choices:
         raise InvalidOption(
-            f"{type(rule).__name__}.{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.",
+            text(
+                "{kind}.{name} must be one of {several}, got {value!r}.",
+                kind=type(rule).__name__,
+                name=name,
+                several=", ".join(map(repr, choices)),
+                value=value,
+            ),
             about=about(rule, name),
         )
 

@@ -22,6 +22,7 @@ from tablesafe.core.display import shown
 from tablesafe.core.equations import Floats, Integers, Mask, cell_keys, equations_across_gaps, roll_up, to_integers
 from tablesafe.core.errors import InvalidOption, InvalidTable, Setting, and_more
 from tablesafe.core.hierarchy import TOTAL, Hierarchy, parse_equations, require_hierarchies
+from tablesafe.core.language import Text, joined, text
 from tablesafe.core.totals import Shown, flat_dimension
 from tablesafe.files.native import Library, library_of, long_form, to_library
 from tablesafe.files.read import LARGEST_EXACT, Source, read_source
@@ -411,18 +412,14 @@ class Table:
         seen = np.flatnonzero(self._seen_negative)
         if negative == "never" and seen.size:
             cell = int(seen[0])
-            what = "is" if self.integers[cell] < 0 else "has a contribution that is"
+            told = (
+                "Cell {cell} of {source} is negative, but {option} says that no contribution is."
+                if self.integers[cell] < 0
+                else "Cell {cell} of {source} has a contribution that is negative, but {option} says that none is."
+            )
             raise InvalidTable(
-                (
-                    f"Cell {self.describe(cell)} of {source} {what} negative, but ",
-                    Setting("negative", "never"),
-                    " says that no contribution is.",
-                ),
-                hint=(
-                    "correct the value, or leave ",
-                    Setting("negative", "never"),
-                    " out.",
-                ),
+                text(told, cell=self.describe(cell), source=source, option=Setting("negative", "never")),
+                hint=text("correct the value, or leave {option} out.", option=Setting("negative", "never")),
             )
         return replace(self, signed=np.full(len(self), negative == "possible"))
 
@@ -434,21 +431,31 @@ class Table:
         if same.size:
             first, cell = int(order[same[0]]), int(order[same[0] + 1])
             raise InvalidTable(
-                f"Cell {self.describe(cell)} stands twice in {source} (rows {first + 1} and {cell + 1}).",
+                text(
+                    "Cell {cell} stands twice in {source} (rows {one} and {other}).",
+                    cell=self.describe(cell),
+                    source=source,
+                    one=first + 1,
+                    other=cell + 1,
+                ),
                 hint="remove one of the two, or add up the rows first.",
             )
         product = equations_across_gaps(self.codes, list(self.dimensions.values()))
         if product.orphan_cell is not None and not ignore_missing:
             dimension = list(self.dimensions)[product.orphan_dimension]
             raise InvalidTable(
-                f"Cell {self.describe(product.orphan_cell)} is part of {product.orphan_total!r} of {dimension!r}, "
-                f"but {source} has no row for that total.",
-                hint=(
-                    "add the row, pass ",
-                    Setting("missing_totals", "compute"),
-                    " to add up what is missing, or ",
-                    Setting("missing_totals", "none"),
-                    " if that total is published nowhere.",
+                text(
+                    "Cell {cell} is part of {total!r} of {dimension!r}, but {source} has no row for that total.",
+                    cell=self.describe(product.orphan_cell),
+                    total=product.orphan_total,
+                    dimension=dimension,
+                    source=source,
+                ),
+                hint=text(
+                    "add the row, pass {option} to add up what is missing, or {option2} if that total is "
+                    "published nowhere.",
+                    option=Setting("missing_totals", "compute"),
+                    option2=Setting("missing_totals", "none"),
                 ),
                 about=("source", "missing_totals"),
             )
@@ -473,8 +480,8 @@ class Table:
         left = np.flatnonzero(table.residual())
         if left.size:
             found = table._not_additive(left, table.residual(), source)
-            also = "Its totals were recomputed within the tolerance, and no longer agree with each other."
-            raise InvalidTable(f"{found.message}\n{also}", hint=found.advice)
+            also = text("Its totals were recomputed within the tolerance, and no longer agree with each other.")
+            raise InvalidTable(joined("\n", [*found.words[:1], also]), hint=found.advice)
         if tolerance > 0 and bool((np.abs(residual[bad]) > rounding).any()):
             moved = int((integers != self.integers).sum())
             off = "not the sums of their parts" if np.isinf(tolerance) else "off within the tolerance"
@@ -658,13 +665,11 @@ class Table:
                     hint="judge such cells by a threshold, or tabulate one record per respondent.",
                 )
             raise InvalidTable(
-                f"This needs the {k} largest contributors of each cell, but the table keeps {have}.",
-                about=("contributors",),
-                hint=(
-                    "tabulate with ",
-                    Setting("largest", k),
-                    ", or name the columns that hold them.",
+                text(
+                    "This needs the {k} largest contributors of each cell, but the table keeps {have}.", k=k, have=have
                 ),
+                about=("contributors",),
+                hint=text("tabulate with {option}, or name the columns that hold them.", option=Setting("largest", k)),
             )
         return self.contributors
 
@@ -794,14 +799,16 @@ class Table:
         alone = np.flatnonzero(self.alone)
         if len(self) <= 1 or not alone.size:
             return
+        told = (
+            "Cell {cell} of {source} is part of no sum: nothing would be proved about it."
+            if alone.size == 1
+            else "Cell {cell} of {source} is part of no sum, as are {more:,} more: nothing would be proved about it."
+        )
         raise InvalidTable(
-            f"Cell {self.describe(int(alone[0]))} of {source} is part of no sum"
-            + (f", as are {alone.size - 1:,} more" if alone.size > 1 else "")
-            + ": nothing would be proved about it.",
-            hint=(
-                "give hierarchies with a total, or, if no sum of these cells is published anywhere, say so (",
-                Setting("missing_totals", "none"),
-                ").",
+            text(told, cell=self.describe(int(alone[0])), source=source, more=alone.size - 1),
+            hint=text(
+                "give hierarchies with a total, or, if no sum of these cells is published anywhere, say so ({option}).",
+                option=Setting("missing_totals", "none"),
             ),
         )
 
@@ -811,18 +818,30 @@ class Table:
             total = int(self.totals[row])
             value, difference = int(self.integers[total]), int(residual[row])
             lines.append(
-                f"{self.describe(total)} is {self._show(value)} but its parts add up to "
-                f"{self._show(value + difference)} (difference {self._show(abs(difference))})."
+                text(
+                    "{cell} is {value} but its parts add up to {parts} (difference {difference}).",
+                    cell=self.describe(total),
+                    value=self._show(value),
+                    parts=self._show(value + difference),
+                    difference=self._show(abs(difference)),
+                )
             )
-        more = f"\nand {wrong.size - 3:,} more equations of {source}." if wrong.size > 3 else ""
-        told = "\n".join(lines) + more
+        if wrong.size > 3:
+            lines.append(text("and {more:,} more equations of {source}.", more=wrong.size - 3, source=source))
+        told = joined("\n", lines)
         levels = self._levels_added_up(wrong, residual)
         if levels is not None:
             name, much = levels
             return InvalidTable(
-                f"{told}\n\nThe codes of {name!r} in {source} add up to {much} their total: codes of several levels "
-                f"seem to stand side by side.",
-                hint=f"give {name!r} a hierarchy that says which codes are parts of which.",
+                text(
+                    "{told}\n\nThe codes of {name!r} in {source} add up to {much} their total: codes of "
+                    "several levels seem to stand side by side.",
+                    told=told,
+                    name=name,
+                    source=source,
+                    much=much,
+                ),
+                hint=text("give {name!r} a hierarchy that says which codes are parts of which.", name=name),
                 about=("dimension", name, "hierarchy"),
             )
         largest = int(np.abs(residual[wrong]).max())
@@ -834,24 +853,35 @@ class Table:
             if self.dimensions and absent > 0 and bool(short.all()):
                 return InvalidTable(
                     told,
-                    hint=f"{source} has no value for {absent:,} of the cells that its codes make, and all these parts "
-                    f"fall short. If somebody has withheld them, bring the table with their values: only then can its "
-                    f"sums be checked.",
+                    hint=text(
+                        "{source} has no value for {absent:,} of the cells that its codes make, and all "
+                        "these parts fall short. If somebody has withheld them, bring the table with their "
+                        "values: only then can its sums be checked.",
+                        source=source,
+                        absent=absent,
+                    ),
                 )
             return InvalidTable(
                 told,
-                hint=f"correct {source}: this is too much for rounding. If codes of several levels stand side by side, "
-                f"give their dimension its hierarchy.",
+                hint=text(
+                    "correct {source}: this is too much for rounding. If codes of several levels stand "
+                    "side by side, give their dimension its hierarchy.",
+                    source=source,
+                ),
                 about=("source", "tolerance"),
             )
         tolerance = Setting("tolerance", largest / 10**self.decimals if self.decimals else largest)
         return InvalidTable(
             told,
-            hint=(f"correct {source}, or pass ", tolerance, " to accept such differences and recompute the totals."),
+            hint=text(
+                "correct {source}, or pass {option} to accept such differences and recompute the totals.",
+                source=source,
+                option=tolerance,
+            ),
             about=("source", "tolerance"),
         )
 
-    def _levels_added_up(self, wrong: NDArray[Any], residual: Integers) -> tuple[str, str] | None:
+    def _levels_added_up(self, wrong: NDArray[Any], residual: Integers) -> tuple[str, Text] | None:
         """Which dimension seems to hold codes of several levels, though all were taken for parts of its total.
 
         Parts of every level add up to a total as often as there are levels; where some branches are deeper than others
@@ -868,7 +898,8 @@ class Table:
             if not bool((total > 0).all() and (parts >= SEVERAL_LEVELS * total).all()):
                 continue
             times = np.unique(parts / total)
-            much = f"exactly {int(times[0])} times" if times.size == 1 and times[0].is_integer() else "more than"
+            whole = times.size == 1 and times[0].is_integer()
+            much = text("exactly {times} times", times=int(times[0])) if whole else text("more than")
             return name, much
         return None
 
@@ -941,8 +972,12 @@ def _whole(source: Source, column: str | None) -> Integers | None:
     bad = np.flatnonzero((numbers < 0) | (numbers != np.floor(numbers)))
     if bad.size:
         raise InvalidTable(
-            f"Column {column!r} should hold whole numbers of 0 or more, but {source.where(int(bad[0]))} has "
-            f"{numbers[bad[0]]:g}.",
+            text(
+                "Column {column!r} should hold whole numbers of 0 or more, but {where} has {found:g}.",
+                column=column,
+                where=source.where(int(bad[0])),
+                found=numbers[bad[0]],
+            ),
             hint="a count is the number of contributors, not a weighted sum.",
         )
     return numbers.astype(np.int64)

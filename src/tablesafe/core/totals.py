@@ -14,6 +14,7 @@ import polars as pl
 
 from tablesafe.core.errors import InvalidTable, Setting
 from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.language import text as sentence
 from tablesafe.files.read import Source
 
 WORDS = frozenset(
@@ -71,8 +72,12 @@ def _codes(source: Source, name: str, total: str) -> list[str]:
     if "" in codes:
         hint = f"the total is written {total!r}." if total else "each row needs one."
         raise InvalidTable(
-            f"The code of {name!r} is missing at {source.where(int((text == '').arg_max() or 0))}.",
-            hint=f"fill it in; {hint}",
+            sentence(
+                "The code of {name!r} is missing at {where}.",
+                name=name,
+                where=source.where(int((text == "").arg_max() or 0)),
+            ),
+            hint=sentence("fill it in; {hint}", hint=hint),
         )
     return codes
 
@@ -93,12 +98,18 @@ def _total_of(name: str, codes: Sequence[str], shown: Sequence[Shown], total: st
         raise _not_total(name, named[0], total)
     if len(sums) == 1 and len(codes) > 2 and unlikely >= CERTAIN:
         raise InvalidTable(
-            f"{sums[0]!r} of {name!r} is the sum of all other codes in every row, so it is their total, though it is "
-            f"not called {total!r}.",
-            hint=(
-                "say ",
-                Setting("total", sums[0]),
-                f"; if that is a coincidence, and nothing adds up across {name!r}, say so with an empty total for it.",
+            sentence(
+                "{code!r} of {name!r} is the sum of all other codes in every row, so it is their "
+                "total, though it is not called {total!r}.",
+                code=sums[0],
+                name=name,
+                total=total,
+            ),
+            hint=sentence(
+                "say {option}; if that is a coincidence, and nothing adds up across {name!r}, say so "
+                "with an empty total for it.",
+                option=Setting("total", sums[0]),
+                name=name,
             ),
         )
     if missing == "error":
@@ -141,13 +152,18 @@ def _sums_in(table: Shown, name: str, value: str) -> tuple[list[str] | None, flo
 
 def _not_total(name: str, code: str, total: str) -> InvalidTable:
     return InvalidTable(
-        f"No code of {name!r} is called {total!r}. {code!r} looks like its total, but is not the sum of all other "
-        f"codes.",
-        hint=(
-            "say ",
-            Setting("total", code),
-            f", and give {name!r} its hierarchy if it has codes of several levels. If nothing adds up across {name!r}, "
-            f"say so with an empty total for it.",
+        sentence(
+            "No code of {name!r} is called {total!r}. {code!r} looks like its total, but is not "
+            "the sum of all other codes.",
+            name=name,
+            total=total,
+            code=code,
+        ),
+        hint=sentence(
+            "say {option}, and give {name!r} its hierarchy if it has codes of several levels. If "
+            "nothing adds up across {name!r}, say so with an empty total for it.",
+            option=Setting("total", code),
+            name=name,
         ),
         about=("dimension", name, "total"),
     )
@@ -157,16 +173,22 @@ def _no_total(name: str, codes: Sequence[str], total: str, sums: Sequence[str]) 
     some = ", ".join(map(repr, codes[:6])) + (" …" if len(codes) > 6 else "")
     told = f"; {sums[0]!r} is the sum of the others" if len(sums) == 1 and len(codes) > 2 else ""
     return InvalidTable(
-        f"Dimension {name!r} has no total: none of its codes ({some}) is called {total!r}{told}. Without sums nothing "
-        f"would be proved about what a reader can subtract.",
-        hint=(
-            "name the total (",
-            Setting("total", sums[0] if told else codes[-1]),
-            "), let it be added up (",
-            Setting("missing_totals", "compute"),
-            f"), give {name!r} a hierarchy, or, if no sum of these cells is published anywhere, say so (",
-            Setting("missing_totals", "none"),
-            ").",
+        sentence(
+            "Dimension {name!r} has no total: none of its codes ({some}) is called "
+            "{total!r}{told}. Without sums nothing would be proved about what a reader can "
+            "subtract.",
+            name=name,
+            some=some,
+            total=total,
+            told=told,
+        ),
+        hint=sentence(
+            "name the total ({option}), let it be added up ({option2}), give {name!r} a "
+            "hierarchy, or, if no sum of these cells is published anywhere, say so ({option3}).",
+            option=Setting("total", sums[0] if told else codes[-1]),
+            option2=Setting("missing_totals", "compute"),
+            name=name,
+            option3=Setting("missing_totals", "none"),
         ),
         about=("dimension", name, "total"),
     )

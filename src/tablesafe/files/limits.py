@@ -22,9 +22,12 @@ from pathlib import Path
 from typing import IO
 
 from tablesafe.core.errors import InvalidFile, InvalidOption, TablesafeError
+from tablesafe.core.language import Text, text
 from tablesafe.core.machine import open_plain
 
 VARIABLE = "TABLESAFE_READ_LIMIT"
+LARGER, UNPACKS = "{name} is larger than {most:,} bytes.", "{name} unpacks to more than {most:,} bytes."
+"""How a file is too large."""
 DEFAULT_LIMIT = 4 << 30
 """Most bytes that one file may take in memory, unpacked."""
 EXPANSION = 200
@@ -118,9 +121,13 @@ def read_plain(path: Path) -> bytes:
     try:
         handle = open_plain(path)
     except FileNotFoundError:
-        raise InvalidFile(f"There is no file {str(path)!r}.", hint="paths are relative to the job file.") from None
+        raise InvalidFile(
+            text("There is no file {path!r}.", path=str(path)), hint="paths are relative to the job file."
+        ) from None
     except PermissionError:
-        raise InvalidFile(f"{str(path)!r} may not be read by this user.", hint="ask its owner, or copy it.") from None
+        raise InvalidFile(
+            text("{path!r} may not be read by this user.", path=str(path)), hint="ask its owner, or copy it."
+        ) from None
     except (OSError, ValueError) as error:
         what = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InvalidFile(f"{str(path)!r} cannot be read: {what}.", hint="check the path.") from error
@@ -143,7 +150,7 @@ def _pieces_within(file: IO[bytes], name: str) -> Iterator[bytes]:
     while piece := file.read(16 * CHUNK):
         size += len(piece)
         if size > limit:
-            raise _too_large(name, "is larger")
+            raise _too_large(LARGER, name)
         yield piece
 
 
@@ -156,7 +163,7 @@ def unpacked(data: bytes, name: str) -> bytes:
     for piece in _gzip_pieces(data, name):
         size += len(piece)
         if size > limit:
-            raise _too_large(name, "unpacks to more")
+            raise _too_large(UNPACKS, name)
         pieces.append(piece)
     return b"".join(pieces)
 
@@ -168,13 +175,15 @@ def _gzip_pieces(data: bytes, name: str) -> Iterator[bytes]:
             while piece := stream.read(CHUNK):
                 yield piece
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidFile(f"{name} is a damaged gzip file: {error}.", hint="copy it again.") from error
+        raise InvalidFile(
+            text("{name} is a damaged gzip file: {why}.", name=name, why=str(error)), hint="copy it again."
+        ) from error
 
 
 def require_streamable(path: Path, unpacked_so_far: int) -> None:
     """Check, while a packed file is streamed, that it does not unpack beyond all measure."""
     if unpacked_so_far > max(read_limit(), EXPANSION * path.stat().st_size):
-        raise _too_large(path.name, "unpacks to more")
+        raise _too_large(UNPACKS, path.name)
 
 
 def require_bounded_zip(path: Path) -> None:
@@ -184,13 +193,18 @@ def require_bounded_zip(path: Path) -> None:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             for member in archive.infolist():
                 if member.flag_bits & 1:
-                    raise InvalidFile(f"{path.name} is protected by a password.", hint="save it without one.")
+                    raise InvalidFile(
+                        text("{name} is protected by a password.", name=path.name), hint="save it without one."
+                    )
                 for piece in _member_pieces(file, member):
                     size += piece
                     if size > limit:
-                        raise _too_large(path.name, "unpacks to more")
+                        raise _too_large(UNPACKS, path.name)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, struct.error, NotImplementedError) as error:
-        raise InvalidFile(f"{path.name} is damaged: {error}.", hint="open it in the program that wrote it.") from error
+        raise InvalidFile(
+            text("{name} is damaged: {why}.", name=path.name, why=str(error)),
+            hint="open it in the program that wrote it.",
+        ) from error
 
 
 def _member_pieces(file: IO[bytes], member: zipfile.ZipInfo) -> Iterator[int]:
@@ -215,15 +229,18 @@ def _member_pieces(file: IO[bytes], member: zipfile.ZipInfo) -> Iterator[int]:
 
 
 @contextmanager
-def refused_as(what: str, hint: str) -> Iterator[None]:
-    """Turn whatever a library says against a file, also a panic of compiled code, into the user's words."""
+def refused_as(told: str, hint: str, **parts: str) -> Iterator[None]:
+    """Turn whatever a library says against a file, also a panic of compiled code, into the user's words.
+
+    These are `told`, with what the library said as `why` among its parts.
+    """
     try:
         yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError, TablesafeError):
         raise
     except BaseException as error:  # a panic is no Exception
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InvalidFile(f"{what}: {said[:200]}", hint=hint) from error
+        raise InvalidFile(Text(told, (*parts.items(), ("why", said[:200]))), hint=hint) from error
 
 
 def require_plausible_rows(name: str, rows: int, columns: int, size: int, *, in_memory: bool) -> None:
@@ -236,8 +253,8 @@ def require_plausible_rows(name: str, rows: int, columns: int, size: int, *, in_
         )
 
 
-def _too_large(name: str, how: str) -> InvalidFile:
+def _too_large(told: str, name: str) -> InvalidFile:
     return InvalidFile(
-        f"{name} {how} than {read_limit():,} bytes.",
-        hint=f"if that is right, raise the limit: {VARIABLE}=16GB in the environment.",
+        text(told, name=name, most=read_limit()),
+        hint=text("if that is right, raise the limit: {variable}=16GB in the environment.", variable=VARIABLE),
     )

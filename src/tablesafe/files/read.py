@@ -20,6 +20,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidTable, MissingExtra
+from tablesafe.core.language import Text
+from tablesafe.core.language import text as sentence
 from tablesafe.files.limits import (
     is_there,
     kind_of,
@@ -35,6 +37,7 @@ LARGEST_EXACT = 2.0**53
 """Beyond this a float no longer holds every whole number, and nothing can be proved about sums."""
 MARKS = (".", "..", "...", "\N{HORIZONTAL ELLIPSIS}", ":", "x", "X", "c", "/", "n/a", "NA", "*")
 """What stands for a number that is not there: withheld, unknown, or without meaning."""
+NO_PARQUET = "{name} is not a Parquet file, or is damaged: {why}"
 TRUE_VALUES = "what was withheld before can be neither protected nor checked: take the table with its true values."
 
 
@@ -51,20 +54,25 @@ class Source:
     without: tuple[str, ...] = ()
     """Cells of a printed table that hold a mark instead of a number; they are no rows."""
 
-    def where(self, row: int) -> str:
+    def where(self, row: int) -> Text:
         """Say where row `row` (from 0) stands, in the user's terms."""
         if self.places is not None:
-            return f"{self.places[row]} of {self.name}"
+            return sentence("{place} of {name}", place=self.places[row], name=self.name)
         if self.first_line is None:
-            return f"row {row + 1} of {self.name}"
-        return f"{self.name}, line {row + self.first_line}"
+            return sentence("row {row} of {name}", row=row + 1, name=self.name)
+        return sentence("{name}, line {line}", name=self.name, line=row + self.first_line)
 
     def require(self, *columns: str) -> None:
         """Check that the columns exist, and suggest what was meant."""
         for column in columns:
             if column not in self.frame.columns:
                 raise InvalidTable(
-                    f"{self.name} has no column {column!r}. It has: {', '.join(map(repr, self.frame.columns))}.",
+                    sentence(
+                        "{name} has no column {column!r}. It has: {several}.",
+                        name=self.name,
+                        column=column,
+                        several=", ".join(map(repr, self.frame.columns)),
+                    ),
                     hint=did_you_mean(column, self.frame.columns) or "check the delimiter and the header line.",
                     about=("column", column),
                 )
@@ -91,7 +99,13 @@ class Source:
             series = self._parse(series, column)
         elif not series.dtype.is_numeric() and series.dtype != pl.Boolean:
             raise InvalidTable(
-                f"Column {column!r} of {self.name} holds {series.dtype}, not numbers.", about=("column", column)
+                sentence(
+                    "Column {column!r} of {name} holds {dtype}, not numbers.",
+                    column=column,
+                    name=self.name,
+                    dtype=str(series.dtype),
+                ),
+                about=("column", column),
             )
         numbers = series.cast(pl.Float64)
         empty = numbers.is_null()
@@ -99,7 +113,7 @@ class Source:
             if missing is None:
                 row = int(empty.arg_max() or 0)
                 raise InvalidTable(
-                    f"Column {column!r} is empty at {self.where(row)}.",
+                    sentence("Column {column!r} is empty at {where}.", column=column, where=self.where(row)),
                     hint="fill it in, or leave the row out if the cell does not exist.",
                     about=("column", column),
                 )
@@ -121,13 +135,23 @@ class Source:
             row = int(bad.arg_max() or 0)
             if text[row] in MARKS:
                 raise InvalidTable(
-                    f"Column {column!r} should hold numbers, but {self.where(row)} has {series[row]!r}, which stands "
-                    f"for a number that is not there.",
+                    sentence(
+                        "Column {column!r} should hold numbers, but {where} has {found!r}, which stands for "
+                        "a number that is not there.",
+                        column=column,
+                        where=self.where(row),
+                        found=series[row],
+                    ),
                     hint=TRUE_VALUES,
                     about=("column", column),
                 )
             raise InvalidTable(
-                f"Column {column!r} should hold numbers, but {self.where(row)} has {series[row]!r}.",
+                sentence(
+                    "Column {column!r} should hold numbers, but {where} has {found!r}.",
+                    column=column,
+                    where=self.where(row),
+                    found=series[row],
+                ),
                 hint="is it the right column, with a decimal point or comma and no thousands separator?",
                 about=("column", column),
             )
@@ -140,19 +164,21 @@ class Source:
             value = values[row]
             what = "not a number" if np.isnan(value) else "infinite" if np.isinf(value) else "too large to add exactly"
             raise InvalidTable(
-                f"Column {column!r} is {what} at {self.where(row)}.",
+                sentence(
+                    "Column {column!r} is {what} at {where}.", column=column, what=sentence(what), where=self.where(row)
+                ),
                 hint="values must be finite and below 2^53; use a larger unit, or leave the row out.",
                 about=("column", column),
             )
 
 
-def did_you_mean(word: str, options: list[str]) -> str:
+def did_you_mean(word: str, options: list[str]) -> Text | str:
     """A hint naming the nearest option, or nothing."""
     import difflib
 
     lowered = {option.lower(): option for option in options}
     near = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
-    return f"did you mean {lowered[near[0]]!r}?" if near else ""
+    return sentence("did you mean {name!r}?", name=lowered[near[0]]) if near else ""
 
 
 def read_text(path: str | Path, *, encoding: str | None = None) -> str:
@@ -163,7 +189,10 @@ def read_text(path: str | Path, *, encoding: str | None = None) -> str:
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError) as error:
-            raise InvalidFile(f"{path.name} is not text in {encoding}: {error}.", hint="save it as UTF-8.") from error
+            raise InvalidFile(
+                sentence("{name} is not text in {encoding}: {why}.", name=path.name, encoding=encoding, why=str(error)),
+                hint="save it as UTF-8.",
+            ) from error
     return decode(data, path.name)
 
 
@@ -179,10 +208,13 @@ def decode(data: bytes, name: str) -> str:
             return data.decode("utf-16")
         except UnicodeDecodeError as error:
             raise InvalidFile(
-                f"{name} begins like UTF-16 text, but is not: {error.reason}.", hint="save it as UTF-8."
+                sentence("{name} begins like UTF-16 text, but is not: {reason}.", name=name, reason=error.reason),
+                hint="save it as UTF-8.",
             ) from error
     if b"\x00" in data[:4096]:
-        raise InvalidFile(f"{name} is not a text file.", hint="is it the right file? Save it as text.")
+        raise InvalidFile(
+            sentence("{name} is not a text file.", name=name), hint="is it the right file? Save it as text."
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -224,7 +256,7 @@ def with_index(frame: Any) -> Any:
 def _read_file(path: Path, delimiter: str | None) -> Source:
     if path.suffix.lower() in {".parquet", ".pq"}:
         require_parquet(path, in_memory=True)
-        with refused_as(f"{path.name} is not a Parquet file, or is damaged", "a CSV file must not end in .parquet."):
+        with refused_as(NO_PARQUET, "a CSV file must not end in .parquet.", name=path.name):
             return Source(_from_parquet(path), path.name)
     return parse_csv(read_text(path), path.name, delimiter=delimiter)
 
@@ -251,7 +283,7 @@ def require_parquet(path: Path, *, in_memory: bool = False) -> None:
     parquet = _parquet()
 
     read_bytes_probe(path)
-    with refused_as(f"{path.name} is not a Parquet file, or is damaged", "a CSV file must not end in .parquet."):
+    with refused_as(NO_PARQUET, "a CSV file must not end in .parquet.", name=path.name):
         about = parquet.read_metadata(path)
     require_plausible_rows(path.name, about.num_rows, about.num_columns, path.stat().st_size, in_memory=in_memory)
 
@@ -266,7 +298,7 @@ def read_bytes_probe(path: Path) -> None:
 def parse_csv(text: str, name: str, *, delimiter: str | None = None) -> Source:
     """Parse delimited text with a header line; every column stays text."""
     if not text.strip():
-        raise InvalidFile(f"{name} is empty.", hint="is it the right file, and complete?")
+        raise InvalidFile(sentence("{name} is empty.", name=name), hint="is it the right file, and complete?")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     delimiter = delimiter or guess_delimiter(text)
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n':
@@ -274,10 +306,16 @@ def parse_csv(text: str, name: str, *, delimiter: str | None = None) -> Source:
     try:
         header = [column.strip() for column in next(csv.reader(io.StringIO(text), delimiter=delimiter))]
     except csv.Error as error:
-        raise InvalidFile(f"The first line of {name} cannot be read: {error}.", hint="are quotes closed?") from error
+        raise InvalidFile(
+            sentence("The first line of {name} cannot be read: {why}.", name=name, why=str(error)),
+            hint="are quotes closed?",
+        ) from error
     repeated = [column for column, times in Counter(header).items() if times > 1]
     if repeated:
-        raise InvalidFile(f"{name} has two columns named {repeated[0]!r}.", hint="rename one of them.")
+        raise InvalidFile(
+            sentence("{name} has two columns named {column!r}.", name=name, column=repeated[0]),
+            hint="rename one of them.",
+        )
     try:
         frame = pl.read_csv(
             text.encode(), separator=delimiter, infer_schema=False, has_header=True, new_columns=header,
@@ -286,11 +324,16 @@ def parse_csv(text: str, name: str, *, delimiter: str | None = None) -> Source:
     except pl.exceptions.PolarsError as error:
         first = str(error).splitlines()[0]
         raise InvalidFile(
-            f"{name} cannot be read as text delimited by {delimiter!r}: {first}",
-            hint=f"does every line have {len(header)} entries, and are quotes closed?",
+            sentence(
+                "{name} cannot be read as text delimited by {delimiter!r}: {first}",
+                name=name,
+                delimiter=delimiter,
+                first=first,
+            ),
+            hint=sentence("does every line have {many} entries, and are quotes closed?", many=len(header)),
         ) from error
     if frame.height == 0:
-        raise InvalidFile(f"{name} has a header line but no rows.", hint="is it complete?")
+        raise InvalidFile(sentence("{name} has a header line but no rows.", name=name), hint="is it complete?")
     return Source(frame, name, first_line=2)
 
 

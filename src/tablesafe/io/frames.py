@@ -23,6 +23,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.core.errors import InvalidFile, InvalidOption, MissingExtra
+from tablesafe.core.language import text
 from tablesafe.core.problem import Problem
 from tablesafe.core.release import Release, Status
 from tablesafe.core.table import Table
@@ -102,7 +103,8 @@ def read_excel(path: str | Path, *, sheet: str | None = None) -> Source:
     frame, chosen = load_sheet(path, sheet)
     if frame.height == 0:
         raise InvalidFile(
-            f"Sheet {chosen!r} of {path.name} has no rows below its names.", hint="the first row names the columns."
+            text("Sheet {chosen!r} of {name} has no rows below its names.", chosen=chosen, name=path.name),
+            hint="the first row names the columns.",
         )
     return Source(frame, path.name, first_line=2)
 

@@ -21,6 +21,7 @@ from tablesafe.core.errors import InvalidFile, MissingExtra
 from tablesafe.files.limits import VARIABLE, read_limit, refused_as, require_bounded_zip
 from tablesafe.files.read import read_bytes_probe
 
+NO_SHEET = "Sheet {sheet} of {name} cannot be read: {why}"
 CHILD = Path(__file__).with_name("workbook_child.py")
 ROOM = 2 << 30
 """Memory that the other process may use beyond the limit of a file, for its libraries."""
@@ -89,7 +90,7 @@ def _chosen(path: Path, sheet: str | None, about: dict[str, Any]) -> str:
 
 
 def _frame(path: Path, sheet: str, data: bytes) -> pl.DataFrame:
-    with refused_as(f"Sheet {sheet!r} of {path.name} cannot be read", "save it again in a spreadsheet program."):
+    with refused_as(NO_SHEET, "save it again in a spreadsheet program.", sheet=repr(sheet), name=path.name):
         return pl.read_ipc_stream(data)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tablesafe.core.language import text
 from tablesafe.files.limits import UNSEEN, kind_of
 from tablesafe.files.read import did_you_mean
 from tablesafe.job.decode import Fault
@@ -91,7 +92,9 @@ def _structure(job: Job) -> Iterator[Fault]:
         for j, name in enumerate(table.dimensions):
             if name not in job.dimensions:
                 near = did_you_mean(name, list(job.dimensions)) or f"there are {', '.join(job.dimensions)}."
-                yield Fault(("tables", i, "dimensions", j), f"There is no dimension {name!r}: {near}")
+                yield Fault(
+                    ("tables", i, "dimensions", j), text("There is no dimension {name!r}: {near}", name=name, near=near)
+                )
         if table.file is not None and holds == "records":
             yield Fault(("tables", i, "file"), "A table of records takes its file from [source]: leave out 'file'.")
     if holds == "records":
@@ -115,15 +118,24 @@ def _counted(job: Job) -> Iterator[Fault]:
         if column is not None:
             yield Fault(
                 path,
-                f"{column!r} is about single respondents, but with frequency = {frequency!r} a row stands for several: "
-                f"leave out one of the two.",
+                text(
+                    "{column!r} is about single respondents, but with frequency = {frequency!r} a row "
+                    "stands for several: leave out one of the two.",
+                    column=column,
+                    frequency=frequency,
+                ),
             )
     for i, rule in enumerate(job.rules):
         if contributors_needed((rule,)):
             yield Fault(
                 ("rules", i),
-                f"{type(rule).__name__} asks how much single respondents reported, which rows with frequency = "
-                f"{frequency!r} do not tell: judge them by a threshold, or give one record per respondent.",
+                text(
+                    "{rule} asks how much single respondents reported, which rows with frequency = "
+                    "{frequency!r} do not tell: judge them by a threshold, or give one record per "
+                    "respondent.",
+                    rule=type(rule).__name__,
+                    frequency=frequency,
+                ),
             )
 
 
@@ -141,12 +153,19 @@ def _hierarchies(job: Job) -> Iterator[Fault]:
         if kind in NEEDS_FILE and dimension.hierarchy is None:
             yield Fault(
                 ("dimensions", name, "hierarchy"),
-                f"Dimension {name!r} is of kind {kind!r}, but names no file: hierarchy = {NEEDS_FILE[kind]!r}.",
+                text(
+                    "Dimension {name!r} is of kind {kind!r}, but names no file: hierarchy = {file!r}.",
+                    name=name,
+                    kind=kind,
+                    file=NEEDS_FILE[kind],
+                ),
             )
         elif kind == "equations" and not dimension.equations:
             yield Fault(
                 ("dimensions", name, "equations"),
-                f"Dimension {name!r} is of kind 'equations', but has none: equations = [\"A = B + C\"].",
+                text(
+                    "Dimension {name!r} is of kind 'equations', but has none: equations = [\"A = B + C\"].", name=name
+                ),
             )
 
 
@@ -166,7 +185,9 @@ def _cells(job: Job) -> Iterator[Fault]:
             for name in selector:
                 if name not in known:
                     near = did_you_mean(name, known) or f"there are {', '.join(known)}."
-                    yield Fault(("problem", key, i, name), f"There is no dimension {name!r}: {near}")
+                    yield Fault(
+                        ("problem", key, i, name), text("There is no dimension {name!r}: {near}", name=name, near=near)
+                    )
 
 
 def _outputs(job: Job) -> Iterator[Fault]:

@@ -19,15 +19,19 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from tablesafe.core.errors import InvalidInput
+from tablesafe.core.language import Text, text
 from tablesafe.core.registry import Registry
 from tablesafe.files.limits import is_there, kind_of
 from tablesafe.files.read import did_you_mean
 from tablesafe.job.toml import KeyPath
-from tablesafe.job.words import brief, expected, got, key_name, missing_key, section, unknown_key
+from tablesafe.job.words import brief, either, expected, got, key_name, missing_key, section, unknown_key
 
 MISSING = dataclasses.MISSING
 LARGEST = 10**300
 """Whole numbers below this are also numbers with a point."""
+OTHER = "{key} must be {wanted}; got {found}."
+OTHER_NEAR, OTHER_SO = "{key} must be {wanted}; got {found}: {hint}", "{key} must be {wanted}; got {found}. {hint}"
+"""What is said of a key that holds something else than it may, with a hint or without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Fault:
     """One error of a job file: where, and what to do about it."""
 
     path: KeyPath
-    message: str
+    message: Text | str
 
 
 @dataclass(slots=True)
@@ -63,7 +67,7 @@ class Decoding:
     absent: list[Fault] = field(default_factory=list)
     """Files that are not there: errors, but the rest of their table can be read and checked."""
 
-    def fault(self, path: KeyPath, message: str) -> Any:
+    def fault(self, path: KeyPath, message: Text | str) -> Any:
         """Note an error; the value is missing."""
         self.faults.append(Fault(path, message))
         return MISSING
@@ -135,13 +139,13 @@ class Decoding:
         file = self.folder / name
         kind = kind_of(file)
         if kind:
-            self.absent.append(Fault(path, f"{name!r} is {kind}."))
+            self.absent.append(Fault(path, text("{name!r} is {kind}.", name=name, kind=kind)))
         elif not is_there(file):
             beside: list[str] = []
             with suppress(OSError):  # a folder that this user may not look into
                 beside = [entry.name for entry in file.parent.iterdir()] if kind_of(file.parent) else []
             hint = did_you_mean(file.name, beside) or "paths are relative to the job file."
-            self.absent.append(Fault(path, f"There is no file {name!r}: {hint}"))
+            self.absent.append(Fault(path, text("There is no file {name!r}: {hint}", name=name, hint=hint)))
 
     def _chosen(self, choice: Choice, value: Any, path: KeyPath) -> Any:
         """A table whose key `choice.key` names the dataclass."""
@@ -176,15 +180,13 @@ class Decoding:
         if deep is not None:  # the shape was right, something inside it was not
             self.faults += deep.faults
             return MISSING
-        wanted = " or ".join(expected(kind, None) for kind in kinds)
-        return self.fault(path, f"{key_name(path)} must be {wanted}; got {got(value)}.")
+        return self._other(path, either(expected(kind, None) for kind in kinds), value)
 
     def _literal(self, allowed: tuple[Any, ...], value: Any, path: KeyPath) -> Any:
         if any(value == option and type(value) is type(option) for option in allowed):
             return value
         near = did_you_mean(value, [str(option) for option in allowed]) if isinstance(value, str) else ""
-        hint = f": {near}" if near else "."
-        return self.fault(path, f"{key_name(path)} must be {expected(Literal[allowed], None)}; got {got(value)}{hint}")
+        return self._other(path, expected(Literal[allowed], None), value, near)
 
     def _sequence(self, kind: Any, value: Any, path: KeyPath, example: Any) -> Any:
         inner, *rest = get_args(kind)
@@ -193,7 +195,7 @@ class Decoding:
         if isinstance(value, Mapping) and (inner in self.choices or dataclasses.is_dataclass(inner)):
             return self.fault(path, f"{path[-1]!r} is a list of tables: write [[{path[-1]}]], not [{path[-1]}].")
         if not isinstance(value, list):
-            return self.fault(path, f"{key_name(path)} must be {expected(kind, example)}; got {got(value)}.")
+            return self._other(path, expected(kind, example), value)
         if rest != [Ellipsis] and len(value) != len(get_args(kind)):
             return self.fault(path, f"{key_name(path)} must hold {len(get_args(kind))} entries; got {len(value)}.")
         kinds = [inner] * len(value) if rest == [Ellipsis] else list(get_args(kind))
@@ -211,20 +213,26 @@ class Decoding:
             return float(value) if abs(value) < LARGEST else self.fault(path, f"{key_name(path)} is too large.")
         if isinstance(kind, type) and type(value) is kind:
             return value
-        hint = ""
+        hint: Text | str = ""
         if kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):
-            hint = f' Put it in quotes: "{value}".'
+            hint = text('Put it in quotes: "{value}".', value=str(value))
         elif kind in {int, float, bool} and isinstance(value, str):
-            hint = _without_quotes(value)
-        return self.fault(path, f"{key_name(path)} must be {expected(kind, example)}; got {got(value)}.{hint}")
+            hint = _without_quotes(value.strip())
+        return self._other(path, expected(kind, example), value, hint)
+
+    def _other(self, path: KeyPath, wanted: Text | str, value: Any, hint: Text | str = "") -> Any:
+        """Note that something else stands there than may; a question as a hint goes on with the sentence."""
+        asks = str(hint).endswith("?")
+        told = OTHER if not hint else OTHER_NEAR if asks else OTHER_SO
+        return self.fault(path, text(told, key=key_name(path), wanted=wanted, found=got(value), hint=hint))
 
 
-def _without_quotes(text: str) -> str:
+def _without_quotes(written: str) -> Text | str:
     """What to do with a text where a number, or true or false, is wanted; nothing where it is neither."""
-    text = text.strip()
-    if re.fullmatch(r"[+-]?\d+,\d+", text):
-        return f" Write a decimal point: {text.replace(',', '.')}."
-    return " Leave out the quotes." if re.fullmatch(r"[+-]?[\d_.]+(e[+-]?\d+)?|true|false", text, re.I) else ""
+    if re.fullmatch(r"[+-]?\d+,\d+", written):
+        return text("Write a decimal point: {number}.", number=written.replace(",", "."))
+    quoted = re.fullmatch(r"[+-]?[\d_.]+(e[+-]?\d+)?|true|false", written, re.I)
+    return text("Leave out the quotes.") if quoted else ""
 
 
 def options(kind: type[Any]) -> dict[str, dataclasses.Field[Any]]:

@@ -34,6 +34,8 @@ MOST_TREES = 40
 """Hierarchies beside the data that are looked at."""
 SAMPLE = 200_000
 """Rows that are looked at."""
+MANY_GROUPS, MEMBERS = 20, 5
+"""A column called 'group' with more entries than the first, of fewer rows each than the second, names holdings."""
 
 _RESPONDENT = re.compile(
     r"(^|[_ ])(firm|enterprise|company|respondent|business|siren|firma|unternehmen|betrieb|entreprise|empresa|impresa|"
@@ -77,10 +79,16 @@ class Look:
         """Whether it could span a table: few distinct entries, each used again and again."""
         if self.hierarchy is not None:
             return True
-        if _SURELY_HOLDING.search(self.name) or (self.numeric and _WEIGHT.search(self.name)):
+        if self.is_holding or (self.numeric and _WEIGHT.search(self.name)):
             return False
         few = 2 <= self.distinct <= min(MOST_CODES, max(2, self.rows // 2))
         return few and (not self.numeric or (self.whole and self.distinct <= 60)) and not _YEAR.search(self.name)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether it says who belongs together: by its name alone, or with many entries of few members each."""
+        small = self.distinct > MANY_GROUPS and self.rows - self.empty < MEMBERS * self.distinct
+        return bool(_SURELY_HOLDING.search(self.name)) or (bool(_HOLDING.search(self.name)) and small)
 
     @property
     def is_amount(self) -> bool:

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tablesafe.core.language import Text, text
 from tablesafe.job.decode import default_of, is_required, options
 from tablesafe.job.model import CHOICES, Job
 from tablesafe.job.toml import KeyPath, read_toml, toml_key, toml_value
@@ -111,7 +112,14 @@ class Change:
 
     def __str__(self) -> str:
         """As in `rules 1, n: 3 → 5`."""
-        return f"{_place(self.path)}: {_shown(self.before)} → {_shown(self.after)}"
+        return str(self.words)
+
+    @property
+    def words(self) -> Text:
+        """The same, to be said in any language."""
+        return text(
+            "{place}: {one} → {other}", place=_place(self.path), one=_shown(self.before), other=_shown(self.after)
+        )
 
 
 def changes(before: str, after: str) -> tuple[Change, ...]:
@@ -164,11 +172,11 @@ def _place(path: KeyPath) -> str:
     return ", ".join(words)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any) -> Text | str:
     if value is None:
-        return NOTHING
+        return text(NOTHING)
     if isinstance(value, Mapping):
         name = value.get("rule", value.get("name"))
         return str(name) if name else f"{len(value)} keys"
-    text = toml_value(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
+    written = toml_value(value)
+    return written if len(written) <= LONGEST else f"{written[:LONGEST]} …"

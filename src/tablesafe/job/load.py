@@ -66,7 +66,9 @@ def list_faults(
     name: str, faults: list[Fault], lines: Mapping[KeyPath, int], last_line: int | None = None
 ) -> InvalidJob:
     """All errors of a job, in the order of their lines."""
-    placed = sorted({(line_of(fault.path, lines) or last_line or 0, fault.message) for fault in faults})
+    placed = sorted(
+        {(line_of(fault.path, lines) or last_line or 0, " ".join(str(fault.message).split())) for fault in faults}
+    )
     head = f"{name} has an error" if len(placed) == 1 else f"{name} has {len(placed)} errors"
     listed = "\n".join(f"  line {line}: {text}" if line else f"  {text}" for line, text in placed)
     return InvalidJob(f"{head}:\n{listed}", about=faults[0].path if faults else ())
@@ -107,6 +109,6 @@ def parse_rule(text: str) -> Rule:
     decoding = Decoding(CHOICES)
     rule = decoding.decode(Rule, {"rule": name, **table}, ("rule",))
     if decoding.faults:
-        raise InvalidOption(f"Rule {text!r}: " + " ".join(fault.message for fault in decoding.faults))
+        raise InvalidOption(f"Rule {text!r}: " + " ".join(str(fault.message) for fault in decoding.faults))
     found: Rule = rule
     return found

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tablesafe.core.errors import About, Setting, Words
-from tablesafe.core.language import text
+from tablesafe.core.language import Text, text
 from tablesafe.job.decode import options
 from tablesafe.job.questions import Answer
 from tablesafe.job.toml import KeyPath
@@ -35,17 +35,27 @@ SOURCE = ("missing_totals", "frequency", "largest", "tolerance", "scheme")
 
 def settings(words: Words) -> tuple[Setting, ...]:
     """The options of a hint that say what to set them to."""
-    parts = () if isinstance(words, str) else words
-    return tuple(
-        each for each in parts if isinstance(each, Setting) and each.value is not ... and each.value is not None
-    )
+    return tuple(each for each in _options(words) if each.value is not ... and each.value is not None)
 
 
-def as_field(setting: Setting) -> str:
+def _options(words: Any) -> Iterator[Setting]:
+    """All options that a text speaks of."""
+    if isinstance(words, Setting):
+        yield words
+    elif isinstance(words, Text):
+        for _, part in words.parts:
+            yield from _options(part)
+    elif isinstance(words, tuple):
+        for part in words:
+            yield from _options(part)
+
+
+def as_field(setting: Setting) -> Text:
     """An option as a form calls it: by its name, and what to choose there."""
-    if setting.value is ... or setting.value is None:
-        return f"the option {setting.name!r}" + (f" of {setting.of!r}" if setting.of else "")
-    return f"{setting.name}: {setting.value}" + (f" for {setting.of!r}" if setting.of else "")
+    name, value, of = setting.name, setting.value, setting.of
+    if value is ... or value is None:
+        return text("the option {name!r} of {of!r}", name=name, of=of) if of else text("the option {name!r}", name=name)
+    return text("{name}: {value} for {of!r}", name=name, value=value, of=of) if of else text(f"{name}: {value}")
 
 
 def remedies(

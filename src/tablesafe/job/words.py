@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
 from tablesafe.core.errors import About, Setting, TablesafeError
+from tablesafe.core.language import Text, text
 from tablesafe.files.read import did_you_mean
 from tablesafe.job.toml import KeyPath, toml_value
 from tablesafe.rules import RULES
@@ -35,10 +36,10 @@ def _dotted(path: KeyPath) -> str:
     return ".".join(str(key) for key in path if not isinstance(key, int))
 
 
-def key_name(path: KeyPath) -> str:
+def key_name(path: KeyPath) -> Text | str:
     """Name a key, or an element of a list, in an error."""
     if isinstance(path[-1], int):
-        return f"Element {path[-1] + 1} of {path[-2]!r}"
+        return text("Element {number} of {name!r}", number=path[-1] + 1, name=path[-2])
     return repr(path[-1])
 
 
@@ -57,44 +58,53 @@ def missing_key(where: str, spec: dataclasses.Field[Any], kind: Any) -> str:
     return f"{where} needs the key {spec.name!r} ({spec.metadata.get('help', expected(kind, None))}){shown}."
 
 
-def expected(kind: Any, example: Any) -> str:
+def expected(kind: Any, example: Any) -> Text | str:
     """Say in words what a type allows, with an example."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in {Union, types.UnionType}:
-        return " or ".join(expected(k, None) for k in inner if k is not type(None) and get_origin(k) is not np.ndarray)
+        return either(expected(k, None) for k in inner if k is not type(None) and get_origin(k) is not np.ndarray)
     if origin is Literal:
-        return "one of " + ", ".join(toml_value(option) for option in inner)
+        return text("one of {several}", several=", ".join(toml_value(option) for option in inner))
     if origin is tuple:
         items = example if isinstance(example, tuple) and example else (_WORDS.get(inner[0], ("", "…"))[1],)
-        either = "text in quotes or a list of it" if inner[0] is str else "a list"
-        return f"{either}, such as {toml_value(items)}"
+        several = text("text in quotes or a list of it") if inner[0] is str else text("a list")
+        return text("{words}, such as {example}", words=several, example=toml_value(items))
     if origin in {dict, Mapping} or dataclasses.is_dataclass(kind):
-        return "a table of keys and values"
+        return text("a table of keys and values")
     words, usual = _WORDS.get(kind, (getattr(kind, "__name__", str(kind)), None))
     shown = example if type(example) is kind and example != "" else usual
-    return words if shown is None else f"{words}, such as {toml_value(shown)}"
+    return (
+        text(words)
+        if shown is None
+        else text("{words}, such as {example}", words=text(words), example=toml_value(shown))
+    )
 
 
-def got(value: Any) -> str:
+def either(several: Iterable[Text | str]) -> Text:
+    """One of several."""
+    first, *others = several
+    return text("{one} or {other}", one=first, other=either(others)) if others else text("{one}", one=first)
+
+
+def got(value: Any) -> Text | str:
     """Say in words what stands there instead."""
     if isinstance(value, bool):
         return toml_value(value)
     if isinstance(value, str):
-        return f"text {toml_value(value)}"
+        return text("text {value}", value=toml_value(value))
     if isinstance(value, (int, float)):
-        return f"the number {value}"
+        return text("the number {value}", value=str(value))
     if isinstance(value, Mapping):
-        return "a table"
+        return text("a table")
     if isinstance(value, list):
-        return f"a list of {len(value)}"
+        return text("a list of {many}", many=len(value))
     return f"{type(value).__name__} {value}"
 
 
-def brief(error: Exception) -> str:
-    """An error's message on one line, its hint in the same sentence."""
-    hint = error.hint if isinstance(error, TablesafeError) else ""
-    told = error.message if isinstance(error, TablesafeError) else str(error)
-    return " ".join((f"{told} Hint: {hint}" if hint else told).split())
+def brief(error: TablesafeError) -> Text:
+    """An error's message, its hint in the same sentence."""
+    told, hint = error.words
+    return text("{told} Hint: {hint}", told=told, hint=hint) if hint.template else told
 
 
 def as_key(setting: Setting) -> str:

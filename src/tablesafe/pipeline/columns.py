@@ -143,4 +143,4 @@ def _header(path: Path, delimiter: str | None) -> list[str]:
 
 def _nearest(column: str, header: Sequence[str]) -> str:
     shown = ", ".join(map(repr, header[:12])) + (" …" if len(header) > 12 else "")
-    return did_you_mean(column, list(header)) or f"it has {shown}."
+    return str(did_you_mean(column, list(header))) or f"it has {shown}."

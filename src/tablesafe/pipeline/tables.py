@@ -126,7 +126,7 @@ def _codes_of_records(job: Job, column: str) -> list[str]:
     path = job.resolve(job.source.file)
     if path.suffix.lower() in {".parquet", ".pq"}:
         require_parquet(path)
-        with refused_as(f"{path.name} is damaged", "copy it again."):
+        with refused_as("{name} is damaged: {why}", "copy it again.", name=path.name):
             source = Source(pl.scan_parquet(path).select(column).unique(maintain_order=True).collect(), path.name)
     else:
         source = _read(job, path)

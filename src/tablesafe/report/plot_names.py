@@ -18,7 +18,7 @@ def require_plot_name(name: str) -> None:
     """Refuse a file name that says no plot, or a format that is not written."""
     path = PurePath(name)
     if path.name != name or path.stem not in NAMES or path.suffix.lower().lstrip(".") not in FORMATS:
-        near = did_you_mean(path.stem, list(NAMES))
+        near = str(did_you_mean(path.stem, list(NAMES)))
         raise InvalidOption(
             f"{name!r} is no name of a plot.",
             hint=f"{near + ' ' if near else ''}plots are {', '.join(NAMES)}, each with "

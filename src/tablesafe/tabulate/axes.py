@@ -14,6 +14,7 @@ from scipy import sparse
 
 from tablesafe.core.errors import InvalidHierarchy, InvalidTable, Setting
 from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.core.language import text
 from tablesafe.tabulate.plan import DROP, ERROR, Plan
 
 Locate = Callable[[int, str], str]
@@ -65,21 +66,30 @@ def _axis(
     for row in np.flatnonzero(positions < 0)[:1].tolist():
         if extra is not None and row == len(written):
             raise InvalidHierarchy(
-                f"Code {extra!r}, given for records without a code of {dimension!r}, is not in {hierarchy.name}.",
-                hint=(
-                    "add it to the hierarchy, or name another code in ",
-                    Setting("missing"),
+                text(
+                    "Code {extra!r}, given for records without a code of {dimension!r}, is not in {name}.",
+                    extra=extra,
+                    dimension=dimension,
+                    name=hierarchy.name,
                 ),
+                hint=text("add it to the hierarchy, or name another code in {option}", option=Setting("missing")),
             )
         raise hierarchy.unknown(every[row], locate(i, every[row]), dimension)
     for row in np.flatnonzero(hierarchy.is_total[positions])[:1].tolist():
         where = "" if row == len(written) else f" at {locate(i, every[row])}"
         raise InvalidHierarchy(
-            f"Code {every[row]!r} of {dimension!r}{where} is a total of {hierarchy.name}, not a leaf.",
-            hint=(
-                "records carry the codes of leaves; leave out rows that are totals already (",
-                Setting("where"),
-                f"), or add a leaf such as {every[row] + ' other'!r} to the hierarchy.",
+            text(
+                "Code {code!r} of {dimension!r}{where} is a total of {name}, not a leaf.",
+                code=every[row],
+                dimension=dimension,
+                where=where,
+                name=hierarchy.name,
+            ),
+            hint=text(
+                "records carry the codes of leaves; leave out rows that are totals already "
+                "({option}), or add a leaf such as {other!r} to the hierarchy.",
+                option=Setting("where"),
+                other=every[row] + " other",
             ),
         )
     used, leaf = np.unique(positions, return_inverse=True)
@@ -107,17 +117,24 @@ def _flat(dimension: str, codes: Sequence[str], total: str) -> Hierarchy:
     if "" in distinct:
         blank = next(code for code in codes if not code.strip())
         raise InvalidTable(
-            f"Dimension {dimension!r} has a code of nothing but blanks: {blank!r}.",
-            hint=f"correct the records, or say that it stands for nothing: empty = [{json.dumps(blank)}].",
+            text(
+                "Dimension {dimension!r} has a code of nothing but blanks: {blank!r}.", dimension=dimension, blank=blank
+            ),
+            hint=text(
+                "correct the records, or say that it stands for nothing: empty = [{blank}].", blank=json.dumps(blank)
+            ),
         )
     if total in ordered:
         raise InvalidTable(
-            f"Dimension {dimension!r} has the code {total!r}, which is also the name of its total.",
-            hint=(
-                "leave out records that are totals already (",
-                Setting("where"),
-                "), or pass another ",
-                Setting("total"),
+            text(
+                "Dimension {dimension!r} has the code {total!r}, which is also the name of its total.",
+                dimension=dimension,
+                total=total,
+            ),
+            hint=text(
+                "leave out records that are totals already ({option}), or pass another {option2}",
+                option=Setting("where"),
+                option2=Setting("total"),
             ),
         )
     return Hierarchy.flat(ordered, total=total, name=f"dimension {dimension!r}")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from tablesafe.core.errors import InvalidFile, InvalidOption
+from tablesafe.core.language import text
 from tablesafe.files.limits import require_streamable
 from tablesafe.files.read import guess_delimiter, read_bytes_probe
 
@@ -54,7 +55,7 @@ def look_at_csv(path: Path, private: Path, delimiter: str | None) -> CsvFile:
     with open_bytes(path) as raw:
         head = raw.read(HEAD).decode("utf-8-sig", errors="ignore")
     if not head.strip():
-        raise InvalidFile(f"{name} is empty.", hint="is it the right file, and complete?")
+        raise InvalidFile(text("{name} is empty.", name=name), hint="is it the right file, and complete?")
     delimiter = delimiter or guess_delimiter(head)
     try:
         header = tuple(column.strip() for column in next(csv.reader(io.StringIO(head), delimiter=delimiter)))
@@ -64,7 +65,9 @@ def look_at_csv(path: Path, private: Path, delimiter: str | None) -> CsvFile:
         ) from error
     repeated = [column for column, times in Counter(header).items() if times > 1]
     if repeated:
-        raise InvalidFile(f"{name} has two columns named {repeated[0]!r}.", hint="rename one of them.")
+        raise InvalidFile(
+            text("{name} has two columns named {column!r}.", name=name, column=repeated[0]), hint="rename one of them."
+        )
     return CsvFile(path.absolute(), original.name, "utf-8-sig", delimiter, header)
 
 
@@ -87,7 +90,9 @@ def _chunks(path: Path) -> Iterator[bytes]:
                     require_streamable(path, size)
                 yield chunk
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidFile(f"{path.name} cannot be read: {error}.", hint="copy it again.") from error
+        raise InvalidFile(
+            text("{name} cannot be read: {why}.", name=path.name, why=str(error)), hint="copy it again."
+        ) from error
 
 
 def _encoding(path: Path) -> str:
@@ -98,7 +103,9 @@ def _encoding(path: Path) -> str:
             if first and chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 return "utf-16"
             if first and b"\x00" in chunk[:4096]:
-                raise InvalidFile(f"{path.name} is not a text file.", hint="give a CSV or a Parquet file.")
+                raise InvalidFile(
+                    text("{name} is not a text file.", name=path.name), hint="give a CSV or a Parquet file."
+                )
             first = False
             if not chunk.isascii():
                 decoder.decode(chunk)

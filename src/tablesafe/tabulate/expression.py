@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tablesafe.core.equations import MOST_DECIMALS
 from tablesafe.core.errors import InvalidInput, InvalidOption, InvalidTable, Setting
+from tablesafe.core.language import text
 from tablesafe.files.read import LARGEST_EXACT, did_you_mean, require_parquet
 from tablesafe.tabulate.axes import Axis
 from tablesafe.tabulate.columns import NO_DECIMALS, NOISE, Extent, Scale
@@ -347,58 +348,78 @@ def _below_zero(prepared: ir.Table, plan: Plan) -> dict[str, Any]:
     return out
 
 
+FAULTS = (
+    "is empty", "is not a number below 2^53 that can be added exactly", "is a weight and negative",
+    "is a frequency and negative", "is a frequency and no whole number", "is a request and negative",
+    "is a request and no whole number",
+)  # fmt: skip
+"""What is wrong with a column."""
+
+
 def _check(plan: Plan, numbers: Mapping[str, str], answer: Mapping[str, Any], source: str) -> None:
     """Complain about what the records lack; a database has no lines to name."""
     if answer["records"] == 0:
-        raise InvalidTable(f"{source} has no records, or none that pass the filter.")
+        raise InvalidTable(text("{source} has no records, or none that pass the filter.", source=source))
     for column in numbers:
-        faults = {"empty": "is empty", "huge": "is not a number below 2^53 that can be added exactly"}
+        faults = {"empty": FAULTS[0], "huge": FAULTS[1]}
         if column == plan.weight:
-            faults["negative"] = "is a weight and negative"
+            faults["negative"] = FAULTS[2]
         if column == plan.frequency:
-            faults |= {"negative": "is a frequency and negative", "whole": "is a frequency and no whole number"}
+            faults |= {"negative": FAULTS[3], "whole": FAULTS[4]}
         if column == plan.request:
-            faults |= {"negative": "is a request and negative", "whole": "is a request and no whole number"}
+            faults |= {"negative": FAULTS[5], "whole": FAULTS[6]}
             if answer[f"largest {column}"] > LARGEST_REQUEST:
-                raise InvalidTable(f"The request {column!r} goes up to {answer[f'largest {column}']:g}: is it one?")
+                raise InvalidTable(
+                    text(
+                        "The request {column!r} goes up to {many:g}: is it one?",
+                        column=column,
+                        many=answer[f"largest {column}"],
+                    )
+                )
         for fault, words in faults.items():
             if answer[f"{fault} {column}"]:
                 raise InvalidTable(
-                    f"Column {column!r} {words} in {answer[f'{fault} {column}']:,} records of {source}.",
-                    hint=(
-                        "correct them, or leave such records out with ",
-                        Setting("where"),
+                    text(
+                        "Column {column!r} {words} in {many:,} records of {source}.",
+                        column=column,
+                        words=text(words),
+                        many=answer[f"{fault} {column}"],
+                        source=source,
                     ),
+                    hint=text("correct them, or leave such records out with {option}", option=Setting("where")),
                 )
     if answer.get("of nobody"):
         raise InvalidTable(f"{answer['of nobody']:,} rows of {source} stand for nobody, yet hold an amount.")
     for i, dimension in enumerate(plan.column_of):
         if answer[f"missing {i}"] and plan.missing[dimension] == ERROR:
             raise InvalidTable(
-                f"The code of {dimension!r} is missing in {answer[f'missing {i}']:,} records of {source}.",
-                hint=(
-                    "drop such records with ",
-                    Setting("missing", "drop", dimension),
-                    ", or name a code for them.",
+                text(
+                    "The code of {dimension!r} is missing in {many:,} records of {source}.",
+                    dimension=dimension,
+                    many=answer[f"missing {i}"],
+                    source=source,
+                ),
+                hint=text(
+                    "drop such records with {option}, or name a code for them.",
+                    option=Setting("missing", "drop", dimension),
                 ),
             )
     if plan.respondent is not None and answer["nobody"]:
-        raise InvalidTable(f"The respondent is missing in {answer['nobody']:,} records of {source}.")
+        raise InvalidTable(
+            text("The respondent is missing in {many:,} records of {source}.", many=answer["nobody"], source=source)
+        )
     if plan.negative == "never":
         for response in plan.responses:
             if answer.get(f"below {response.name}"):
                 raise InvalidTable(
-                    (
-                        f"{response.name!r} is negative in {answer[f'below {response.name}']:,} records of "
-                        f"{source}, but ",
-                        Setting("negative", "never"),
-                        " says that it is in none.",
+                    text(
+                        "{name!r} is negative in {many:,} records of {source}, but {option} says that it is in none.",
+                        name=response.name,
+                        many=answer[f"below {response.name}"],
+                        source=source,
+                        option=Setting("negative", "never"),
                     ),
-                    hint=(
-                        "correct them, or leave ",
-                        Setting("negative", "never"),
-                        " out.",
-                    ),
+                    hint=text("correct them, or leave {option} out.", option=Setting("negative", "never")),
                 )
     checked = [equation for equation in plan.equations if equation.total in plan.listed]
     for i, equation in enumerate(checked):

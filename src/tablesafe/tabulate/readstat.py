@@ -20,6 +20,7 @@ from tablesafe.core.errors import InvalidFile, MissingExtra
 from tablesafe.files.limits import read_plain, refused_as
 from tablesafe.files.read import Source
 
+UNREADABLE = "{name} cannot be read: {why}"
 CHILD = Path(__file__).with_name("readstat_child.py")
 READERS = {
     ".dta": "read_dta", ".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por", ".sas7bdat": "read_sas7bdat",
@@ -55,7 +56,7 @@ def _read(path: Path, *, metadataonly: bool = False) -> tuple[pl.DataFrame, dict
         raise InvalidFile(
             f"{path.name} cannot be read: {about['error']}.", hint="is it complete, and of the kind its ending says?"
         )
-    with refused_as(f"{path.name} cannot be read", "is it complete, and of the kind its ending says?"):
+    with refused_as(UNREADABLE, "is it complete, and of the kind its ending says?", name=path.name):
         frame = pl.read_ipc_stream(data)
     labels = {column: {_code(value): str(label) for value, label in own} for column, own in about["labels"].items()}
     whole = [name for name in frame.columns if frame[name].dtype.is_float() and _whole(frame[name])]

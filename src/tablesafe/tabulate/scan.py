@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption
+from tablesafe.core.language import text
 from tablesafe.files.read import did_you_mean
 from tablesafe.tabulate.columns import code, entry, is_text, name, number
 from tablesafe.tabulate.plan import Plan
@@ -173,7 +174,7 @@ def _not_a_filter(where: str, error: Exception, records: Records) -> InvalidOpti
             "a column that is compared with numbers must hold nothing else: TRY_CAST(x AS DOUBLE) > 5 skips the rest."
         )
     elif near and "not found" in str(error):
-        hint = near[0]
+        hint = str(near[0])
     else:
         hint = "write it as in SQL: region = 'NO' AND turnover > 0; put names with blanks in double quotes."
     return InvalidOption(
@@ -195,13 +196,22 @@ def reading(records: Records, where: Where = None) -> Iterator[None]:
         about = [line for line in str(error).splitlines()[1:] if line and not line.startswith(("Original", "Possible"))]
         files = [part.name for part in records.parts if part.file and str(part.file.path) in str(error)]
         raise InvalidFile(
-            f"{files[0] if files else records.name}, line {found[1]}, cannot be read: "
-            f"{about[0] if about else first_line(error)}",
+            text(
+                "{name}, line {line}, cannot be read: {why}",
+                name=files[0] if files else records.name,
+                line=found[1],
+                why=about[0] if about else first_line(error),
+            ),
             hint="does every line have as many entries as the header, and are quotes closed?",
         ) from error
     except duckdb.ConversionException as error:
         raise InvalidOption(
-            f"The filter {where!r} cannot be used on {records.name}: {first_line(error)}",
+            text(
+                "The filter {where!r} cannot be used on {name}: {why}",
+                where=where,
+                name=records.name,
+                why=first_line(error),
+            ),
             hint="compare numbers with numbers and text with 'text'; what is missing is NULL (x IS NOT NULL).",
             about=FILTER,
         ) from error
@@ -214,5 +224,6 @@ def _unreadable(records: Records, where: Where, error: Exception) -> InvalidInpu
     if isinstance(where, str) and not isinstance(error, duckdb.IOException):
         return _not_a_filter(where, error, records)
     return InvalidFile(
-        f"{records.name} cannot be read: {first_line(error)}", hint="is the file complete, and what its ending says?"
+        text("{name} cannot be read: {why}", name=records.name, why=first_line(error)),
+        hint="is the file complete, and what its ending says?",
     )

@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 
 from tablesafe.core.errors import InvalidFile, InvalidInput, InvalidOption, InvalidTable, MissingExtra, Setting
+from tablesafe.core.language import text
 from tablesafe.files.limits import is_there
 from tablesafe.files.private import private_folder
 from tablesafe.files.read import did_you_mean, require_parquet, with_index
@@ -107,8 +108,10 @@ class Records:
                 shown = ", ".join(map(repr, have[:40])) + (" …" if len(have) > 40 else "")
                 near = did_you_mean(column, have) if len(have) > 1 else ""
                 raise InvalidTable(
-                    f"{self.name} has no column {column!r}. It has: {shown}.",
-                    hint=f"{near or 'check the delimiter and the header line.'}",
+                    text(
+                        "{name} has no column {column!r}. It has: {shown}.", name=self.name, column=column, shown=shown
+                    ),
+                    hint=near or "check the delimiter and the header line.",
                 )
 
 
@@ -271,7 +274,7 @@ def _open_parquet(connection: Connection, paths: Sequence[Path]) -> Records:
         shape = connection.sql(f"FROM {scan} LIMIT 0")
     except duckdb.Error as error:
         raise InvalidFile(
-            f"{_title(paths)} is not a Parquet file, or is damaged: {first_line(error)}",
+            text("{name} is not a Parquet file, or is damaged: {why}", name=_title(paths), why=first_line(error)),
             hint="a CSV file must not end in .parquet.",
         ) from error
     columns = {name: Column(_safe(i), str(shape.types[i])) for i, name in enumerate(shape.columns)}

@@ -190,7 +190,7 @@ def find_beside(name: str, path: Path, line: int = 0) -> Path:
     for candidate in beside:
         if candidate.name.lower() == last.lower():
             return candidate
-    hint = did_you_mean(last, [entry.name for entry in beside]) or f"put {last!r} into the folder of {path.name}."
+    hint = str(did_you_mean(last, [entry.name for entry in beside])) or f"put {last!r} into the folder of {path.name}."
     beside_it = "" if last == name else f", nor {last!r} beside it"
     raise InvalidFile(f"There is no file {name!r}{where}{beside_it}.", hint=hint)
 
@@ -327,7 +327,7 @@ def _whole(text: str) -> int | None:
 
 def _refuse_misplaced(keyword: str, kind: Kind, line: _Line) -> None:
     if keyword not in KEYWORDS:
-        hint = did_you_mean(keyword, KEYWORDS) or f"keywords are {', '.join(KEYWORDS)}."
+        hint = str(did_you_mean(keyword, KEYWORDS)) or f"keywords are {', '.join(KEYWORDS)}."
         raise line.error(f"there is no keyword <{keyword}>", hint)
     misplaced = _ONLY_IN_MICRODATA if kind == "table" else _ONLY_IN_TABLES
     if keyword in misplaced:

@@ -141,13 +141,13 @@ class Background:
                 self.found = await worker.call(self.task, *self.arguments, tell=self._hear)
                 self.state, self.message = State.DONE, thawed(self.found["headline"])
         except TaskFailed as error:
-            self.state, self.error, self.message = State.FAILED, error, error.message
+            self.state, self.error, self.message = State.FAILED, error, error.words[0]
         except asyncio.CancelledError:
             self.state, self.message = State.STOPPED, KEPT if self.found else ENDED
         except Exception as error:
             note_error(error)
             self.error = TaskFailed(type(error).__name__, "The process for this could not be started.")
-            self.state, self.message = State.FAILED, self.error.message
+            self.state, self.message = State.FAILED, self.error.words[0]
         finally:
             if worker is not None:
                 await worker.close()

@@ -75,6 +75,10 @@ def _program() -> set[str]:
 HEADER = struct.Struct(">I")
 STOP = {"stop": True}
 """What the server writes to ask for the best answer so far, where it cannot send a signal."""
+STOPPED, NO_MEMORY = "Stopped: nothing was written.", "There is not enough memory for this table."
+FEWER, DEBUG = "try fewer dimensions, or a machine with more memory.", "run the job file from the shell with --debug."
+FAILED = "tablesafe failed ({kind})."
+"""What is said of errors that are not ours."""
 NICE = 5
 """How far a process stands back, so that the server answers while all cores compute."""
 OWN = "tablesafe.web."
@@ -182,21 +186,22 @@ def describe(error: BaseException) -> dict[str, Any]:
     from tablesafe.core.errors import Interrupted, TablesafeError
 
     if isinstance(error, (KeyboardInterrupt, Interrupted)):
-        return {"kind": "Interrupted", "message": "Stopped: nothing was written.", "hint": ""}
+        return {"kind": "Interrupted", "message": STOPPED, "hint": ""}
     if isinstance(error, TablesafeError):
+        from tablesafe.core.language import frozen
         from tablesafe.job.remedies import as_field, settings
 
         error.speech = as_field
+        told, hint = map(frozen, error.words)
         advised = [(each.name, each.value, each.of) for each in settings(error.advice)]
         return {
-            "kind": type(error).__name__, "message": error.message, "hint": error.hint, "about": list(error.about),
+            "kind": type(error).__name__, "message": told, "hint": hint, "about": list(error.about),
             "settings": advised,
         }  # fmt: skip
     if isinstance(error, MemoryError):
-        hint = "try fewer dimensions, or a machine with more memory."
-        return {"kind": "MemoryError", "message": "There is not enough memory for this table.", "hint": hint}
-    message = f"tablesafe failed ({type(error).__name__})."
-    return {"kind": type(error).__name__, "message": message, "hint": "run the job file from the shell with --debug."}
+        return {"kind": "MemoryError", "message": NO_MEMORY, "hint": FEWER}
+    message = {"text": FAILED, "parts": {"kind": type(error).__name__}}
+    return {"kind": type(error).__name__, "message": message, "hint": DEBUG}
 
 
 def main() -> None:

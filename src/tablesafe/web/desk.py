@@ -18,9 +18,8 @@ from tablesafe.job import Job
 from tablesafe.job.checks import input_files
 from tablesafe.job.decode import Fault
 from tablesafe.job.toml import read_toml
-from tablesafe.pipeline import build_problem
+from tablesafe.pipeline import build_problem, build_table
 from tablesafe.pipeline.columns import extra_columns
-from tablesafe.pipeline.tables import build_table
 from tablesafe.rules.needs import contributors_needed
 from tablesafe.tabulate.sources import Column, Connection, Records, one_row, open_records, quoted, seal, session
 from tablesafe.web.child import Desk

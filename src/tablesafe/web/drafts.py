@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tablesafe.core.errors import InvalidJob
+from tablesafe.core.language import text
 from tablesafe.job import Job, parse_job
 from tablesafe.job.checks import INTERNAL, input_files
 from tablesafe.job.decode import Fault, default_of, options
@@ -22,11 +23,11 @@ RUN_KEYS = {"engine", "memory_limit", "executor", "workers"}
 """What a job in the app may say about where it runs; other keys name folders and machines."""
 LISTENING = {"spark", "dask"}
 """Engines and executors that open ports of their own."""
-ELSEWHERE = "{!r} is for the command line: the app runs jobs on this machine, in its folder."
+ELSEWHERE = "{name!r} is for the command line: the app runs jobs on this machine, in its folder."
 
 PARTS = ("source", "response", "problem", "method", "audit", "attack", "output", "run")
-FOREIGN = "{!r} is no file of this workspace: upload it, or choose it in the folder."
-BELOW = "{!r} must be a path below the folder of the job."
+FOREIGN = "{name!r} is no file of this workspace: upload it, or choose it in the folder."
+BELOW = "{name!r} must be a path below the folder of the job."
 DEEPEST = 30
 """Tables in tables of a job; no key is so deep."""
 MOST_WORKERS = 2 * (os.cpu_count() or 1)
@@ -140,7 +141,7 @@ def _told(fault: Fault, value: Any) -> Fault:
     """The fault, without a word on whether a file elsewhere is there, or what lies beside it."""
     if not isinstance(value, str) or not _leads_out(value):
         return fault
-    return Fault(fault.path, BELOW.format(value) if fault.path[0] == "output" else FOREIGN.format(value))
+    return Fault(fault.path, text(BELOW, name=value) if fault.path[0] == "output" else text(FOREIGN, name=value))
 
 
 def _leads_out(name: str) -> bool:
@@ -151,7 +152,7 @@ def _leads_out(name: str) -> bool:
 def _foreign(job: Job, files: Mapping[str, Path]) -> Iterator[Fault]:
     for path, name in input_files(job):
         if name not in files:
-            yield Fault(path, FOREIGN.format(name))
+            yield Fault(path, text(FOREIGN, name=name))
 
 
 def _outside(job: Job) -> Iterator[Fault]:
@@ -162,14 +163,19 @@ def _outside(job: Job) -> Iterator[Fault]:
     places: list[tuple[KeyPath, str]] = [*named, *reports, *internal]
     for path, name in places:
         if _leads_out(name):
-            yield Fault(path, BELOW.format(name))
+            yield Fault(path, text(BELOW, name=name))
     if job.run.workers is not None and job.run.workers > MOST_WORKERS:
-        yield Fault(("run", "workers"), f"'workers' may be {MOST_WORKERS} at most in the app, got {job.run.workers}.")
+        yield Fault(
+            ("run", "workers"),
+            text(
+                "'workers' may be {most} at most in the app, got {workers}.", most=MOST_WORKERS, workers=job.run.workers
+            ),
+        )
     for key, spec in options(RunOptions).items():
         if key not in RUN_KEYS and getattr(job.run, key) != default_of(spec):
-            yield Fault(("run", key), ELSEWHERE.format(key))
+            yield Fault(("run", key), text(ELSEWHERE, name=key))
         elif getattr(job.run, key) in LISTENING:
-            yield Fault(("run", key), ELSEWHERE.format(getattr(job.run, key)))
+            yield Fault(("run", key), text(ELSEWHERE, name=getattr(job.run, key)))
 
 
 def with_outputs(job: Job) -> Job:

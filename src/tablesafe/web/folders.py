@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TypeAlias
 
 from tablesafe.core.errors import InvalidFile
+from tablesafe.core.language import text
 from tablesafe.core.machine import LOCKS, TEMPORARY, is_for_owner_only, is_own, lock, open_private
 
+Stamp: TypeAlias = tuple[int, int, int]
+"""What changes when a file does: when it was written, its size, and which file it is."""
 PREFIX = "tablesafe-serve-"
 LOCK = "lock"
 
@@ -143,7 +147,7 @@ class Folder:
         """
         path = self._inside(name)
         if not stat.S_ISREG(_mode(path, name)):
-            raise InvalidFile(f"{name!r} is not a file.")
+            raise InvalidFile(text("{name!r} is not a file.", name=name))
         return path
 
     def entries(self, name: str = "") -> list[Entry]:
@@ -152,7 +156,7 @@ class Folder:
             return []
         folder = self._inside(name) if name else self.root
         if not stat.S_ISDIR(_mode(folder, name)):
-            raise InvalidFile(f"{name!r} is not a folder.")
+            raise InvalidFile(text("{name!r} is not a folder.", name=name))
         prefix = PurePosixPath(folder.relative_to(self.root).as_posix())
         found = [entry for item in os.scandir(folder) if (entry := self._entry(prefix, item)) is not None]
         return sorted(found, key=lambda entry: (not entry.folder, entry.name.lower()))[:MOST_ENTRIES]
@@ -180,7 +184,7 @@ class Folder:
         try:
             path = (self.root / wanted).resolve(strict=True)
         except (OSError, RuntimeError):
-            raise InvalidFile(f"There is no file {name!r} in the folder of this app.") from None
+            raise InvalidFile(text("There is no file {name!r} in the folder of this app.", name=name)) from None
         if not path.is_relative_to(self.root):
             raise _outside(name)
         if any(part.startswith(".") for part in path.relative_to(self.root).parts):
@@ -190,7 +194,7 @@ class Folder:
 
 def _outside(name: str) -> InvalidFile:
     return InvalidFile(
-        f"{name[:200]!r} is not in the folder that this app may read.",
+        text("{name!r} is not in the folder that this app may read.", name=name[:200]),
         hint="choose a file below it; hidden files and links that lead outside are refused.",
     )
 
@@ -199,4 +203,13 @@ def _mode(path: Path, name: str) -> int:
     try:
         return path.stat().st_mode
     except OSError:
-        raise InvalidFile(f"There is no file {name!r} in the folder of this app.") from None
+        raise InvalidFile(text("There is no file {name!r} in the folder of this app.", name=name)) from None
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """What changes when a file does."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size, about.st_ino

@@ -45,6 +45,7 @@ def build_app(sessions: Sessions, paths: Iterable[str], build: Callable[[Session
         favicon=ICON,
         language="en-US",
         dark=None,
+        tailwind=False,
         show_welcome_message=False,
         cache_control_directives="private, max-age=86400, immutable",
         reconnect_timeout=10.0,

@@ -16,6 +16,7 @@ from tablesafe.core.errors import InvalidFile, TablesafeError
 from tablesafe.web.answers import REPORT_POLICY, SCOPE
 from tablesafe.web.saved import save
 from tablesafe.web.sessions import Session
+from tablesafe.web.speech import spoken_by
 from tablesafe.web.tasks.saving import SUFFIX
 from tablesafe.web.uploads import TooLarge, file_parts
 
@@ -44,16 +45,18 @@ async def upload(request: Request) -> Response:
         async for name, chunks in file_parts(request.headers.get("content-type", ""), request.stream()):
             names.append(await workspace.receive(name, chunks))
     except TooLarge as error:
-        return _error(413, error)
+        return _error(request, 413, error)
     except ClientDisconnect:
-        return _error(400, InvalidFile("The upload was broken off."))
+        return _error(request, 400, InvalidFile("The upload was broken off."))
     except TablesafeError as error:
-        return _error(400, error)
+        return _error(request, 400, error)
     return JSONResponse({"files": names})
 
 
-def _error(status: int, error: TablesafeError) -> JSONResponse:
-    return JSONResponse({"message": error.message, "hint": error.hint}, status_code=status)
+def _error(request: Request, status: int, error: TablesafeError) -> JSONResponse:
+    """What is wrong, in the language of whoever asked."""
+    message, hint = map(spoken_by(session_of(request), request).say, error.words)
+    return JSONResponse({"message": message, "hint": hint}, status_code=status)
 
 
 async def file(request: Request, run: str, name: str) -> Response:
@@ -82,7 +85,7 @@ async def saved_session(request: Request) -> Response:
     try:
         path = await save(session_of(request).workspace)
     except TablesafeError as error:
-        return _error(400, error)
+        return _error(request, 400, error)
     gone = BackgroundTask(path.unlink, missing_ok=True)
     return FileResponse(
         path, media_type="application/octet-stream", filename=f"session{SUFFIX}", content_disposition_type="attachment",

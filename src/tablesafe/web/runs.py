@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tablesafe.core.errors import InvalidFile, InvalidOption, TablesafeError
-from tablesafe.core.language import Text, thawed
+from tablesafe.core.language import Text, text, thawed
 from tablesafe.core.machine import stand_in
 from tablesafe.io.decisions import FILE as DECISIONS
 from tablesafe.io.decisions import Decision, latest
@@ -29,11 +29,12 @@ from tablesafe.methods.suppress import Suppress
 from tablesafe.web.background import BEGUN, ENDED, Background, Queue, State
 from tablesafe.web.desk import kept_at
 from tablesafe.web.drafts import JOB_FILE, Draft, draft_of
+from tablesafe.web.folders import Stamp, stamp_of
 from tablesafe.web.logs import note_error
 from tablesafe.web.long_tasks import attack_run, measure_runs, run_job
 from tablesafe.web.tasks.results import pattern_for
 from tablesafe.web.worker import Place, TaskFailed, Worker
-from tablesafe.web.workspace import Stamp, Workspace, stamp_of
+from tablesafe.web.workspace import Workspace
 
 __all__ = ["Background", "Point", "Queue", "Run", "Runs", "State"]
 
@@ -67,7 +68,7 @@ class Run:
     path: Path
     title: str
     job_text: str
-    note: str = ""
+    note: Text | str = ""
     """What is special about it: the option that was varied, and its value."""
     asked: str = ""
     """The job that it answers, where what was run says more: from which pattern it began."""
@@ -194,13 +195,13 @@ class Run:
         except TaskFailed as error:
             stopped = error.kind == "Interrupted"
             self.error = error
-            end, self.message = (State.STOPPED if stopped else State.FAILED), error.message
+            end, self.message = (State.STOPPED if stopped else State.FAILED), error.words[0]
         except asyncio.CancelledError:
             end, self.message = State.STOPPED, ENDED
         except Exception as error:
             note_error(error)
             self.error = TaskFailed(type(error).__name__, "The process for this run could not be started.")
-            end, self.message = State.FAILED, self.error.message
+            end, self.message = State.FAILED, self.error.words[0]
         finally:
             if self._worker is not None:
                 await self._worker.close()
@@ -221,27 +222,27 @@ class Runs:
     """The last time that several runs were measured alike, or the one that goes on."""
     _started: int = 0
 
-    def start(self, draft: Draft | None = None, note: str = "", asked: str = "") -> Run:
+    def start(self, draft: Draft | None = None, note: Text | str = "", asked: str = "") -> Run:
         """Start a run of the workspace's job as it is now, or of another draft of it.
 
         Later changes of the draft or the files do not touch it. `asked` is the job that it answers, where it is not
         the one that is run.
         """
         if len(self.runs) >= MOST_RUNS:
-            raise InvalidOption(f"{MOST_RUNS} runs are kept already.", hint="remove one first.")
+            raise InvalidOption(text("{many} runs are kept already.", many=MOST_RUNS), hint="remove one first.")
         job = self.workspace.job(draft)
-        text = dump_job(job)
+        made = dump_job(job)
         self._started += 1
         name = f"run-{self._started}"
         path = self.workspace.path / "runs" / name
         path.mkdir(mode=0o700)
         for _, file in input_files(job):
             _bring(self.workspace, file, path)
-        (path / JOB_FILE).write_text(text, encoding="utf-8", newline="\n")
+        (path / JOB_FILE).write_text(made, encoding="utf-8", newline="\n")
         read = {file: stamp_of(self.workspace.files[file]) for _, file in input_files(job)}
         limit = time_limit_of(job.method)
         run = Run(
-            name, path, job.title or Path(job.source.file).name, text, note, asked=asked, limit_s=limit, read=read,
+            name, path, job.title or Path(job.source.file).name, made, note, asked=asked, limit_s=limit, read=read,
             decisions=tuple(self.workspace.decisions), beyond=_beyond(job),
         )  # fmt: skip
         self.runs[name] = run
@@ -254,11 +255,11 @@ class Runs:
         The pattern is a file of the job that is run (`keep`, with `clean_up`): from the shell the same comes out.
         """
         asked = self.workspace.job_text()
-        text = await self.workspace.compute(pattern_for, run.id, asked)
+        pattern = await self.workspace.compute(pattern_for, run.id, asked)
         file = pattern_file(f"run-{self._started + 1}")
-        self.workspace.store(file, text)
+        self.workspace.store(file, pattern)
         try:
-            return self.start(repairing(self.workspace.draft, file), f"repaired from {run.id}", asked)
+            return self.start(repairing(self.workspace.draft, file), text("repaired from {run}", run=run.id), asked)
         except TablesafeError:
             self.workspace.remove(file)
             raise
@@ -279,35 +280,40 @@ class Runs:
         self.workspace.decisions[:] = run.decisions
         return draft_of(run.asked or run.job_text)
 
-    def outdated(self, run: Run) -> tuple[str, ...]:
+    def outdated(self, run: Run) -> tuple[Text, ...]:
         """What has changed since a run was started, a line each; empty while its result is that of the job.
 
         A result belongs to the job and to the files that it was made of: whoever edits these has no verdict yet.
         """
         files = self.workspace.files
         own = pattern_file(run.id)
-        gone = [f"{name} was removed" for name in run.read if name not in files and name != own]
-        there = [name for name in run.read if name in files]
-        other = [f"{name} was replaced" for name in there if stamp_of(files[name]) != run.read[name]]
         decided = self._decided_since(run)
-        if decided:  # which cells says more than which file
-            gone, other = ([line for line in lines if not line.startswith(DECISIONS)] for lines in (gone, other))
+        read = [name for name in run.read if not (decided and name == DECISIONS)]  # which cells says more
+        gone = [text("{name} was removed", name=name) for name in read if name not in files and name != own]
+        there = [name for name in read if name in files]
+        other = [text("{name} was replaced", name=name) for name in there if stamp_of(files[name]) != run.read[name]]
         if self.workspace.check():
-            return (*gone, *other, *decided, "the job has errors now")
+            return (*gone, *other, *decided, text("the job has errors now"))
         told = changes(run.asked or run.job_text, self.workspace.job_text())
-        return (*gone, *other, *decided, *(str(each) for each in told if not (decided and each.path == APRIORI)))
+        return (*gone, *other, *decided, *(each.words for each in told if not (decided and each.path == APRIORI)))
 
-    def _decided_since(self, run: Run) -> list[str]:
+    def _decided_since(self, run: Run) -> list[Text]:
         """The cells about which something else is decided now than when a run was started."""
         then = latest([each for together in run.decisions for each in together])
         before, now = ({each.cell: str(each.what) for each in found} for found in (then, self.workspace.decided))
         cells = [cell for cell in {**before, **now} if before.get(cell) != now.get(cell)]
-        return [f"{cell}: {before.get(cell, UNDECIDED)} → {now.get(cell, UNDECIDED)}" for cell in cells]
+        return [
+            text(
+                "{place}: {one} → {other}", place=cell,
+                one=text(before.get(cell, UNDECIDED)), other=text(now.get(cell, UNDECIDED)),
+            )
+            for cell in cells
+        ]  # fmt: skip
 
     def get(self, name: str) -> Run:
         """The run of a name."""
         if name not in self.runs:
-            raise InvalidFile(f"There is no run {name[:200]!r}.")
+            raise InvalidFile(text("There is no run {name!r}.", name=name[:200]))
         return self.runs[name]
 
     def attack(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tablesafe.core.errors import InvalidFile, TablesafeError
+from tablesafe.core.language import text
 from tablesafe.io.decisions import Decision
 from tablesafe.web.drafts import Draft, draft_of, toml_of
 from tablesafe.web.tasks.saving import OPENED, STRANGE, pack, unpack
@@ -36,7 +37,9 @@ async def open_saved(workspace: Workspace, name: str) -> Draft:
             who, accepted = str(state["who"]), {str(each) for each in state["accepted"]}
             guessed = bool(state["guessed"])
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidFile(STRANGE.format(name), hint="what it tells of its decisions cannot be read.") from error
+            raise InvalidFile(
+                text(STRANGE, name=name), hint="what it tells of its decisions cannot be read."
+            ) from error
     except TablesafeError:
         workspace.remove(name)
         raise

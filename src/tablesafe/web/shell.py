@@ -42,7 +42,7 @@ LOST = {
     "again": "Try again",
 }
 """What `connection.js` says when nobody answers, by the names of tags in the head of the page."""
-STYLE = asset("app.css")
+STYLES = asset("plain.css"), asset("app.css")
 NEWS_S = 1.0
 """How often a page looks whether another window has changed its job."""
 
@@ -51,7 +51,8 @@ def build(session: Session) -> None:
     """Build the app for one open page of a session."""
     ui.page_title("tablesafe")
     ui.query("main.q-page").props("role=none")  # the frame around all of it is not what the page is about
-    ui.add_head_html(f'<link rel="stylesheet" href="{STYLE}">')
+    for style in STYLES:
+        ui.add_head_html(f'<link rel="stylesheet" href="{style}">')
     ui.add_head_html(f"<style>{kind_css()}</style>")
     for name, words in LOST.items():
         ui.add_head_html(f'<meta name="ts-{name}" content="{escape(say(words))}">')

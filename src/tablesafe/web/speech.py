@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nicegui import context
 
 from tablesafe.core.language import CODES, ENGLISH, Language, Text, language
 from tablesafe.web.answers import SCOPE
+
+if TYPE_CHECKING:
+    from fastapi import Request
+
+    from tablesafe.web.sessions import Session
 
 NAMES = {"en": "English", "de": "Deutsch", "fr": "Français", "es": "Español"}
 """Languages by what they call themselves."""
@@ -38,10 +43,12 @@ def spoken_here() -> Language:
     except RuntimeError:  # nothing is drawn
         return ENGLISH
     session = None if request is None else request.scope.get(SCOPE)
-    if session is None or request is None:
-        return ENGLISH
-    state: dict[str, Any] = session.state
-    return language(state.setdefault(CHOSEN, preferred(request.headers.get("accept-language", ""))))
+    return ENGLISH if session is None or request is None else spoken_by(session, request)
+
+
+def spoken_by(session: Session, request: Request) -> Language:
+    """The language of a session: what its user has chosen, or what the browser asks for."""
+    return language(session.state.setdefault(CHOSEN, preferred(request.headers.get("accept-language", ""))))
 
 
 def preferred(header: str) -> str:

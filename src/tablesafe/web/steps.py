@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tablesafe.job.decode import Fault
 from tablesafe.job.model import Source
-from tablesafe.web.workspace import Workspace, stamp_of
+from tablesafe.web.folders import stamp_of
 
 if TYPE_CHECKING:
     from tablesafe.web.runs import Runs
+    from tablesafe.web.workspace import Workspace
 
 State = Literal["", "done", "fault", "ask", "old"]
 """Not yet; done; wrong; there is a question to answer; there is a result, but of another job."""

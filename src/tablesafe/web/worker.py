@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tablesafe.core.errors import Setting, TablesafeError
+from tablesafe.core.language import Text, thawed
 from tablesafe.core.machine import ASK, GROUPS, TEMPORARY, apart, end_group, was_ended
 from tablesafe.web.child import HEADER, STOP
 
@@ -28,7 +29,7 @@ class TaskFailed(TablesafeError):
     """
 
     def __init__(
-        self, kind: str, message: str, hint: str = "", about: Sequence[str | int] = (),
+        self, kind: str, message: Text | str, hint: Text | str = "", about: Sequence[str | int] = (),
         settings: Sequence[Sequence[Any]] = (),
     ) -> None:  # fmt: skip
         super().__init__(message, hint=hint, about=tuple(about))
@@ -56,6 +57,7 @@ def _surroundings(place: Place) -> dict[str, str]:
     return {**inherited, **dict.fromkeys(TEMPORARY, str(temporary)), "PYTHONSAFEPATH": "1"}
 
 
+BROKEN = "The process that did this broke down.", "run the job file from the shell to see why."
 ENDED = "The process that did this was ended.", "perhaps there was not enough memory: try a smaller table."
 NOTHING = -1
 """In the place of an end of a pipe, where processes are not watched by one."""
@@ -144,7 +146,8 @@ class Worker:
                 if tell is not None:
                     tell(message["event"])
             elif "error" in message:
-                raise TaskFailed(**message["error"])
+                error = message["error"]
+                raise TaskFailed(**{**error, "message": thawed(error["message"]), "hint": thawed(error["hint"])})
             else:
                 return message["value"]
 
@@ -152,7 +155,7 @@ class Worker:
         code = await self._process.wait()
         if was_ended(code):
             return ENDED
-        return "The process that did this broke down.", "run the job file from the shell to see why."
+        return BROKEN
 
     def interrupt(self) -> None:
         """Ask the process to keep the best answer that it has; only a task that listens for it may be asked."""

@@ -13,9 +13,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias
+from typing import Any
 
-from tablesafe.core.errors import InvalidFile, InvalidJob
+from tablesafe.core.errors import InvalidFile, InvalidJob, joined
+from tablesafe.core.language import text as sentence
 from tablesafe.core.machine import open_private, stand_in
 from tablesafe.io.decisions import FILE as DECISIONS
 from tablesafe.io.decisions import Decision, latest, write_decisions
@@ -25,12 +26,10 @@ from tablesafe.job.questions import Question, questions
 from tablesafe.pipeline.columns import PARQUET, missing_columns
 from tablesafe.web import desk
 from tablesafe.web.drafts import Draft, draft_of, look_over, toml_of, with_outputs
-from tablesafe.web.folders import Folder
+from tablesafe.web.folders import Folder, Stamp, stamp_of
 from tablesafe.web.uploads import RESERVED, TooLarge, other_name, plain_name
 from tablesafe.web.worker import Place, Tell, Worker, WorkerGone
 
-Stamp: TypeAlias = tuple[int, int, int]
-"""What changes when a file does: when it was written, its size, and which file it is."""
 MOST_FILES = 50
 """Files that a session may hold."""
 MOST_FAULTS = 100
@@ -126,7 +125,7 @@ class Workspace:
         if name in self.files and not self._is_upload(name):
             name = other_name(name, self.files)
         if name not in self.files and len(self.files) + len(self._coming) >= MOST_FILES:
-            raise InvalidFile(f"There are {MOST_FILES} files already.", hint="remove one first.")
+            raise InvalidFile(sentence("There are {many} files already.", many=MOST_FILES), hint="remove one first.")
         room = min(self.limits.upload_bytes, self.limits.total_bytes - self._uploaded(besides=name))
         part = self.path / f".{os.urandom(8).hex()}.part"
         self._coming[part.name] = size = 0
@@ -140,7 +139,7 @@ class Workspace:
                     file.write(chunk)
             part.replace(self.path / name)
         except OSError as error:
-            raise InvalidFile(f"{name} cannot be stored: {error.strerror}.") from error
+            raise InvalidFile(sentence("{name} cannot be stored: {why}.", name=name, why=error.strerror)) from error
         finally:
             part.unlink(missing_ok=True)
             del self._coming[part.name]
@@ -169,26 +168,33 @@ class Workspace:
         target = self.folder.resolve(name)
         name = PurePosixPath(name).as_posix()
         if name in self.files and self._is_upload(name):
-            raise InvalidFile(f"An uploaded file is called {name!r} already.", hint="remove it first.")
+            raise InvalidFile(
+                sentence("An uploaded file is called {name!r} already.", name=name), hint="remove it first."
+            )
         if name not in self.files and len(self.files) >= MOST_FILES:
-            raise InvalidFile(f"There are {MOST_FILES} files already.", hint="remove one first.")
+            raise InvalidFile(sentence("There are {many} files already.", many=MOST_FILES), hint="remove one first.")
         link = self.path / name
         if Path(name).parts[0] in RESERVED:
-            raise InvalidFile(f"{name!r} has a name that the app itself uses.", hint="move the file, or upload it.")
+            raise InvalidFile(
+                sentence("{name!r} has a name that the app itself uses.", name=name),
+                hint="move the file, or upload it.",
+            )
         try:
             link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             link.unlink(missing_ok=True)
             stand_in(link, target)
         except OSError:
             taken = Path(name).parts[0]
-            raise InvalidFile(f"An uploaded file is called {taken!r} already.", hint="remove it first.") from None
+            raise InvalidFile(
+                sentence("An uploaded file is called {name!r} already.", name=taken), hint="remove it first."
+            ) from None
         self.files[name] = target
         return name
 
     def take_job(self, name: str) -> Draft:
         """The draft that a job file among the files describes; the file itself is then of no more use."""
         if name not in self.files:
-            raise InvalidFile(f"{name[:200]!r} is no file of this workspace.", hint="upload it.")
+            raise InvalidFile(sentence("{name!r} is no file of this workspace.", name=name[:200]), hint="upload it.")
         path = self.path / name if self._is_upload(name) else self.folder.resolve(name)
         try:
             if path.stat().st_size > MOST_JOB:
@@ -234,7 +240,7 @@ class Workspace:
         """The job of the draft, or of another one, with its outputs; raises what the command line would."""
         job, faults = self._looked_over() if draft is None else self._looked_at(draft)
         if faults or job is None:
-            raise InvalidJob("\n".join(fault.message for fault in faults))
+            raise InvalidJob(joined("\n", [fault.message for fault in faults]))
         return with_outputs(job)
 
     def job_text(self) -> str:
@@ -279,7 +285,7 @@ class Workspace:
         if given not in (None, DECISIONS) or (given == DECISIONS and not self.decisions):  # made elsewhere
             files = ", ".join(given) if isinstance(given, list) else given
             raise InvalidJob(
-                f"The job has a-priori information in {files} already.",
+                sentence("The job has a-priori information in {files} already.", files=files),
                 hint="say it all there, or take that file out on the page Rules.",
             )
         self.decisions.append(tuple(decisions))
@@ -316,7 +322,7 @@ class Workspace:
     def recode(self, dimension: str, text: str, total: str, words: str, *, merged: bool) -> None:
         """Use another hierarchy for a dimension: it becomes a file of the job, and says all about its codes."""
         if len(self.files) >= MOST_FILES:
-            raise InvalidFile(f"There are {MOST_FILES} files already.", hint="remove one first.")
+            raise InvalidFile(sentence("There are {many} files already.", many=MOST_FILES), hint="remove one first.")
         before, job = dict(self.draft["dimensions"][dimension]), self.job_text()
         taken = {name.casefold(): name for name in self.files}  # some machines know no capitals
         file = plain_name(f"{dimension}.hrc")
@@ -419,7 +425,7 @@ class Workspace:
         draft = {**self.draft, "rules": [dict(rule) for rule in rules]}
         job, faults = look_over(draft, self.path, self.files)
         if faults or job is None:
-            raise InvalidJob("\n".join(fault.message for fault in faults))
+            raise InvalidJob(joined("\n", [fault.message for fault in faults]))
         found: dict[str, Any] = await self.compute(desk.sensitivity, dump_job(with_outputs(job)))
         return found
 
@@ -445,12 +451,3 @@ def _first(faults: list[Fault]) -> list[Fault]:
     """As many faults as somebody reads; pages would show every one of a job that is made of nothing else."""
     more = len(faults) - MOST_FAULTS
     return faults if more <= 0 else [*faults[:MOST_FAULTS], Fault((), f"And {more:,} more faults like these.")]
-
-
-def stamp_of(path: Path) -> Stamp | None:
-    """What changes when a file does."""
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_mtime_ns, about.st_size, about.st_ino

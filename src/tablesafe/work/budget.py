@@ -216,6 +216,16 @@ class Budget:
         end = self.spent + work
         return lambda: self.spent > end or self.over
 
+    def prolong(self, kept: float) -> None:
+        """Allow all that the whole has left but some seconds, on every clock, where that is more than was allowed."""
+        whole = self._parent
+        if whole is None or self._end == inf:
+            return
+        end, cpu_end = whole._ends()
+        self._end = max(self._end, end - PATIENCE * kept)
+        self._cpu_end = max(self._cpu_end, cpu_end - kept)
+        self._most = max(self._most, self.spent + whole._uncounted() - kept)
+
     def stop(self) -> None:
         """End it, and all its parts, as soon as they look."""
         self._stopped = True

@@ -9,33 +9,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablesafe.core.equations import Floats, Integers, Mask
+from tablesafe.core.equations import Integers
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.search import Search
 
-WANTED = 1e-6
-"""Share of a cell from which on a relaxation wants it withheld."""
 MARGIN = 1e-9
 """Relative saving that counts."""
 
 
 def combine(search: Search, *, seconds: float) -> bool:
     """Choose anew among the cells used so far; says whether the best pattern became better."""
-    return _chosen_anew(search, search.ever_used, seconds)
-
-
-def among_wanted(search: Search, shares: Floats, *, seconds: float) -> bool:
-    """Choose anew among the cells that a relaxation wants withheld, or the best pattern does; whether that is better.
-
-    Where the whole is one piece this may find what the integer solver does not (h3_5k: once 581,486 for 581,635).
-    """
-    return _chosen_anew(search, shares > WANTED, seconds)
-
-
-def _chosen_anew(search: Search, among: Mask, seconds: float) -> bool:
     assert search.best is not None
     instance, before = search.instance, search.best_cost
-    cells = np.flatnonzero((among | search.best | instance.forced) & instance.live)
+    cells = np.flatnonzero((search.ever_used | search.best | instance.forced) & instance.live)
     part = narrowed(search, cells, seconds=seconds)
     BranchAndCut(part).advance(part.late)
     return search.best_cost < before

@@ -19,6 +19,7 @@ from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.audit.together import in_fractions
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.hierarchy import Hierarchy
+from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
 from tablesafe.methods.suppress.hypercube_method import HypercubeMethod
@@ -48,6 +49,8 @@ CLEANING = 0.15
 """Share of the time for second thoughts about the hypercubes that close what programs have left open."""
 SPARED = 1e-5
 """Share of the room of a cell that programs leave for what makes their deviations exact."""
+WITNESSING = 0.5
+"""Share of the time for exact deviations that goes to finding them; the rest is for making them exact."""
 GAINS = 0.99
 """Share of its cost below which a pattern made anew must be, for another to be worth while."""
 
@@ -104,14 +107,48 @@ def by_many_at_once(
         best, suggested, again = cost, pattern.withheld.copy(), True
 
 
+def moves_within(instance: Instance, pattern: Mask, budget: Budget) -> list[ExactMove]:
+    """Exact deviations within a safe pattern, few that protect many, as far as a budget reaches: for an audit to check.
+
+    They are worth looking for where an audit would take long, since no simple fractions say what its programs find.
+    """
+    spared = _sparing(instance)
+    spared = replace(spared, level=spared.level * (1 + SPARED))
+    cells = np.flatnonzero((pattern | instance.forced) & instance.live)
+    part = spared.only(cells, forced=np.ones_like(pattern))
+    looking = Incumbent(part, budget=budget.child(WITNESSING * budget.left), report=lambda cost, bound: None)
+    limits, found = ExactLimits.within(instance.down, instance.up), list[ExactMove]()
+    for move in BranchAndCut(looking).witnesses(np.ones(len(part), dtype=np.bool_)):
+        if budget.over:
+            break
+        whole = np.zeros(len(instance))
+        whole[cells[move.cells]] = move.amount
+        exact = _made_exact(instance, whole, limits)
+        if exact is not None:
+            found.append(exact)
+    return found
+
+
 def _with_less_room(condensed: Condensed) -> Condensed:
     """The same with a little less room than there is, where that is enough: what is then made exact still has some."""
-    own = condensed.instance
+    return replace(condensed, instance=_sparing(condensed.instance))
+
+
+def _sparing(own: Instance) -> Instance:
+    """An instance with a little less room than there is, where that is enough."""
     rise, fall = (each * (1 + SPARED) for each in levels(own))
     up, down = (
         np.maximum(room * (1 - SPARED), np.minimum(room, need)) for room, need in ((own.up, rise), (own.down, fall))
     )
-    return replace(condensed, instance=replace(own, up=up, down=down))
+    return replace(own, up=up, down=down)
+
+
+def _made_exact(instance: Instance, move: Floats, limits: ExactLimits) -> ExactMove | None:
+    """A solver's move in fractions, whether they are simple or not; None where that cannot be done."""
+    exact = in_fractions(move)
+    if exact is None or row_sums(instance.rows, exact.whole(len(instance))).any():
+        exact = exact_nearby(instance.rows, move, limits)
+    return exact
 
 
 def improved(
@@ -210,9 +247,7 @@ def _deviations(instance: Instance, condensed: Condensed, pattern: Pattern) -> l
     found = []
     for deviation in pattern.deviations:
         move = deviation.whole(len(condensed.instance))[condensed.number]
-        exact = in_fractions(move)
-        if exact is None or row_sums(instance.rows, exact.whole(len(instance))).any():
-            exact = exact_nearby(instance.rows, move, limits)
+        exact = _made_exact(instance, move, limits)
         if exact is not None:
             found.append(exact)
     return found

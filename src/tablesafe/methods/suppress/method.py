@@ -38,6 +38,7 @@ from tablesafe.methods.suppress.many_targets import (
     first_pattern,
     improved,
     improved_for_all,
+    moves_within,
     prove_early,
 )
 from tablesafe.methods.suppress.modular import modular
@@ -47,7 +48,7 @@ from tablesafe.methods.suppress.responses import groups_of, thinned_groups, toge
 from tablesafe.methods.suppress.search import Search, Unfinished
 from tablesafe.methods.suppress.securing import Securing, necessary
 from tablesafe.methods.suppress.slices import by_slices
-from tablesafe.methods.suppress.strategy import find
+from tablesafe.methods.suppress.strategy import find, go_on
 from tablesafe.methods.suppress.suppress import Suppress
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.solve.program import Price, Solution, SolveStatus
@@ -55,8 +56,9 @@ from tablesafe.work.budget import Budget, worked
 from tablesafe.work.run import Run
 from tablesafe.work.stopping import heed
 
-SEARCHING = 0.65
-"""Share of the time for the search; the rest is for the audit, and for what it asks to repair."""
+SEARCHING, AT_MOST = 0.65, 0.9
+"""Share of the time for the search before anything is known of the audit, and of what that asks to repair; and the most
+that it has, once a pattern was made safe and that took little."""
 QUICKEST = "The search was given up: the pattern is the first that was found in the quickest way."
 BY_CUBES = (
     "Hypercubes, the quickest way, are all that there was time for: the pattern may withhold far more than is needed."
@@ -71,6 +73,8 @@ FOR_ALL_S = 0.005
 """Seconds for each target without which programs that convince every respondent leave too many open: what hypercubes
 close then costs as much as a pattern of hypercubes that is thinned (20,000 firms: 174 million after 130 s with 494
 classes left, 136 after 260 s with 69)."""
+SUGGESTING = 0.5
+"""Share of the time left for deviations by which a pattern is safe, where an audit takes long to find them."""
 SOON_S, SOON = 0.5, 0.5
 """Seconds, and share of the limit, in which a cheaper pattern must be seen to be safe where there is one to fall back
 on: the audit that decides will take as long again."""
@@ -273,8 +277,7 @@ class Suppression:
         It is the last of several stages, one attacker more in each.
         """
         instance, others = search.instance, securing.examined
-        if search.moves:
-            securing.suggest(search.moves)
+        _suggest(search, securing, found)
         if search.exact is not None and search.best is found and int(found.sum()) <= FEW:
             with suppress(SolverFailure):  # they are suggestions: without them the audit looks for its own
                 securing.suggest(_whole_moves(search.exact.witnesses(found)))
@@ -463,15 +466,38 @@ class Suppression:
         small = len(search.instance) <= LARGE
 
         def secure(pattern: Mask) -> Mask:
-            securing.suggest(search.moves)
-            return securing.secure(pattern)
+            _suggest(search, securing, pattern)
+            safe = securing.secure(pattern)
+            self._prolong(search, securing)
+            return safe
 
-        find(
-            search,
-            prove=self.options.algorithm == "optimal" or (self.options.algorithm == "auto" and small),
-            insist=self.options.algorithm == "optimal",
-            secure=secure,
-        )
+        insist = self.options.algorithm == "optimal"
+        prove = insist or (self.options.algorithm == "auto" and small)
+        find(search, prove=prove, insist=insist, secure=secure)
+        again = not (search.closed() or search.budget.stopped or securing.examined)
+        if again and search.late() and search.best is not None:
+            if securing.best is None:
+                secure(search.best)
+            go_on(search, insist=insist)
+
+    def _prolong(self, search: Search, securing: Securing) -> None:
+        """Give the search the time that the audit does not need, where only outsiders are asked about.
+
+        Not where it has to be told why a pattern is safe: to find that takes longer for the next than for the first.
+        """
+        if not (securing.examined or search.slow):
+            search.budget.prolong(max(SECURING * securing.took, (1 - AT_MOST) * self.seconds))
+
+
+def _suggest(search: Search, securing: Securing, pattern: Mask) -> None:
+    """Tell the audits by which deviations a pattern is safe, where they would look for them in vain for long."""
+    if search.moves:
+        securing.suggest(search.moves)
+    known = [each for each in (search.moved, securing.given) if each is not None]
+    if search.slow and not any((each == pattern).all() for each in known):
+        with suppress(SolverFailure):
+            limit = securing.limit if securing.best is None else securing.budget
+            securing.suggest(moves_within(search.instance, pattern, limit.child(SUGGESTING * limit.left)))
 
 
 def _tell(search: Search, cost: float) -> None:

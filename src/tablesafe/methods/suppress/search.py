@@ -70,7 +70,11 @@ class Search(Incumbent):
         self.ever_used = np.zeros(len(instance), dtype=np.bool_)
         """Cells that some deviation of a pattern used: few, and the best pattern is likely among them."""
         self.moves: list[ExactMove] = []
-        """Deviations of programs that moved many targets at once, by which the last pattern of theirs is safe."""
+        self.moved: Mask | None = None
+        """Deviations of programs that moved many targets at once, by which the last pattern of theirs is safe; and that
+        pattern."""
+        self.slow = False
+        """Whether there is no time for programs for single targets."""
         self._make_flows, self._make_hypercubes = flows, hypercubes
         self.exact: BranchAndCut | None = None
         """The branch and cut that was begun, with its bound and cuts."""

@@ -182,7 +182,7 @@ def suppress(line: int, rest: str, say: Say) -> Suppress:
     """`MOD(1,5,1,1,1)`, and so on."""
     keyword, parameters = call(rest)
     if keyword not in METHODS:
-        hint = did_you_mean(keyword, list(METHODS)) if len(keyword) > 1 else ""
+        hint = str(did_you_mean(keyword, list(METHODS))) if len(keyword) > 1 else ""
         raise Fault(f"there is no method {keyword!r}", hint or f"methods are {', '.join(METHODS)}.")
     read, fewest, most, example = METHODS[keyword]
     if not fewest <= len(parameters) <= most:
@@ -361,7 +361,7 @@ def safety_rule(line: int, rest: str, say: Say) -> SafetyRule:
 def _rule(text: str) -> RuleCall:
     name, parameters = call(text)
     if name not in RULES:
-        hint = did_you_mean(name, list(RULES)) if len(name) > 1 else ""
+        hint = str(did_you_mean(name, list(RULES))) if len(name) > 1 else ""
         raise Fault(f"there is no rule {name!r}", hint or f"rules are {', '.join(RULES)}.")
     known = cast(RuleName, name)
     shape = RULES[known]
@@ -531,7 +531,7 @@ def _command(found: Statement, notes: list[Note]) -> Command:
     if found.name not in COMMANDS:
         if found.name in NOT_HERE:
             raise Fault(f"it is {NOT_HERE[found.name]} and is not run", "remove the line.")
-        hint = did_you_mean(found.name, list(COMMANDS)) or f"commands are {', '.join(sorted(COMMANDS))}."
+        hint = str(did_you_mean(found.name, list(COMMANDS))) or f"commands are {', '.join(sorted(COMMANDS))}."
         raise Fault("there is no such command", hint)
     command = COMMANDS[found.name](found.line, found.rest, lambda text: notes.append(Note(found.line, text)))
     if isinstance(command, GoInteractive):

@@ -12,7 +12,8 @@ from nicegui import events, ui
 from nicegui.element import Element
 
 from tablesafe.core.errors import TablesafeError
-from tablesafe.web.pages.screen import Screen, show_error
+from tablesafe.core.language import text
+from tablesafe.web.pages.screen import Screen, in_words, show_error
 from tablesafe.web.roles import DIMENSION, set_role, used_columns
 from tablesafe.web.runs import Run
 from tablesafe.web.saved import open_saved
@@ -217,12 +218,12 @@ def _show_refusal(screen: Screen, answer: str) -> None:
         said = json.loads(answer)
         tell_error(screen, TablesafeError(str(said["message"]), hint=str(said.get("hint") or "")))
     except (ValueError, KeyError, TypeError):
-        tell_error(screen, TablesafeError("The upload was refused: the file may be too large."))
+        tell_error(screen, TablesafeError(text("The upload was refused: the file may be too large.")))
 
 
 def _rejected(screen: Screen) -> None:
     most = screen.workspace.limits.upload_bytes / 1e6
-    tell_error(screen, TablesafeError(f"The file is too large: {most:,.0f} MB may be uploaded."))
+    tell_error(screen, TablesafeError(text("The file is too large: {most:,.0f} MB may be uploaded.", most=most)))
 
 
 def tell_error(screen: Screen, error: Exception) -> None:
@@ -230,7 +231,7 @@ def tell_error(screen: Screen, error: Exception) -> None:
     if not screen.place.is_deleted:
         with screen.place.clear():
             show_error(error)
-    screen.say(str(error).partition("\n")[0])
+    screen.say(in_words(error)[0])
 
 
 async def take(screen: Screen, name: str) -> None:
@@ -259,7 +260,7 @@ async def _take(screen: Screen, name: str) -> None:
         elif name.lower().endswith(".toml"):
             screen.replace_draft(screen.workspace.take_job(name))
             screen.say(say("The job file {name} fills the app.", name=name))
-        elif screen.get(("source", "file")) is None and not name.lower().endswith((".hrc", ".rda", ".hst", ".grc")):
+        elif _waits_for_data(screen) and not name.lower().endswith((".hrc", ".rda", ".hst", ".grc")):
             screen.say(say("Looking at {name} …", name=name))
             screen.replace_draft(with_sheet(await screen.workspace.suggest(name)), guessed=True)
             screen.say(say("{name} is here. What its columns are is a guess: check it.", name=name))
@@ -278,6 +279,13 @@ async def _take(screen: Screen, name: str) -> None:
     if error is not None:
         tell_error(screen, error)
     screen.redraw()
+
+
+def _waits_for_data(screen: Screen) -> bool:
+    """Whether the next data file is the one that is meant: there is none yet, or only one that could not be read."""
+    return screen.get(("source", "file")) is None or (
+        set(screen.draft) == {"source"} and set(screen.draft["source"]) == {"file"}
+    )
 
 
 async def _matched(screen: Screen, name: str) -> None:
@@ -319,7 +327,7 @@ async def _demo(screen: Screen) -> None:
     for item in files("tablesafe").joinpath("demo").iterdir():
         if item.is_file() and item.name.endswith(".csv"):
             await screen.workspace.receive(item.name, once(item.read_bytes()))
-    text = files("tablesafe").joinpath("demo", "job.toml").read_text(encoding="utf-8")
-    screen.replace_draft(tomllib.loads(text))
+    job = files("tablesafe").joinpath("demo", "job.toml").read_text(encoding="utf-8")
+    screen.replace_draft(tomllib.loads(job))
     screen.say(say("The demo data is here, with its job."))
     screen.redraw()

@@ -178,7 +178,7 @@ class FrontierCard:
 
 def _called(run: Run) -> str:
     """A run in a few words: what is special about it, or its method."""
-    return f"{run.id}: {run.note or run.facts['words']}"
+    return f"{run.id}: {say(run.note) if run.note else run.facts['words']}"
 
 
 # A part of the page Compare: the same job with several values of one option of its method, each a run of its own.
@@ -313,7 +313,7 @@ class _Line:
     def __init__(self, screen: Screen, run: Run) -> None:
         self.run = run
         with ui.element("div").classes("ts-row"):
-            ui.label(run.id + (f": {run.note}" if run.note else f": {run.title}")).classes("font-medium min-w-40")
+            ui.label(run.id + (f": {say(run.note)}" if run.note else f": {run.title}")).classes("font-medium min-w-40")
             self.state = ui.label().classes("ts-note grow")
             named(
                 ui.button(say("Stop"), on_click=run.stop).props("flat dense color=negative"),

@@ -7,6 +7,7 @@ from typing import Any
 from nicegui import ui
 
 from tablesafe.core.errors import InvalidTable, TablesafeError
+from tablesafe.core.language import text
 from tablesafe.job.model import Dimension, TableOptions
 from tablesafe.web.forms import form_of
 from tablesafe.web.pages.fields import field
@@ -16,6 +17,11 @@ from tablesafe.web.tasks import data as looking
 from tablesafe.web.tasks import designs
 from tablesafe.web.worker import TaskFailed
 
+LACKS = (
+    "1 code of the data is not in the hierarchy of {name}: {codes}",
+    "{many:,} codes of the data are not in the hierarchy of {name}: {codes}",
+)
+"""What a hierarchy lacks: one code, or several."""
 KINDS = {
     "flat": "one total over all codes",
     "prefixes": "by the beginnings of codes",
@@ -218,11 +224,9 @@ class _Tree:
     def _ask(self, found: dict[str, Any], job: str) -> None:
         """A run would stop at codes that the hierarchy does not have: the page is not done before they have a place."""
         if found.get("many") and not self.screen.faults:
-            codes = "1 code" if found["many"] == 1 else f"{found['many']:,} codes"
-            lack = f"{codes} of the data {'is' if found['many'] == 1 else 'are'} not in the hierarchy of {self.name}."
             first = [code for code, _ in found["strange"][:FEW]]
-            if first:
-                lack = f"{lack.removesuffix('.')}: {', '.join(first)}{' …' if found['many'] > len(first) else '.'}"
+            codes = ", ".join(first) + (" …" if found["many"] > len(first) else ".")
+            lack = text(LACKS[found["many"] > 1], many=found["many"], name=self.name, codes=codes)
             error = TaskFailed(InvalidTable.__name__, lack, "say beside the tree where they count.")
             self.screen.blame(job, error, ("dimensions", self.name))
 

@@ -197,7 +197,7 @@ export default {
       row.cells.forEach((cell, j) => {
         const box = this.made("div", "ts-cell " + cell[1], "", { role: "gridcell", "aria-colindex": left + j + 2 });
         if (!this.cards) box.style.width = this.width(left + j) + "px";
-        box.dataset.head = this.held.heads[j].text;
+        box.dataset.head = this.held.heads[j].text.replace(this.held.heads[j].arrow || "", "");
         box.dataset.at = i + "," + (left + j);
         box.append(document.createTextNode(cell[0]));
         if (cell[2]) box.append(this.made("span", "ts-sign", cell[2], { "aria-hidden": "true" }));
@@ -263,6 +263,8 @@ export default {
     },
     // Open the cell in hand, or all that are chosen.
     pick() {
+      const at = this.body.querySelector(".ts-at");
+      if (at) window.tsAt = at.getBoundingClientRect().top; // the panel takes room: the cell shall stay under the pointer
       const [top, bottom, left, right] = this.chosen(), cells = [];
       if (this.from && this.held && this.beyond()) { this.$emit("choose", [top, bottom + 1, left, right + 1]); return; }
       this.body.querySelectorAll(".ts-cell").forEach((n) => {

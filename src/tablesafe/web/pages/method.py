@@ -13,7 +13,7 @@ from tablesafe.web.forms import form_of
 from tablesafe.web.pages.fields import chosen, fields, folded, plain
 from tablesafe.web.pages.merging import offer
 from tablesafe.web.pages.progress import STAGES, WORDS, Stage, curve, share_done, stages, stopping, time_left
-from tablesafe.web.pages.screen import Screen, heading, show_error
+from tablesafe.web.pages.screen import Screen, heading, say_error, show_error
 from tablesafe.web.pages.waiting import TICK_S
 from tablesafe.web.runs import Run, State
 from tablesafe.web.speech import aria, say
@@ -79,7 +79,7 @@ def _runs(screen: Screen) -> None:
                 wrong = "Something is wrong with the job:" if screen.draft else "Choose data first."
                 ui.label(say(wrong)).classes("ts-fault")
                 for fault in screen.faults:
-                    ui.label(fault.message).classes("ts-fault")
+                    ui.label(say_error(fault.message)).classes("ts-fault")
             screen.say(say("The job cannot run yet."))
             return
         try:
@@ -113,7 +113,7 @@ class _Watched:
         self.told_stages: list[Stage] = []
         with ui.element("section").classes("ts-card").props(f'aria-label="{run.id}"'):
             with ui.element("div").classes("ts-row justify-between"):
-                note = f", {run.note}" if run.note else ""
+                note = f", {say(run.note)}" if run.note else ""
                 ui.label(f"{run.id}: {run.title}{note}").classes("font-medium").props("role=heading aria-level=3")
                 self.state = ui.label().classes("ts-note").props("role=status aria-live=polite")
             self.bar = (

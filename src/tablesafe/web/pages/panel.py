@@ -34,9 +34,14 @@ POSSIBLY = (
 )
 NO_OTHERS = "{word}, as it is now: no cell would be open that is not open already."
 SO_FAR = "So far cells would be open that are not now ({many:,}):"
-IN_SIGHT = """[...document.querySelectorAll('.ts-cell.ts-at')].find((each) => each.offsetParent)
-  ?.scrollIntoView({ block: 'nearest', inline: 'nearest' })"""
-"""The panel takes room from the table: the cell that it speaks of stays in sight."""
+IN_SIGHT = """(() => {
+  const at = [...document.querySelectorAll('.ts-cell.ts-at')].find((each) => each.offsetParent);
+  if (!at) return;
+  if (window.tsAt !== undefined) scrollBy(0, at.getBoundingClientRect().top - window.tsAt);
+  window.tsAt = undefined;
+  at.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+})()"""
+"""The panel takes room from the page: the cell that it speaks of stays where it was, and in sight."""
 READY_S = 0.3
 """Seconds after which what somebody may ask next is made ready."""
 HEADS = ("Cell", "Decision", "Why", "Who", "When", "Take back")
@@ -77,6 +82,7 @@ class CellPanel:
             self.close()
             return
         self.box.set_visibility(True)
+        ui.run_javascript(IN_SIGHT)
         with self.box.clear():
             with ui.element("div").classes("ts-row justify-between w-full"):
                 title = ui.label(say("Cell")).classes("font-medium text-lg").props("role=heading aria-level=2")

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from nicegui import ui
 
 from tablesafe.core.errors import TablesafeError
-from tablesafe.core.language import thawed
+from tablesafe.core.language import Text, thawed
 from tablesafe.web.pages.attacking import attacks
 from tablesafe.web.pages.merging import offer
 from tablesafe.web.pages.panel import CellPanel, decision_list
@@ -193,7 +193,7 @@ def _run(screen: Screen, run: Run) -> None:
     ui.timer(0.01, lambda: draw("Table"), once=True)
 
 
-def _outdated(screen: Screen, run: Run, changed: Sequence[str]) -> None:
+def _outdated(screen: Screen, run: Run, changed: Sequence[Text]) -> None:
     """Say that a result is of another job than the one that is edited, what differs, and how to go on."""
 
     def show(name: str) -> None:
@@ -210,7 +210,7 @@ def _outdated(screen: Screen, run: Run, changed: Sequence[str]) -> None:
         with ui.element("ul").classes("m-0"):
             for line in changed[:MOST_CHANGES]:
                 with ui.element("li"):
-                    ui.label(line)
+                    ui.label(say(line))
         if len(changed) > MOST_CHANGES:
             ui.label(say("and {many:,} more.", many=len(changed) - MOST_CHANGES))
         row = ui.element("div").classes("ts-row pt-2")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from tablesafe.attack.registry import ATTACKS
-from tablesafe.core.errors import InvalidInput, InvalidProblem, SolverFailure, TablesafeError
+from tablesafe.core.errors import InvalidInput, InvalidProblem, SolverFailure, TablesafeError, readable
+from tablesafe.core.language import Text
 from tablesafe.job.decode import Fault
 from tablesafe.job.questions import Answer
 from tablesafe.job.remedies import remedies
@@ -220,9 +221,9 @@ class Screen:
         for fault in faults:
             line = self._line_of(tuple(fault.path))
             if line is not None:
-                found[line].append(fault.message)
+                found[line].append(say_error(fault.message))
             elif step_of(fault) == self.step:
-                rest.append(fault.message)
+                rest.append(say_error(fault.message))
         for line, messages in found.items():
             line.set_text("\n".join(messages))
             line.set_visibility(bool(messages))
@@ -262,8 +263,7 @@ def show_error(error: TaskFailed | Exception, screen: Screen | None = None, job:
 
     `job` is the one that it is about, where it may speak of cells of its table.
     """
-    hint = error.hint if isinstance(error, TablesafeError) else ""
-    message = error.message if isinstance(error, TablesafeError) else str(error)
+    message, hint = in_words(error)
     with ui.element("div").props("role=alert"):
         ui.label(message).classes("ts-fault")
         if hint:
@@ -281,6 +281,19 @@ def show_error(error: TaskFailed | Exception, screen: Screen | None = None, job:
                 from tablesafe.web.pages.merging import offer
 
                 offer(screen)
+
+
+def in_words(error: Exception) -> tuple[str, str]:
+    """What an error says in the language of the page, and its hint."""
+    if not isinstance(error, TablesafeError):
+        return readable(str(error)), ""
+    message, hint = error.words
+    return say_error(message), say_error(hint)
+
+
+def say_error(words: Text | str) -> str:
+    """What is wrong, in the language of the page; what quotes half a file is cut."""
+    return readable(say(words))
 
 
 def _lead_to(screen: Screen, error: TaskFailed) -> None:

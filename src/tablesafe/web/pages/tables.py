@@ -10,7 +10,7 @@ from nicegui.element import Element
 
 from tablesafe.core.errors import TablesafeError
 from tablesafe.report.cells import KINDS
-from tablesafe.web.pages.screen import Screen, show_error
+from tablesafe.web.pages.screen import Screen, in_words, show_error
 from tablesafe.web.speech import aria, numeral, say, spoken_here
 from tablesafe.web.tasks import cells, windows
 from tablesafe.web.tasks.cells import MOST_CHOSEN
@@ -226,7 +226,7 @@ def ask(screen: Screen) -> Any:
         try:
             found: dict[str, Any] = await screen.compute(windows.window, view, span)
         except TablesafeError as error:
-            screen.say(str(error).partition("\n")[0])
+            screen.say(in_words(error)[0])
             return None
         return found
 
@@ -242,7 +242,7 @@ def derive(screen: Screen) -> Any:
                 await screen.compute(windows.derived, str(view["of"].get("run", "")), cell, bool(view.get("truth")))
             )
         except TablesafeError as error:
-            screen.say(str(error).partition("\n")[0])
+            screen.say(in_words(error)[0])
             return ""
 
     return answer
@@ -284,7 +284,7 @@ class CellList:
         try:
             part: dict[str, Any] = await self.screen.compute(cells.found, view, span)
         except TablesafeError as error:
-            self.screen.say(str(error).partition("\n")[0])
+            self.screen.say(in_words(error)[0])
             return None
         part["sorts"] = say("Sort by: {column}", column=part["corner"])
         for head in part["heads"]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tablesafe.core.language import language
+from tablesafe.core.language import language, text
 from tablesafe.web.child import Desk
 from tablesafe.web.desk import job_of, problem_of
 from tablesafe.web.tasks.designs import strangers
@@ -169,10 +169,10 @@ def _distinct(job: Job, path: Path, column: str) -> list[str]:
     with _opened(job, path) as (connection, records):
         if column not in records.columns:
             near = did_you_mean(column, list(records.columns)) or "choose another on the page Data."
-            raise InvalidFile(f"{path.name} has no column {column!r}.", hint=near)
-        text = f"trim(CAST({records.columns[column].sql} AS VARCHAR))"
+            raise InvalidFile(text("{name} has no column {column!r}.", name=path.name, column=column), hint=near)
+        trimmed = f"trim(CAST({records.columns[column].sql} AS VARCHAR))"
         rows = connection.sql(
-            f"SELECT DISTINCT {text} AS t FROM {records.relation} WHERE t <> '' ORDER BY t"
+            f"SELECT DISTINCT {trimmed} AS t FROM {records.relation} WHERE t <> '' ORDER BY t"
         ).fetchall()
     return [str(row[0]) for row in rows]
 

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tablesafe.core.errors import InvalidFile
+from tablesafe.core.language import text
 from tablesafe.web.child import Desk
 from tablesafe.web.drafts import JOB_FILE
 from tablesafe.web.uploads import RESERVED, plain_name
@@ -26,7 +27,7 @@ OPENED = "tmp/opened"
 """Where one is unpacked."""
 MOST_STATE = 64 << 20
 """Bytes of what is told of a session beside its files."""
-STRANGE = "{} is no session that the app saved."
+STRANGE = "{name} is no session that the app saved."
 
 
 def pack(desk: Desk, job: str, state: Mapping[str, Any], files: Sequence[str]) -> str:
@@ -49,17 +50,19 @@ def unpack(desk: Desk, name: str, most_files: int, most_bytes: int) -> dict[str,
         with zipfile.ZipFile(desk.folder / name) as packed:
             inside = {each.filename: each for each in packed.infolist()}
             if not {JOB_FILE, STATE} <= inside.keys() or len(inside) != len(packed.infolist()):
-                raise InvalidFile(STRANGE.format(name), hint="a session is saved on the page Data.")
+                raise InvalidFile(text(STRANGE, name=name), hint="a session is saved on the page Data.")
             files = [each for each in inside if each not in {JOB_FILE, STATE}]
             if len(files) > most_files or not all(map(_is_plain, files)):
-                raise InvalidFile(STRANGE.format(name), hint="it holds files under names that the app does not use.")
+                raise InvalidFile(
+                    text(STRANGE, name=name), hint="it holds files under names that the app does not use."
+                )
             left = most_bytes
             for each in files:
                 left = _taken(packed, each, place, left, name)
             told = {each: _text(packed, each, name) for each in (JOB_FILE, STATE)}
         return {"job": told[JOB_FILE], "state": json.loads(told[STATE]), "files": files}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, OSError) as error:
-        raise InvalidFile(STRANGE.format(name), hint="perhaps it was cut off on the way.") from error
+        raise InvalidFile(text(STRANGE, name=name), hint="perhaps it was cut off on the way.") from error
 
 
 def _is_plain(name: str) -> bool:
@@ -76,7 +79,7 @@ def _taken(packed: zipfile.ZipFile, name: str, place: Any, left: int, session: s
         while chunk := source.read(1 << 20):
             left -= len(chunk)
             if left < 0:
-                raise InvalidFile(f"{session} holds more than may be uploaded.")
+                raise InvalidFile(text("{session} holds more than may be uploaded.", session=session))
             file.write(chunk)
     return left
 
@@ -85,5 +88,5 @@ def _text(packed: zipfile.ZipFile, name: str, session: str) -> str:
     with packed.open(name) as source:
         data = source.read(MOST_STATE + 1)
     if len(data) > MOST_STATE:
-        raise InvalidFile(STRANGE.format(session), hint="what it tells of its decisions is too long.")
+        raise InvalidFile(text(STRANGE, name=session), hint="what it tells of its decisions is too long.")
     return data.decode("utf-8")

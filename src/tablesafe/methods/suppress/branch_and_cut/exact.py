@@ -34,9 +34,12 @@ WORTH_IT = 2e-3
 """Share by which cuts of the other kinds must raise the bound, to be looked for again."""
 ROUNDS_AT_NODES = 6
 """Rounds of cutting at a node before it is branched on."""
+PATTERN_S, FAR = 2.0, 0.8
+"""Seconds of work after which a pattern is made of the relaxation before that is done, and again after twice as many;
+and share of the best pattern's cost that the bound must be below (hier13: 8.2 million after 3 s where it was 8.8)."""
 PATTERN_EVERY = 10
 """Nodes after which a pattern is made of the relaxation again."""
-FIRST_NODES, MORE_NODES, TRIES = 96, 8, 4
+FIRST_NODES, MORE_NODES, TRIES = 40, 8, 4
 """Nodes of a part that holds most of what is undecided, once there is an answer that the integer solver, or all other
 parts, cannot better; how many times as many nodes all parts get with every further try, and how many tries there are.
 In parts that share nothing branchings add up (h_10k: 87 parts, the hardest takes 800 nodes), in the tree they would
@@ -85,9 +88,11 @@ class BranchAndCut:
         self._separation = Separation(instance, targets, self._variables, self._attacker, self._late)
         self._covering = Covering(self._variables.cost, incumbent.budget)
         self._capacities: list[Cut] = []
-        self._begun = self._rooted = False
+        self._begun = self._rooted = self._choosing = False
         self._tree: Tree | None = None
-        self._nodes = 0
+        self._nodes = self._tried = 0
+        self._next = 0.0
+        """Work after which a further pattern is due while the relaxation is cut."""
         self._own: list[Move] | None = None
         """What protects the targets that need nothing further, where those are all that the instance asks besides."""
         self._quiet: tuple[Separation, Floats] | None = None
@@ -142,9 +147,14 @@ class BranchAndCut:
         """Whether, once the relaxation is cut, most of what is undecided is one part, and too much to choose from."""
         return self._rooted and self._covering.in_one_piece()
 
-    def deviations(self, pattern: Mask) -> tuple[Deviation, ...]:
-        """For each target of the instance a deviation within a safe pattern that protects it."""
-        return self._asking_all(lambda: False).deviations(pattern.astype(np.float64))
+    @property
+    def choosing(self) -> bool:
+        """Whether it chooses part by part among what is left: that comes to an end, and patterns come of it."""
+        return self._choosing
+
+    def deviations(self, pattern: Mask, stop: Callable[[], bool] = lambda: False) -> tuple[Deviation, ...]:
+        """For each target of the instance a deviation within a safe pattern that protects it, until a clock rings."""
+        return self._asking_all(stop).deviations(pattern.astype(np.float64))
 
     def witnesses(self, pattern: Mask) -> list[Move]:
         """Deviations within a safe pattern that protect all targets of the instance: for an audit to check."""
@@ -238,6 +248,9 @@ class BranchAndCut:
             added = self._add(seen.cuts)
             if added and stalled < STALLED:
                 self._add(covers(seen.cuts, x, self._covering.high))
+                if self._due():
+                    self._pattern(self._shares(x))
+                    self._covering.fix(self._best)
                 continue
             if self._late():
                 return False
@@ -259,6 +272,14 @@ class BranchAndCut:
             if not added or over:
                 return True
             begun, stalled = bound, 0
+
+    def _due(self) -> bool:
+        """Whether cutting takes so long that it is time for another pattern: the best one is far from the bound."""
+        spent = self._incumbent.budget.spent
+        if self._incumbent.best is None or spent < self._next or self._incumbent.bound >= FAR * self._best:
+            return False
+        self._next = max(2 * spent, PATTERN_S)
+        return spent >= PATTERN_S
 
     def _strengthened(self, x: Floats) -> int:
         """Add violated cuts of the other kinds; says how many."""
@@ -292,7 +313,7 @@ class BranchAndCut:
         """Hand over a pattern if it is the best; what the judge has against it is asked from now on."""
         incumbent, cost = self._incumbent, float(self._variables.cost @ x)
         pattern = self._shares(x)[: len(incumbent.instance)] > 0.5
-        if incumbent.best is not None and cost > incumbent.best_cost - self._covering.slack(incumbent.best_cost) / 2:
+        if incumbent.best is not None and self._no_better(x):
             return True
         objection = None if self._judge is None else self._judge(pattern)
         if objection is None:
@@ -317,20 +338,23 @@ class BranchAndCut:
     def _finish(self) -> None:
         """Choose among what is left, part by part, as long as choices are easy or teach much; then branch on the whole.
 
-        What a choice leaves open is cut off and repaired, and the choice is made again.
+        What a choice leaves open is cut off and repaired, and the choice is made again. Where nearly all is one part
+        that is too much to choose from, it is branched on at once: the integer solver's answers become ever worse.
         """
-        tried = 0
-        while not self._done() and self._tree is None and tried <= TRIES:
+        while not self._done() and self._tree is None and self._tried <= TRIES:
+            if not self._tried and self.in_one_piece:
+                break
+            self._choosing = True
             x = self._relaxed()
             if self._done():
                 return
-            choice = self._choice(tried)
+            choice = self._choice(self._tried)
             self._prove(choice.bound)
             self._add(list(choice.floors))
-            if self._done() or (choice.x is None and not tried):
+            if self._done() or (choice.x is None and not self._tried):
                 break
-            if choice.x is None:
-                tried += 1
+            if choice.x is None or (self._tried and not choice.least and self._no_better(choice.x)):
+                self._tried += 1
                 continue
             seen = self._look(choice.x)
             if self._late():
@@ -338,15 +362,18 @@ class BranchAndCut:
             if not seen.open:
                 if self._offered(choice.x):
                     self._prove(choice.bound)
-                    tried += 1
+                    self._tried += 1
                     continue
                 seen = self._look(choice.x)
                 if self._late():
                     return
             added = self._add(seen.cuts)
-            shares = np.where(self._shares(choice.x) > 0.5, 1.0, np.minimum(self._shares(x), 0.99))
-            self._pattern(shares, np.array(seen.open, dtype=np.int64))
-            if not added or (not choice.least and len(seen.open) < HARDLY):
+            if self._tried and not choice.least:  # what an answer on the way teaches counts, no pattern near it does
+                self._tried += 1
+            else:
+                shares = np.where(self._shares(choice.x) > 0.5, 1.0, np.minimum(self._shares(x), 0.99))
+                self._pattern(shares, np.array(seen.open, dtype=np.int64))
+            if not added or (not self._tried and not choice.least and len(seen.open) < HARDLY):
                 break
             for _ in range(AFTERWARDS):
                 if self._done():
@@ -354,8 +381,13 @@ class BranchAndCut:
                 x = self._relaxed()
                 if not self._add(self._look(x).cuts) and not self._strengthened(x):
                     break
+        self._choosing = False
         if not self._done():
             self._branched()
+
+    def _no_better(self, x: Floats) -> bool:
+        """Whether an answer to the cuts costs too much to be a better pattern."""
+        return float(self._variables.cost @ x) > self._best - self._covering.slack(self._best) / 2
 
     def _choice(self, tried: int) -> Choice:
         """The best choice for all cuts, by parts; by the integer solver where much is undecided and no choice held yet.

@@ -35,7 +35,7 @@ from tablesafe.solve.highs import DUAL, SIMPLEX, Model
 from tablesafe.solve.program import Columns, Program, Rows, Scale, SolveStatus
 from tablesafe.work.budget import ENDLESS, Budget
 
-NODES = 120
+NODES = 50
 """Nodes of the branching of a part by itself: what parts cost adds up, where their branchings would multiply."""
 SOLVER_NODES = 200
 """Nodes of the integer solver: its answer will mostly be cut off, the next cuts help more than a finer one."""
@@ -254,7 +254,8 @@ class Covering:
 
         It is the least, and the bound is that, where every part shows it within so many nodes; a part that holds most
         of what is undecided has a number of its own. Elsewhere the answer is
-        the integer solver's, which has so many `seconds` for it, and is not believed to be more; none without them.
+        the integer solver's, which has so many `seconds` for it, and is not believed to be more; without them it is
+        the best that was seen on the way, if any.
         """
         matrix, least = self.rows()
         entries = self.entries
@@ -347,7 +348,7 @@ class Covering:
                 self._known[key] = answer
                 return answer
         if seconds <= 0 or branching.stop():
-            return Least(answer.bound, None)
+            return answer
         return Least(answer.bound, self._chosen(some[:, columns], left, columns, seconds))
 
     def _chosen(self, matrix: sparse.csr_array, least: Floats, columns: Integers, seconds: float) -> Integers | None:

@@ -146,11 +146,12 @@ class Separation:
         awake = np.ones(len(order), dtype=np.bool_)
         found = []
         for at in order.tolist():
-            if awake[at]:
+            if awake[at] and not self._stop():
                 own = order[begin[part[at]] : begin[part[at] + 1]]
                 before = awake[own].copy()
                 moves, _ = self._ask(at, own, awake, back=False)
-                awake[at] = False
+                if awake[at]:  # it does not get there
+                    continue
                 used = np.abs(moves[0].amount) > NEGLIGIBLE
                 served = np.union1d([at], own[before & ~awake[own]])
                 found.append(Deviation(moves[0].cells[used], moves[0].amount[used], served))

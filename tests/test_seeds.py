@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,3 +52,29 @@ def test_seeds_of_tests_differ_and_follow_the_session() -> None:
     assert set(fresh(3, "one")).isdisjoint(fresh(3, "another"))
     assert str(session_seed()) == os.environ[VARIABLE]
     assert not settings().derandomize
+
+
+def test_all_draw_from_the_seeds_that_a_soak_knows() -> None:
+    """By another name the module is there twice, and `make soak` leaves out what was drawn from the other one."""
+    another = re.compile(r"^\s*(from|import) tests\b", re.MULTILINE)
+    files = Path(__file__).parent.rglob("*.py")
+    assert [file.name for file in files if another.search(file.read_text(encoding="utf-8"))] == []
+
+
+def draws(function: ast.FunctionDef) -> bool:
+    """Whether a test takes as many seeds as there are, and not only the first."""
+    inside = [node for line in function.body for node in ast.walk(line)]
+    first = {id(node.value) for node in inside if isinstance(node, ast.Subscript)}
+    calls = (node for node in inside if isinstance(node, ast.Call) and id(node) not in first)
+    return any(ast.unparse(call.func) in {"fresh", "seeds.fresh"} and len(call.args) == 2 for call in calls)
+
+
+def test_what_draws_within_itself_says_so() -> None:
+    """A soak sees the seeds that are parameters of a test; others it must be told of, or it leaves the test out."""
+    silent = []
+    for file in sorted(Path(__file__).parent.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and draws(node):
+                told = any("draws" in ast.unparse(mark) for mark in node.decorator_list)
+                silent += [] if told or file.name == "test_seeds.py" else [f"{file.name}::{node.name}"]
+    assert silent == []

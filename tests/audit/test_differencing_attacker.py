@@ -189,6 +189,7 @@ def test_respondents_whom_there_was_no_time_to_look_at_are_not_called_safe(monke
     assert "no time" in str(found)
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize(
     ("how", "rule"),
     [*product(["records", "releases", "tables"], ["threshold", "p"]), ("cells", "threshold")],

@@ -268,6 +268,7 @@ def test_every_attack_works_where_no_cell_has_a_bound() -> None:
         assert len(estimate.values) == len(table)
 
 
+@pytest.mark.draws
 def test_short_lists_never_hide_a_sum_that_fails_where_contributions_may_be_negative() -> None:
     """What fails with every contributor listed fails with three of them too, if only possibly."""
     tried = 0

@@ -7,10 +7,13 @@ from itertools import product
 import numpy as np
 
 
-def possible(sums: np.ndarray, shown: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+def possible(
+    sums: np.ndarray, shown: np.ndarray, limit: int, *, occupied: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """The least and the most that each cell can be, over every table from which the method could have come here.
 
-    `sums` has a row per cell and a column per unit; `shown` holds the published counts, −1 for cells not shown.
+    `sums` has a row per cell and a column per unit; `shown` holds the published counts, −1 for cells not shown. Where
+    empty cells are left out, whatever is shown is `occupied`: it was 1 or more.
     """
     seen = shown >= 0
     most = [max(shown[seen & (column > 0)].min(), limit - 1) for column in sums.T]
@@ -18,7 +21,7 @@ def possible(sums: np.ndarray, shown: np.ndarray, limit: int) -> tuple[np.ndarra
     tables = [
         table
         for table in map(np.array, product(*(range(top + 1) for top in most)))
-        if goal in outcomes(table, parts, limit)
+        if not (occupied and (parts @ table == 0).any()) and goal in outcomes(table, parts, limit)
     ]
     cells = np.array(tables) @ sums.T
     return cells.min(axis=0), cells.max(axis=0)

@@ -147,6 +147,16 @@ def test_protected_exactly_where_the_interval_covers_what_is_asked(system: Syste
     _check_witnesses(system, found)
 
 
+def test_ends_that_are_bounds_beforehand_are_rounded_once() -> None:
+    """1 − 0.7 in floating point is more than 0.3: the cell would seem to fall less far than it must, and does."""
+    system = system_of(sums([[0, 1]], 2), np.array([1, 0, 1]), np.array([0, 2]), np.array([0.3, 0.3]), np.array([2, 2]))
+    below, above = np.full(2, 0.3), np.full(2, 2.0)
+    found = protection(system, np.arange(2), below, above)
+    assert found.lower.tolist() == [0.3, 0.3]
+    assert found.protected.all()
+    _check_witnesses(system, found)
+
+
 def _check_witnesses(system: System, found: Protection) -> None:
     """Every witness satisfies every equation and bound in whole numbers, and shows what it is said to show."""
     matrix = system.matrix.toarray().astype(object)

@@ -6,6 +6,7 @@ from unittest import mock
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -133,11 +134,16 @@ def concluded(problem: Problem, release: Release) -> tuple[np.ndarray, np.ndarra
 
 
 def tried(problem: Problem, release: Release, limit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The cells that are made of whole units, and the least and the most that each of them can be."""
+    """The cells that are made of whole units, and the least and the most that each of them can be.
+
+    Where one cell of a shown margin is withheld by design and none of the others is 0, a reader may take it for one
+    that was left out because it is empty, and so all that is shown for occupied.
+    """
+    occupied = problem.table.leaves_out_empty(~problem.withheld)
     shown = np.where(release.suppressed, -1, np.nan_to_num(release.values)).astype(np.int64)
     units, sums = units_of(problem)
     whole = units.whole()
-    return whole, *possible(sums, np.where(whole, shown, -1), limit)
+    return whole, *possible(sums, np.where(whole, shown, -1), limit, occupied=occupied)
 
 
 @given(tiny(shown=True), st.sampled_from([2, 3]))
@@ -148,6 +154,23 @@ def test_what_a_reader_can_conclude_is_stated_and_the_audit_agrees(problem: Prob
     for lower, upper in ((release.lower, release.upper), concluded(problem, release)):
         np.testing.assert_array_equal(lower, least)
         np.testing.assert_array_equal(upper, most)
+
+
+@pytest.mark.parametrize("limit", [2, 3])
+def test_one_cell_that_is_not_shown_may_be_empty_so_the_others_are_not(limit: int) -> None:
+    """The first row shows 0 for its 1; a reader who takes the column that is missing for empty knows it was no 0."""
+    table = cube(np.array([[1, 0], [0, 2]]))
+    hidden = ~table.is_total
+    hidden[table.index(d1="0")] = True
+    problem = Problem(table, withheld=hidden)
+    release = SmallCounts(limit=limit).protect(problem)
+    row = table.index(d0="0")
+    assert release.values[row] == 0
+    whole, least, most = tried(problem, release, limit)
+    for lower, upper in ((release.lower, release.upper), concluded(problem, release)):
+        assert lower[row] == 1
+        np.testing.assert_array_equal(lower[whole], least[whole])
+        np.testing.assert_array_equal(upper[whole], most[whole])
 
 
 @given(tiny(shown=False), st.sampled_from([2, 3]))

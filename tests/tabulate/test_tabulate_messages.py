@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tablesafe.core.errors import InvalidHierarchy, InvalidInput, InvalidOption, InvalidTable
+from tablesafe.core.errors import InvalidFile, InvalidHierarchy, InvalidInput, InvalidOption, InvalidTable
 from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.tabulate import tabulate
+from tablesafe.tabulate.scan import Scan
 
 FLAT = Hierarchy.flat(["N", "S"], name="regions.hrc")
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -57,6 +58,18 @@ def test_records_that_cannot_be_added_up(case: str, tmp_path: Path) -> None:
     content, options, message = CASES[case]
     (tmp_path / "r.csv").write_text(content)
     with pytest.raises(InvalidTable, match=message):
+        tabulate(tmp_path / "r.csv", **{"dimensions": ["region"], "value": "v", **options})
+
+
+@pytest.mark.parametrize("case", [case for case, (_, _, message) in CASES.items() if "line" in message])
+def test_a_record_that_is_not_found_again_is_said_of_the_file(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Parquet file whose statistics are damaged: what a look at all of it counts, a look for the first leaves out."""
+    content, options, _ = CASES[case]
+    (tmp_path / "r.csv").write_text(content)
+    monkeypatch.setattr(Scan, "first", lambda *_: None)
+    with pytest.raises(InvalidFile, match=r"r\.csv cannot be read: .*not found again.\n\nHint: is the file complete"):
         tabulate(tmp_path / "r.csv", **{"dimensions": ["region"], "value": "v", **options})
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,19 @@ from browsing import Visitor
 from serving import Served, served
 
 Newcomer = Callable[[], Visitor]
+AS_USERS_HAVE_IT = {"test_runs.py", "test_browser_path.py"}
+"""Where jobs draw the pictures of their reports too."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _plain_reports(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Processes that run jobs leave the pictures out of reports, where nobody looks at them."""
+    if request.path.name in AS_USERS_HAVE_IT:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent / "plain"), prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -364,13 +364,14 @@ def answer_needs(needs: PieceNeeds) -> PieceAnswer:
 
 def _at_the_bounds(needs: PieceNeeds) -> PieceAnswer:
     """Two tables serve all cells: the one of all the lower bounds, and the one of all the upper."""
-    piece, truth = needs.piece, needs.truth[needs.wanted].astype(np.float64)
+    piece, truth = needs.piece, needs.truth[needs.wanted]
     ends = [bounds.astype(np.int64) for bounds in (piece.lower, piece.upper)]
     moves = tuple(ExactMove(piece.cells[end != 0], end[end != 0], piece.grid) for end in ends)
     here = np.zeros(len(needs.wanted), np.int64)
-    low, high = (end[needs.wanted] / piece.grid for end in ends)
+    one = np.ones(len(needs.wanted), np.int64)
+    low, high = (values_at(truth, end[needs.wanted], one, one, piece.grid) for end in ends)
     component = Component(piece.cells, needs.truth, moves)
-    return PieceAnswer(truth + low, truth + high, here, here, here + 1, (component,))
+    return PieceAnswer(low, high, here, here, here + 1, (component,))
 
 
 def _sides(shape: Shape, wanted: NDArray[np.intp]) -> Integers:

@@ -42,13 +42,13 @@ class Scanned:
 
 def frame_of(connection: Connection, query: str) -> pl.DataFrame:
     """What a query gives, through NumPy: decimals as text on the way, so that they stay exact."""
-    shape = connection.sql(f"FROM ({query}) LIMIT 0")
-    kinds = {name: str(kind) for name, kind in zip(shape.columns, shape.types, strict=True)}
+    asked = connection.sql(query)
+    kinds = {name: str(kind) for name, kind in zip(asked.columns, asked.types, strict=True)}
     exact = {name: kind for name, kind in kinds.items() if kind.startswith("DECIMAL") or kind.endswith("HUGEINT")}
     if exact:
         texts = ", ".join(f"CAST({identifier(name)} AS VARCHAR) AS {identifier(name)}" for name in exact)
-        query = f"SELECT * REPLACE ({texts}) FROM ({query})"
-    found = connection.sql(query).fetchnumpy()
+        asked = connection.sql(f"SELECT * REPLACE ({texts}) FROM ({query})")
+    found = asked.fetchnumpy()
     frame = pl.DataFrame([_series(name, values) for name, values in found.items()])
     dates = [pl.col(name).cast(pl.Date) for name, kind in kinds.items() if kind == "DATE"]
     decimals = [pl.col(name).cast(_decimal(kind)) for name, kind in exact.items()]

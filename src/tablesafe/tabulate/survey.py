@@ -245,9 +245,17 @@ def _what(value: float) -> str:
 def _complaint(
     scan: Scan, condition: str, show: str, message: Callable[[str, Any], str], hint: Words, about: About = ()
 ) -> InvalidTable:
-    """An error that names the first record with a condition."""
-    where, shown = scan.first(f"({condition}) AND {kept(scan)}", show) or (scan.records.name, None)
-    return InvalidTable(message(where, shown), hint=hint, about=about)
+    """An error that names the first record with a condition.
+
+    There is none where a file says one thing of its columns and holds another, or was changed meanwhile.
+    """
+    found = scan.first(f"({condition}) AND {kept(scan)}", show)
+    if found is None:
+        raise InvalidFile(
+            f"{scan.records.name} cannot be read: a record that was there at first is not found again.",
+            hint="is the file complete, and does nobody write to it?",
+        )
+    return InvalidTable(message(*found), hint=hint, about=about)
 
 
 def _check_codes(scan: Scan, answer: Mapping[str, Any]) -> None:

@@ -282,7 +282,16 @@ def _problem(
     withheld[at[:parts]] = True
     names = np.array(table.dimensions[PART].codes, dtype=object)[table.codes[:, 0]]
     table = replace(table, dimensions={}, codes=np.zeros((len(table), 0), np.int32), names=names, origin=None)
-    return Problem(table, rules, withheld=withheld), at
+    return _parts_unknown(Problem(table, rules, withheld=withheld)), at
+
+
+def _parts_unknown(problem: Problem) -> Problem:
+    """That a published cell is there tells that somebody is in it; of the parts of cells, which nobody sees, nothing
+    does."""
+    parts, free = problem.withheld, Problem(replace(problem.table, empty=None), problem.rules)
+    levels = np.where(parts, free.sensitivity.lower, problem.sensitivity.lower)
+    lower = np.where(parts, free.lower, problem.lower)
+    return problem.replace(sensitivity=replace(problem.sensitivity, lower=levels), lower=lower)
 
 
 def _release(problem: Problem, cells: Integers, shown: Sequence[Visible]) -> Release:

@@ -189,7 +189,14 @@ AUDITING, GUESSING = "tablesafe.pipeline.running:audit", "tablesafe.pipeline.run
 @pytest.mark.parametrize("place", [SEARCH, AUDITING, GUESSING, WRITING])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_single_signal_keeps_what_there_is_wherever_it_comes(job: Path, number: signal.Signals, place: str) -> None:
-    """Search, audit, guesses or files: the run goes on to its end, by the shortest way, and writes a release."""
+    """Search, audit, guesses or files: the run goes on to its end, by the shortest way, and writes a release.
+
+    What it does not write for want of time is not there at all: that of an earlier run would pass for its own.
+    """
+    of_an_earlier_run = [job.parent / "internal" / name for name in ("table.xlsx", "attack.csv", "heat_map.png")]
+    for file in of_an_earlier_run:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("earlier")
     command = [sys.executable, "-c", ONCE, str(job), place, str(int(number))]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -199,6 +206,7 @@ def test_a_single_signal_keeps_what_there_is_wherever_it_comes(job: Path, number
     late = place in (GUESSING, WRITING)
     assert (job.parent / "internal/table.xlsx").exists() == (place == WRITING), "by the shortest way"
     assert late or not (job.parent / "internal/attack.csv").exists()
+    assert not any(file.exists() and file.read_bytes() == b"earlier" for file in of_an_earlier_run)
 
 
 @pytest.mark.parametrize(("number", "place"), SIGNALS + MORE if EVERY else SIGNALS)

@@ -18,6 +18,39 @@ from tablesafe.files.private import HIDDEN, LOCK, sweep
 from tablesafe.pipeline.outputs import together
 
 
+def test_a_file_of_an_earlier_run_goes_with_the_new_ones_or_stays_with_the_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All or nothing holds for what is taken away as well; what this run writes itself is not taken away."""
+    old, new = tmp_path / "internal/workbook", tmp_path / "internal/proof"
+    old.parent.mkdir()
+    old.write_text("earlier")
+
+    def write_anew() -> None:
+        with together() as outputs:
+            for name in ("workbook", "proof", "never there"):
+                outputs.clear(old.with_name(name))
+            outputs.place(new, private=True).write_text("later")
+
+    real = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if target.name == "proof":
+            raise OSError(28, "No space left on device")
+        return real(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", full)
+        with pytest.raises(InvalidFile, match="No space left"):
+            write_anew()
+    assert old.read_text() == "earlier"
+    assert not new.exists()
+    write_anew()
+    assert not old.exists()
+    assert new.read_text() == "later"
+    assert [file.name for file in old.parent.iterdir()] == ["proof"]
+
+
 @pytest.fixture
 def killed(tmp_path: Path) -> tuple[Path, Path]:
     """Two private folders, as a run leaves them that is killed with its moves noted: the office's, the release's."""

@@ -160,3 +160,28 @@ def test_an_objection_with_cells_for_sums_and_no_new_target_is_asked_in_the_wide
     assert incumbent.best is not None
     assert incumbent.best[dear]
     assert incumbent.best_cost > best.cost
+
+
+def test_an_earlier_objection_of_fewer_cells_may_come_after_a_later_one() -> None:
+    """What is said against the safe pattern was found first and is asked last: it ended by an IndexError."""
+    table = grid([[1, 30, 40], [50, 60, 70], [80, 90, 99]])
+    problem = Problem(table, sensitivity=Sensitivity.of(table.value == 1, 1.0, 1.0, 0.0))
+    instance = Instance.of(problem, problem.cost, zeros=False)
+    sums = [SimpleNamespace(cells=(0, 1), level=1.0), SimpleNamespace(cells=(3, 4), level=1.0)]
+    nothing = np.zeros(0, dtype=np.int64)
+    objections = []
+    for many in (1, 2):
+        wider = _with_sums(instance, sums[:many], 1.0)  # type: ignore[arg-type]
+        last = np.array([len(wider) - 1])
+        targets = Targets(last, np.ones(1, dtype=np.int8), np.ones(1))
+        objections.append(Objection(wider, targets, nothing))
+    costs = []
+    for ordered in (objections, objections[::-1]):
+        incumbent = Incumbent(instance, budget=Budget(), report=lambda cost, bound: None)
+        search = BranchAndCut(incumbent)
+        for objection in ordered:
+            search.ask_also(objection)
+        search.advance(incumbent.late)
+        assert incumbent.best is not None
+        costs.append((incumbent.best_cost, incumbent.bound))
+    assert costs[0] == pytest.approx(costs[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from itertools import combinations
@@ -20,7 +21,7 @@ from tablesafe.audit.respondent_knowledge import Guard, Knowledge
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
-from tablesafe.methods.suppress import linear_programs, strategy
+from tablesafe.methods.suppress import linear_programs, method, strategy
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
 from tablesafe.methods.suppress.hypercube_method import Seen, against_insiders
@@ -353,6 +354,20 @@ def test_it_is_safe_whenever_publishing_again_is_stopped(looks: int) -> None:
     assert safe_from_all(problem, published_again(session, instance, everything, limit, limit, never_mended, unheard))
 
 
+def test_after_a_stop_what_was_not_looked_at_for_sums_is_not_taken_for_safe() -> None:
+    """Sums that nobody had time to look for did not fail: the pattern was kept, and lost by the audit that decides."""
+    problem = firms(3, 120, TREES)
+    instance, _ = read(problem)
+    everything, session = instance.live | instance.forced, ts.Audit(problem)
+    session.judge(ts.Release.from_suppression(problem, everything), exact=False, certify=False)
+    stopped = Budget()
+    stopped.stop()
+    given: list[Mask] = []
+    kept = published_again(session, instance, everything, Budget(work=3.0), stopped, given.append, unheard)
+    assert (kept == everything).all()
+    assert not given, "nothing is mended for somebody who waits"
+
+
 def test_what_a_trial_says_wrongly_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody is asked what it relies on, the whole audit does not pass, and the last safe pattern stays."""
     problem = firms(3, 120, TREES)
@@ -464,3 +479,50 @@ def test_a_program_without_time_does_not_say_that_a_cell_cannot_be_protected(
         search = Search(instance, budget=Budget(seconds), seed=0, report=lambda *_: None)
         with pytest.raises(error):
             search.build(grace=grace)
+
+
+def test_beyond_some_cells_no_program_over_the_whole_moves_what_no_hypercube_protects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It grows with the table, not with those that are left: 53 s for 2 of 111,822 targets. Repair sees to them."""
+    problem = firms(3, 90, TREES)
+
+    def without_some(instance: Instance, cubes: Hypercubes, *args: object) -> tuple[Mask, np.ndarray]:
+        """All but the first targets are protected; these have no hypercube, as far as it is told."""
+        left = np.arange(3)
+        return first_pattern(instance.asking(np.arange(3, len(instance.level))), cubes)[0], left
+
+    def refused(*args: object, **named: object) -> None:
+        raise AssertionError("a program over the whole table")
+
+    monkeypatch.setattr(method, "too_many", lambda targets, seconds: True)
+    monkeypatch.setattr(method, "first_pattern", without_some)
+    monkeypatch.setattr(method, "by_many_at_once", refused)
+    monkeypatch.setattr(method, "modular", refused)
+    monkeypatch.setattr(method, "improved", lambda *_: [])
+    asked = ts.Suppress(algorithm="modular", time_limit_s=60)
+    with pytest.raises(AssertionError, match="over the whole"):
+        ts.protect(problem, asked, ts.Run(attackers=OUTSIDERS))
+    monkeypatch.setattr(method, "TOGETHER", 0)
+    release = ts.protect(problem, asked, ts.Run(attackers=OUTSIDERS))
+    assert ts.audit(problem, release, insiders=False, unions=False).safe
+
+
+def test_no_cheaper_pattern_is_begun_when_the_limit_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first safe pattern may take longer than the limit; the second took as long again (limit of 10 s, 14.5)."""
+    problem = firms(3, 90, TREES)
+    begun: list[int] = []
+
+    def patterns(instance: Instance, cubes: Hypercubes, *args: object) -> Iterator[tuple[Mask, np.ndarray]]:
+        for turn in range(2):
+            begun.append(turn)
+            yield first_pattern(instance, cubes)
+
+    monkeypatch.setattr(method, "too_many", lambda targets, seconds: True)
+    monkeypatch.setattr(method, "convincing_patterns", patterns)
+    monkeypatch.setattr(method, "ALL_AUDITED_S", 100.0)
+    release = ts.protect(problem, ts.Suppress(algorithm="modular", time_limit_s=1e-6))
+    assert begun == [0]
+    assert ts.audit(problem, release).safe
+    ts.protect(problem, ts.Suppress(algorithm="modular", time_limit_s=60))
+    assert begun[1:] == [0, 1], "given time the second is begun"

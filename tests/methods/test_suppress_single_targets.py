@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from tests.seeds import fresh
 
 import tablesafe as ts
+from seeds import fresh
 from tablesafe.audit.doubts import EVERYBODY, Listed
 from tablesafe.audit.respondent_knowledge import Guard, Knowledge
 from tablesafe.audit.system import System

@@ -90,3 +90,27 @@ def test_merging_removes_the_cell_from_the_sensitive_ones(tmp_path: Path) -> Non
     step, coarser = found
     assert step.kind == "join"
     assert not len(coarser.sensitive)
+
+
+@pytest.mark.filterwarnings("ignore:nothing protects a cell of the table as it was. drop the parts")
+def test_a_code_without_parts_among_codes_that_have_some_is_merged_too(tmp_path: Path) -> None:
+    """The west is a single town, north and south have parts: it cannot be joined with either as they are."""
+    rows = [
+        {"firm": f"{town}{branch}{i}", "region": town, "branch": branch, "turnover": 10.0 + i}
+        for town in ("n1", "n2", "s1", "s2", "w1")
+        for branch in ("x", "y")
+        for i in range(1 if town == "w1" else 5)
+    ]
+    pl.DataFrame(rows).write_csv(tmp_path / "firms.csv")
+    (tmp_path / "region.hrc").write_text("north\n@n1\n@n2\nsouth\n@s1\n@s2\nwest\n@w1\n", encoding="utf-8")
+    frozen = ", ".join(f'{{branch = "Total", region = "{code}"}}' for code in ("Total", "north", "south"))
+    job = JOB.replace("FROZEN", f"[{frozen}]").replace("POLICY", "merge")
+    job = job.replace("[dimensions.region]", '[dimensions.region]\nhierarchy = "region.hrc"')
+    (tmp_path / "job.toml").write_text(job, encoding="utf-8")
+    with pytest.warns(UserWarning, match="join .*west"):
+        result = ts.run(tmp_path / "job.toml")
+    assert result.findings.safe
+    codes = pl.read_csv(tmp_path / "public" / "release.csv")["region"].unique().to_list()
+    assert "west" not in codes
+    assert any("west" in code for code in codes)
+    assert {"n1", "n2"} <= set(codes) or {"s1", "s2"} <= set(codes), "of one neighbour the parts stay"

@@ -25,6 +25,8 @@ class Outputs:
     written: dict[Path, Path] = field(default_factory=dict)
     """The temporary file of each target."""
     private: set[Path] = field(default_factory=set)
+    outdated: set[Path] = field(default_factory=set)
+    """Places of files that an earlier run may have left, and that go when those of this one come."""
     folders: list[Path] = field(default_factory=list)
     """Folders that did not exist before, outermost first."""
     _beside: dict[Path, Path] = field(default_factory=dict)
@@ -47,6 +49,13 @@ class Outputs:
             self.private.add(target)
         return temporary
 
+    def clear(self, target: Path) -> None:
+        """What stands in this place is of an earlier run: it must not pass for a file of this one.
+
+        It goes in the same moment in which the files of this run come, unless one of them takes its place.
+        """
+        self.outdated.add(target)
+
     def _folder(self, parent: Path, *, private: bool) -> Path:
         if parent not in self._beside:
             lacking = [folder for folder in (parent, *parent.parents) if not folder.exists()]
@@ -65,6 +74,8 @@ class Outputs:
             return
         order = sorted(self.written, key=lambda target: target not in self.private)
         moves = [Placement(target.absolute(), self.written[target].absolute()) for target in order]
+        gone = sorted(place for place in self.outdated - self.written.keys() if place.is_file() or place.is_symlink())
+        moves = [*(Placement(place.absolute(), None) for place in gone), *moves]
         noted = self._beside[order[-1].parent].absolute()
         with _uninterrupted(last=self.last), alone_in(list(self._beside)):
             for folder in self._beside:  # moves of a run that was killed while this one worked: they come before ours
@@ -102,8 +113,8 @@ def _carry_out_or_undo(noted: Path) -> None:
     undo: list[Placement] = []
 
     def keep(move: Placement) -> None:
-        assert move.file is not None, "a run takes no file away"
-        undo.insert(0, Placement(move.place, _copy_of(move.place, move.file.with_name(f"before-{len(undo)}"))))
+        folder = noted if move.file is None else move.file.parent
+        undo.insert(0, Placement(move.place, _copy_of(move.place, folder / f"before-{len(undo)}")))
 
     try:
         carry_out(noted, keep)

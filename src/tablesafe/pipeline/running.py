@@ -30,7 +30,7 @@ from tablesafe.core.statuses import Scheme
 from tablesafe.io.frames import write_frame, write_release
 from tablesafe.io.patterns import read_pattern
 from tablesafe.job import Job, dump_job, load_job
-from tablesafe.job.checks import internal_folder
+from tablesafe.job.checks import INTERNAL_FILES, internal_folder
 from tablesafe.job.words import as_key
 from tablesafe.methods import Method
 from tablesafe.methods.abilities import needs_records, ready, time_limit_of
@@ -40,6 +40,7 @@ from tablesafe.pipeline.inputs import Inputs, require_extras
 from tablesafe.pipeline.outputs import Outputs, together
 from tablesafe.pipeline.problems import build_problem
 from tablesafe.pipeline.result import Result
+from tablesafe.report.plot_names import every_plot_name
 from tablesafe.report.progress import Event, Listener, Trace, ignore, progress_bar
 from tablesafe.report.summary import Origin
 from tablesafe.report.writing import Subject
@@ -62,8 +63,12 @@ judge is lost."""
 PROTECTING, PROTECTING_MANY = 0.8, 0.9
 """Share of a job's time limit for the method; the rest is for the audit that decides, and its certificate. And the same
 where so many cells are sensitive that no intervals can be made exact: the audit goes on from what the search proved."""
-WRITING_S = 1.5e-4
-"""Seconds for each cell that are kept for writing files: exact intervals and attacks end before that."""
+WRITING_S, PAGES_S, WRITING = 1.5e-4, 1.5, 0.3
+"""Seconds that are kept for writing files, for each cell and for pages with their pictures, and the share of a limit
+that this may be: all else ends before that (13,306 cells: 2.1 s of CPU, half of it for pictures)."""
+READING, STEPS = 0.5, 20
+"""Share of a limit that is left after reading in any case, for reading is not faster in a hurry; and in how many steps
+of the limit reading is counted against the method: not to the millisecond, so that the same job gets the same limit."""
 A_LITTLE, A_MOMENT_S = 0.05, 2.0
 """Share of a limit, and seconds at most, that attacks may take when it is over."""
 HURRIED = "After the stop no attacks were tried, no pictures were drawn, and no workbook was written."
@@ -131,7 +136,7 @@ def run(
 
 
 def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result:
-    clock = _Clock()
+    clock, whole = _Clock(), Budget(time_limit_of(job.method))
     with clock.stage("table"):
         problem = _built(job, listen, kept)
         inputs.require_unchanged()
@@ -139,7 +144,7 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
         method = ready(job.method, _Files(job, problem))
         inputs.require_unchanged()
     worked = _worked_out(
-        job, problem, lambda: build_problem(_unbounded(job), table=problem.table), method, listen, kept, clock
+        job, problem, lambda: build_problem(_unbounded(job), table=problem.table), method, listen, kept, clock, whole
     )
     with clock.stage("write"):
         listen(Event("write", "Writing files"))
@@ -155,14 +160,14 @@ def _run(job: Job, listen: Listener, inputs: Inputs, kept: Checkpoint) -> Result
 
 def work_out(job: Job, given: Problem, listen: Listener = ignore) -> Worked:
     """All that a job comes to on a problem that was read for it before, and no file: for those who run several jobs."""
-    clock = _Clock()
+    clock, whole = _Clock(), Budget(time_limit_of(job.method))
     with clock.stage("table"):
         problem = build_problem(job, listen, problem=given)
     with clock.stage("protect"), concerning("method"):
         method = ready(job.method, _Files(job, problem))
     never = Checkpoint(internal_folder(job), math.inf, {})
     return _worked_out(
-        job, problem, lambda: build_problem(_unbounded(job), problem=given), method, listen, never, clock
+        job, problem, lambda: build_problem(_unbounded(job), problem=given), method, listen, never, clock, whole
     )
 
 
@@ -182,6 +187,8 @@ class Worked:
     leaks: Leaks | None = field(repr=False)
     stopped: bool = False
     """Whether somebody is waiting for the end, so that nothing is drawn."""
+    spare_s: float = math.inf
+    """Seconds that are left for what files say besides."""
 
     @property
     def safe(self) -> bool:
@@ -194,6 +201,7 @@ class Worked:
             problem=self.problem, release=self.release, findings=self.findings, scores=self.scores, leaks=self.leaks,
             trace=self.trace, origin=origin, intervals=job.output.intervals,
             pictures=job.output.pictures and not self.stopped, workbook=not self.stopped, language=job.output.language,
+            spare_s=self.spare_s,
         )  # fmt: skip
 
     def result(
@@ -220,19 +228,22 @@ def _worked_out(
     listen: Listener,
     kept: Checkpoint,
     clock: _Clock,
+    begun: Budget,
 ) -> Worked:
-    """Protect, audit, attack."""
+    """Protect, audit, attack: what is left of the time when the table is read, without what its files will take."""
     trace = Trace()
     listen(Event("protect", _searching(problem)))
-    limit = time_limit_of(method)
-    whole, least = Budget(limit), _least(problem)
-    at_most = Budget() if limit is None else necessary(2 * limit + least)
-    refining = None if limit is None else whole.child(max(limit - WRITING_S * len(problem.table), 0.0))
+    limit, least = time_limit_of(method), _least(problem)
+    at_most, refining = Budget(), None
+    whole = begun if limit is None else begun.at_least(READING * limit)
+    if limit is not None:
+        at_most = necessary(2 * limit + least)
+        refining = whole.child(max(whole.left - _writing(job, problem, limit), 0.0))
     with _executing(job) as executor, heed(whole) if limit is not None else nullcontext():
         with clock.stage("protect"):
             how, protecting = _how(job, problem, _both(listen, trace.listen), executor, kept), method
             if limit is not None:
-                protecting = replace(method, time_limit_s=_protecting(problem, limit))  # type: ignore[type-var]
+                protecting = replace(method, time_limit_s=_protecting(job, problem, limit, whole.left))  # type: ignore[type-var]
                 how = replace(how, budget=whole)
             attempts = Attempts(job.problem, problem, unbounded, protecting, how)
             with concerning("method"):
@@ -243,7 +254,7 @@ def _worked_out(
                 release = noted(release, HURRIED)
         with clock.stage("audit"):
             listen(Event("audit", "Attacking the release"))
-            how = replace(how, budget=_for_audit(job, whole, limit, least, at_most.left))
+            how = replace(how, budget=_for_audit(job, refining or whole, limit, least, at_most.left))
             if job.audit.time_limit_s is None:
                 how = replace(how, refining=refining)
             findings = audit(
@@ -252,10 +263,10 @@ def _worked_out(
             )  # fmt: skip
         with clock.stage("attack"):
             scores = None if whole.stopped else _attacked(job, findings, listen, _for_attacks(whole, limit, refining))
+            spare = _for_attacks(whole, limit, refining).left
             leaks = _leaks(findings)
-    leaks = _leaks(findings)
     stable = _stability(problem, release, method)
-    return Worked(problem, release, findings, tables, trace, clock.seconds, stable, scores, leaks, whole.stopped)
+    return Worked(problem, release, findings, tables, trace, clock.seconds, stable, scores, leaks, whole.stopped, spare)
 
 
 def _unbounded(job: Job) -> Job:
@@ -386,11 +397,18 @@ def _least(problem: Problem) -> float:
     return LEAST_S + beyond_s(problem.table)
 
 
-def _protecting(problem: Problem, limit: float) -> float:
-    """The seconds of a limit that the method has."""
+def _protecting(job: Job, problem: Problem, limit: float, left: float) -> float:
+    """The seconds of a limit that the method has: of what is `left` after reading, and without what files take."""
+    steps = math.floor(STEPS * (limit - left) / limit) if left < limit < math.inf else 0
+    seconds = limit * max(1 - steps / STEPS, READING) - _writing(job, problem, limit)
     withheld = 2 * len(problem.sensitive)  # at least, as a rule
     many = hopeless(withheld, withheld, (1 - PROTECTING) * limit)
-    return (PROTECTING_MANY if many else PROTECTING) * limit
+    return (PROTECTING_MANY if many else PROTECTING) * seconds
+
+
+def _writing(job: Job, problem: Problem, limit: float) -> float:
+    """The seconds of a limit that are kept for writing files."""
+    return min(PAGES_S * job.output.pictures + WRITING_S * len(problem.table), WRITING * limit)
 
 
 def _for_audit(job: Job, whole: Budget, limit: float | None, least: float, left: float) -> Budget:
@@ -494,6 +512,8 @@ def write_record(
     """Write what was found, and the proof, into a folder that stays in the office."""
     findings, release = subject.findings, subject.release
     assert findings is not None
+    for name in (*INTERNAL_FILES, *every_plot_name()):
+        outputs.clear(folder / name)  # the workbook or the scores of another run must not pass for those of this one
 
     def place(name: str) -> Path:
         return outputs.place(folder / name, private=True)

@@ -14,6 +14,11 @@ NAMES = (
 """What a run can be asked to draw for the office; `changes` is the heat map by change."""
 
 
+def every_plot_name() -> tuple[str, ...]:
+    """All names under which a run may have put plots into a folder."""
+    return tuple(f"{name}.{ending}" for name in NAMES for ending in FORMATS)
+
+
 def require_plot_name(name: str) -> None:
     """Refuse a file name that says no plot, or a format that is not written."""
     path = PurePath(name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 PAGES, DOCUMENTS, SHEETS = (".html", ".htm"), (".json",), (".xlsx",)
 ENDINGS = (*PAGES, *DOCUMENTS, *SHEETS)
 NO_WORKBOOK = "There is no table.xlsx: Excel files need the extra 'excel' (pip install 'tablesafe[excel]')."
-HURRIED = "The run was stopped: there is no new table.xlsx. The whole table is in cells.csv."
+HURRIED = "The run was stopped: there is no table.xlsx. The whole table is in cells.csv."
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,6 +54,8 @@ class Subject:
     """Whether pages have pictures: who draws them takes longer to load than a small table to protect."""
     workbook: bool = True
     """Whether the office gets its table as a workbook too: who stopped a run waits for the files."""
+    spare_s: float = inf
+    """Seconds that may be taken for what an attacker derives of cells that were withheld to protect others."""
     language: Code = "en"
     """In which language the pages are."""
     rows: str | None = None
@@ -77,11 +80,11 @@ class Subject:
     @cached_property
     def _seen(self) -> Findings | None:
         """The findings with what an attacker derives of cells withheld to protect others, where that is soon known."""
-        if self.findings is None or self.seen is not None:
-            return self.seen
-        from tablesafe.report.derived import with_withheld  # solvers come with it: for the office only
+        if self.seen is not None or self.findings is None or self.spare_s <= 0:
+            return self.findings if self.seen is None else self.seen
+        from tablesafe.report.derived import SECONDS, with_withheld  # solvers come with it: for the office only
 
-        return with_withheld(self.findings)
+        return with_withheld(self.findings, seconds=min(SECONDS, self.spare_s))
 
     def with_table_in(self, names: Iterable[str]) -> Self:
         """The same, with the files that hold the whole table, for pages that show only a part of it."""

@@ -217,7 +217,8 @@ def merging(problem: Problem, cell: int) -> tuple[Step, Problem] | None:
     """The change that merges a cell with others and removes the most risk for its loss; None where there is none.
 
     One of its codes is joined with one or more that stand beside it, or with all of them: then the parts of the code
-    above are dropped. What removes no risk by itself is taken only where nothing does.
+    above are dropped. What removes no risk by itself is taken only where nothing does. Where all that stand beside it
+    have parts and it has none, or the other way round, these parts are dropped: the next change can join them.
     """
     scale = Scale.of(problem, risk="cells", weight="records")
     looked = candidates(problem, scale, Wishes(dimensions=False, margins=False))
@@ -226,6 +227,9 @@ def merging(problem: Problem, cell: int) -> tuple[Step, Problem] | None:
         if _merges(problem, own, step):
             with suppress(InvalidOption):
                 return step, take(problem, step).problem
+    for step in _made_ready(problem, own):
+        with suppress(InvalidOption):
+            return step, take(problem, step).problem
     return None
 
 
@@ -262,6 +266,30 @@ def _beside(problem: Problem, own: NDArray[Any]) -> list[Step]:
         elif not any(each in parts for each in parts[top]):
             out.append(Step(kind="drop parts", dimension=name, codes=(top,)))
     return out
+
+
+def _made_ready(problem: Problem, own: NDArray[Any]) -> list[Step]:
+    """What lets a code of a cell be joined with one beside it: of two that are no alike, one has parts to be dropped.
+
+    The smallest of those beside it, or the code itself; in whichever dimension that loses the fewest cells.
+    """
+    found: list[tuple[int, Step]] = []
+    for d, (name, hierarchy) in enumerate(problem.table.dimensions.items()):
+        if name == RESPONSE or not hierarchy.is_tree:
+            continue
+        code, parts = hierarchy.codes[int(own[d])], parts_of(hierarchy)
+        beside = next((members for members in parts.values() if code in members), ())
+        many = np.bincount(problem.table.codes[:, d], minlength=len(hierarchy))
+        for each in [code] if code in parts else [other for other in beside if other in parts]:
+            if len(beside) > 1:
+                lost = sum(int(many[hierarchy.position(part)]) for part in _below(parts, each))
+                found.append((lost, Step(kind="drop parts", dimension=name, codes=(each,))))
+    return [step for _, step in sorted(found, key=lambda each: each[0])]
+
+
+def _below(parts: Mapping[str, Sequence[str]], code: str) -> list[str]:
+    """All codes below one."""
+    return [deeper for part in parts.get(code, ()) for deeper in (part, *_below(parts, part))]
 
 
 def _next(

@@ -70,6 +70,13 @@ class Incumbent:
             if self.best is not None:
                 self.report(self.best_cost, self.bound)
 
+    def prove_elsewhere(self, bound: float) -> None:
+        """Raise the bound by what was proved of patterns that must do more than the best one here, and tell nobody.
+
+        What such patterns cost at least may be more than this one costs: told together, the bound would be false.
+        """
+        self.bound = max(self.bound, bound)
+
     def closed(self) -> bool:
         """Whether the best pattern is proven to be the least costly."""
         return self.best is not None and self.best_cost <= self.bound * (1 + 1e-9) + 1e-9

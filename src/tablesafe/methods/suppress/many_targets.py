@@ -22,6 +22,7 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
+from tablesafe.methods.suppress.deviations import Deviation
 from tablesafe.methods.suppress.hypercube_method import HypercubeMethod
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
@@ -230,15 +231,23 @@ def improved_for_all(
     together.protect()
     OneByOne(pattern, Parts(condensed, cubes), wanted, budget.child((1 - CLEANING) * budget.left), random).protect()
     withheld = condensed.members(pattern.withheld) | instance.forced
+    moves = _exact(condensed, together.found)
     open_ = np.isin(condensed.number[instance.cell], pattern.open)
     if open_.any():
         rest = HypercubeMethod(instance.withholding(withheld).asking(np.flatnonzero(open_)), cubes, guard)
         rest.protect_all(lambda: False)
         rest.clean_up(lambda: cleaned.over, lambda cost: None)
         withheld |= rest.pattern
+        moves += _in_whole_units(rest.deviations)
     if instance.pattern_cost(withheld) < incumbent.best_cost:
         incumbent.offer_pattern(withheld, instance.pattern_cost(withheld))
-    return _exact(condensed, together.found)
+    return moves
+
+
+def _in_whole_units(deviations: Iterable[Deviation]) -> list[ExactMove]:
+    """Those of some deviations of hypercubes that are whole, as nearly all are."""
+    whole = [each for each in deviations if (each.amount == np.rint(each.amount)).all()]
+    return [ExactMove(np.sort(each.cells), each.amount[np.argsort(each.cells)].astype(np.int64)) for each in whole]
 
 
 def _deviations(instance: Instance, condensed: Condensed, pattern: Pattern) -> list[ExactMove]:

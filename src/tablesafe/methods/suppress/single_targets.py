@@ -59,7 +59,8 @@ class Part:
     """Some cells, ascending, and the equations among them when all others keep still."""
 
     cells: Integers = field(repr=False)
-    columns: sparse.csc_array = field(repr=False)
+    rows: sparse.csr_array = field(repr=False)
+    """Of what each cell rises, and then of what each falls."""
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -114,7 +115,8 @@ class Parts:
         cells = np.flatnonzero(those)
         columns = sparse.csc_array(self._condensed.instance.columns[:, cells])
         used = np.flatnonzero(np.bincount(columns.indices, minlength=columns.shape[0]))
-        return Part(cells, sparse.csc_array(sparse.csr_array(columns)[used]))
+        rows = sparse.csr_array(sparse.csr_array(columns)[used])
+        return Part(cells, sparse.csr_array(sparse.hstack([rows, -rows], format="csr")))
 
 
 class OneByOne:
@@ -131,6 +133,8 @@ class OneByOne:
         self._usual = float(np.median(positive)) if positive.size else 1.0
         self._need = np.maximum(reach.rise, reach.fall)
         self._pivots = PIVOTS
+        self._models: dict[int, tuple[Part, int, Model]] = {}
+        """The last program of each target that is being looked at."""
 
     def protect(self) -> None:
         """Parts of the table first, the cells that must move furthest before others; then all of it, for what is left.
@@ -149,7 +153,9 @@ class OneByOne:
         waiting, turns = cells[::-1].tolist(), dict.fromkeys(cells.tolist(), 0)
         active = list[int]()
         while not self.budget.over:
-            active = [cell for cell in active if turns[cell] < TURNS and not self._done(cell)]
+            for cell in [cell for cell in active if turns[cell] >= TURNS or self._done(cell)]:
+                active.remove(cell)
+                self._models.pop(cell, None)
             while len(active) < AT_ONCE and waiting:
                 cell = waiting.pop()
                 if not self._done(cell):
@@ -188,13 +194,9 @@ class OneByOne:
         self, part: Part, cell: int, side: int, level: float, down: Floats, up: Floats, budget: Budget
     ) -> Floats | None:
         """The deviation of a part that costs least, by slope scaling: see `Together`."""
-        above, below = (np.minimum(room[part.cells], FAR * level) for room in (up, down))
-        useful = np.flatnonzero((above > 0) | (below > 0) | (part.cells == cell))
-        cells, above, below = part.cells[useful], above[useful], below[useful]
-        rows = sparse.csr_array(part.columns[:, useful])
-        rows = sparse.csr_array(rows[np.flatnonzero(np.diff(rows.indptr))])
-        n, at, withheld = len(cells), int(np.searchsorted(cells, cell)), self.reach.withheld[cells]
-        lower, upper = np.zeros(2 * n), np.concatenate([above, below])
+        cells, n, at = part.cells, len(part), int(np.searchsorted(part.cells, cell))
+        withheld = self.reach.withheld[cells]
+        lower, upper = np.zeros(2 * n), np.concatenate([np.minimum(room[cells], FAR * level) for room in (up, down)])
         own, other = (at, n + at) if side > 0 else (n + at, at)
         lower[own] = upper[own] = level
         upper[other] = 0.0
@@ -205,16 +207,8 @@ class OneByOne:
             each = unit + np.where(withheld, 0.0, self._cost[cells] / np.maximum(moved, FLAT * level))
             return np.tile(each / unit.min(), 2)
 
-        model = Model(
-            Program.equations(
-                sparse.csr_array(sparse.hstack([rows, -rows], format="csr")), np.zeros(rows.shape[0]), lower, upper,
-                cost=price(np.clip(self.instance.down[cells], 1.0, level)),
-            ),
-            scale=Scale(power_of_two(level), 1.0),
-            **SIMPLEX,
-            simplex_strategy=DUAL,
-            simplex_iteration_limit=self._pivots,
-        )  # fmt: skip
+        first = price(np.clip(self.instance.down[cells], 1.0, level))
+        model = self._begun(part, cell, side, level, lower, upper, first)
         best = None
         for turn in range(1 + SLOPES):
             move = _move(model, budget)
@@ -233,6 +227,23 @@ class OneByOne:
         out = np.zeros(len(self.instance))
         out[cells] = best
         return out
+
+    def _begun(
+        self, part: Part, cell: int, side: int, level: float, lower: Floats, upper: Floats, cost: Floats
+    ) -> Model:
+        """The program of a part, from the last answer about the same cell and side: what is asked differs by a few."""
+        before = self._models.get(cell)
+        if before is not None and before[0] is part and before[1] == side:
+            model, every = before[2], np.arange(len(cost))
+            model.set_bounds(every, lower, upper)
+            model.set_costs(every, cost)
+        else:
+            zeros = np.zeros(part.rows.shape[0])
+            program = Program.equations(part.rows, zeros, lower, upper, cost=cost)
+            model = Model(program, scale=Scale(power_of_two(level), 1.0), **SIMPLEX)
+        model.set(simplex_strategy=DUAL, simplex_iteration_limit=self._pivots)
+        self._models[cell] = part, side, model
+        return model
 
 
 def _move(model: Model, budget: Budget) -> Floats | None:

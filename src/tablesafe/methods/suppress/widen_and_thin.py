@@ -147,7 +147,8 @@ def published_again(
     all back that its tables in the old pattern change: with that it is as safe as before, and all others were just
     seen to be. Sums that can be derived are looked for now and then, for that takes as long as all the rest; where
     some fail, the pattern is `mended`, if that can be done in time and pays. It ends with the budget; the `last` look
-    at sums may take longer. What each better pattern costs is `told`.
+    at sums may take longer. Once that is over too, what was not looked at for sums is given up. What each better
+    pattern costs is `told`.
     """
     safe, checked, size, unchecked = pattern, pattern, FIRST, 0
     proofs = session.memory()
@@ -157,8 +158,9 @@ def published_again(
         left = left[np.argsort(-instance.cost[left], kind="stable")]
         enough = budget.over or not left.size
         if unchecked and (enough or unchecked >= UNCHECKED):
-            if judge_of(session, last, presume=True)(safe).failing:
-                fixed = mended(safe)
+            found = None if last.over else judge_of(session, last, presume=True)(safe)
+            if found is None or found.failing or found.sums_late:
+                fixed = None if last.over else mended(safe)
                 if fixed is None or instance.pattern_cost(fixed) >= instance.pattern_cost(checked):
                     session.recall(proofs)
                     fixed, size = checked, max(size / 4, LEAST)

@@ -37,10 +37,15 @@ class Plot:
     """Whether it shows true values, protection levels or why cells are withheld: for the office only."""
 
     def __post_init__(self) -> None:
-        """Settle where everything stands, once: else each drawing would start from the one before, and differ."""
+        """Settle where everything stands, once: else each drawing would start from the one before, and differ.
+
+        Only the places are worked out: a drawing without a picture, here and again before each file, took as long.
+        """
         with look():
-            self.figure.draw_without_rendering()
-            self.figure.set_layout_engine("none")
+            engine = self.figure.get_layout_engine()
+            if engine is not None:
+                engine.execute(self.figure)
+                self.figure.set_layout_engine(None)
 
     @property
     def axes(self) -> list[Any]:

@@ -323,8 +323,12 @@ class BranchAndCut:
         return False
 
     def ask_also(self, objection: Objection) -> None:
-        """Take what a judge has objected to among the targets."""
-        wider = len(objection.instance) != len(self._instance)
+        """Take what a judge has objected to among the targets.
+
+        Each objection has the sums of those that were made before it, and is of as many cells or more: one that was
+        made earlier and comes later asks nothing of fewer cells.
+        """
+        wider = len(objection.instance) > len(self._instance)
         if wider:
             self._instance = objection.instance
             self._variables = Variables.of(self._instance, None)

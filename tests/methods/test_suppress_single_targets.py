@@ -139,23 +139,35 @@ def test_some_are_asked_to_be_convinced() -> None:
     assert len(few) > 3
 
 
-def test_parts_are_what_stands_below_a_code_and_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_is_what_stands_along_a_code_and_each_is_larger_than_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(single_targets, "LARGER", 1.0)
     problem = firms(5, 200)
     _, cubes, _, condensed, _ = begun(problem)
-    parts = Parts(condensed, cubes)
+    parts, frame = Parts(condensed, cubes), problem.table.cells()
+    expected = set[frozenset[int]]()
+    for name, tree in TREES.items():
+        parent = {part: equation.total for equation in tree.as_equations() for part in equation.parts}
+        above = {code: {code} for code in (*parent, *parent.values())}
+        for code in above:
+            at = code
+            while at in parent:
+                at = parent[at]
+                above[code].add(at)
+        for code in parent:
+            along = {other for other in above if code in above[other] or other in above[code]}
+            own = frame[name].is_in(list(along)).to_numpy()
+            every = np.ones(len(condensed), dtype=np.bool_)
+            np.logical_and.at(every, condensed.number, own)
+            expected.add(frozenset(np.flatnonzero(every & condensed.instance.live).tolist()))
     several = 0
     for cell in range(len(condensed)):
-        around = parts.around(cell)
+        around = parts.along(cell)
         several += len(around) > 1
-        sizes = [len(part) for part in around]
-        assert sizes == sorted(sizes)
+        assert [len(part) for part in around] == sorted(len(part) for part in around)
         for part in around:
             assert cell in part
-            assert len(part) < len(parts.whole)
+            assert frozenset(part.cells.tolist()) in expected
     assert several
-    below = {tuple(part.cells.tolist()) for cell in range(len(condensed)) for part in parts.around(cell)}
-    assert len(below) == 4  # N, S, 1 and 2
 
 
 def test_programs_for_single_targets_are_cheaper_than_hypercubes_that_convince_everybody() -> None:

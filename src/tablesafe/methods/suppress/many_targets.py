@@ -38,9 +38,9 @@ LEAST_S = 1e-3
 """Seconds for each target without which programs do not get far enough to be better than hypercubes."""
 SUGGESTING = 0.6
 """Share of the time for suggestions."""
-SUGGESTING_EARLY = 0.25
+SUGGESTING_EARLY = 0.2
 """The same where every respondent has to be convinced: that takes longer."""
-TOGETHER = 0.25
+TOGETHER = 0.15
 """Share of what is left then for programs that move many targets; what they leave is asked one by one."""
 BOUNDING = 0.2
 """Share of what is left after a first pattern, for a bound."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from time import monotonic
 
 import numpy as np
@@ -66,9 +67,9 @@ ZEROS = "Cells of value zero that have contributors may be withheld too: there w
 STOPPED = "The search was stopped by the user."
 IMPROVING = "The search for a better pattern ended with the time limit."
 AUDITED_S, ALL_AUDITED_S, SECURING = 2e-3, 4e-3, 1.5
-"""Seconds that are kept for making a better pattern safe: for each of many sensitive cells, from outsiders and from
-respondents too; and how many times what it took for the first one."""
-FOR_ALL_S = 0.005
+"""Seconds that are kept for making a better pattern safe: for each of many sensitive cells, where the search tells by
+which deviations it is safe, and from respondents where it does not; and how many times what it took for the first."""
+FOR_ALL_S = 0.004
 """Seconds for each target without which programs that convince every respondent leave too many open: what hypercubes
 close then costs as much as a pattern of hypercubes that is thinned (20,000 firms: 174 million after 130 s with 494
 classes left, 136 after 260 s with 69)."""
@@ -77,10 +78,9 @@ SUGGESTING = 0.5
 SOON_S, SOON = 0.5, 0.5
 """Seconds, and share of the limit, in which a cheaper pattern must be seen to be safe where there is one to fall back
 on: the audit that decides will take as long again."""
-CLEANING, CLEANING_ALL, CLEANING_BRIEFLY, A_SECOND = 0.1, 0.3, 0.04, 1.0
+CLEANING, CLEANING_ALL, A_SECOND = 0.1, 0.3, 1.0
 """Share of the search for second thoughts about a first pattern of hypercubes, and share of all that is left, but at
-least a second, for one that convinces every respondent: it gains most by them, unless it is only there to fall back
-on."""
+least a second, for one that convinces every respondent: it gains most by them."""
 SEARCHED_S = 1e-3
 """Seconds for each target below which no search comes to an end."""
 HASTY_S, SMALL = 2.0, 2_000
@@ -361,9 +361,10 @@ class Suppression:
         """
         instance, begin = search.instance, worked()
         listed = self._listed(problem, instance)
-        each = ALL_AUDITED_S if self.run.attackers.insiders else AUDITED_S
-        again = each * len(problem.sensitive)
+        again = AUDITED_S * len(problem.sensitive)
         long = listed is not None and securing.budget.left - again >= FOR_ALL_S * len(instance.level)
+        if self.run.attackers.insiders and not long:
+            again = ALL_AUDITED_S * len(problem.sensitive)
         for pattern, left in self._first_by_cubes(problem, search, cubes, securing, brief=long):
             first = securing.best is None
             budget = securing.limit if first else securing.budget
@@ -419,17 +420,18 @@ class Suppression:
         """First patterns, the last to be improved, and the targets that no hypercube protects.
 
         Where respondents are asked, the first convinces all of them as it is: to make another safe may take longer than
-        there is time. With `brief` there are few second thoughts, for there is time for what is much better.
+        there is time. With `brief` it is the only one, for there is time for what is much better.
         """
         cleaning = CLEANING * SEARCHING * self.seconds
         guard = Guard.of(problem) if self.run.attackers.insiders else None
         if guard is None:
             yield first_pattern(search.instance, cubes, search.budget.child(cleaning))
             return
-        budget, share = securing.budget, CLEANING_BRIEFLY if brief else CLEANING_ALL
-        yield from convincing_patterns(
-            search.instance, cubes, guard, lambda: budget.child(max(share * budget.left, A_SECOND))
+        budget = securing.budget
+        patterns = convincing_patterns(
+            search.instance, cubes, guard, lambda: budget.child(max(CLEANING_ALL * budget.left, A_SECOND))
         )
+        yield from islice(patterns, 1 if brief else None)
 
     def _with_programs(self, search: Search, pattern: Mask, left: Integers, budget: Budget) -> Mask:
         """The pattern with what protects the targets that no hypercube does, if there is time for that.

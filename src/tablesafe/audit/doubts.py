@@ -359,9 +359,9 @@ class Doubts:
     ) -> tuple[float, Floats, Floats]:
         """How far one more move must take a cell to convince some who are in doubt of it, and the room that leaves.
 
-        Who has one cell of its own and saw it rise is convinced by a move in which that does not rise, and the other way
-        round; all others by one in which theirs stay at rest. Where nearly `everybody` is in doubt nobody is thought
-        of: with the first move most will be convinced.
+        Who has one cell of its own and saw it rise is convinced by a move in which that does not rise, and the other
+        way round; all others by one in which theirs stay at rest. Where nearly `everybody` is in doubt nobody is
+        thought of: with the first move most will be convinced.
         """
         alone, level = self.listed.alone, float(self.need[side][cell])
         if not left.any() or left.mean() >= everybody:
@@ -376,7 +376,8 @@ class Doubts:
             np.unpackbits(each[side][self._at[cell]], count=self.respondents).astype(np.bool_)[self._first_of]
             for each in (self._rose, self._fell)
         )
-        one = still & alone & (np.bincount(self._owner[alone], minlength=self.respondents) == 1)[self._first_of]
+        owner = self._owner[alone]
+        one = still & alone & (np.bincount(owner[owner >= 0], minlength=self.respondents) == 1)[self._first_of]
         rise = np.where(one & fell & ~rose, up, rise)
         fall = np.where(one & rose & ~fell, down, fall)
         return max(float(most[left].max()), 1.0), fall, rise

@@ -42,6 +42,7 @@ from tablesafe.methods.suppress.many_targets import (
     prove_early,
 )
 from tablesafe.methods.suppress.modular import modular
+from tablesafe.methods.suppress.null_vectors import unbounded
 from tablesafe.methods.suppress.pattern import CannotProtect
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
 from tablesafe.methods.suppress.responses import groups_of, thinned_groups, together
@@ -70,9 +71,8 @@ AUDITED_S, ALL_AUDITED_S, SECURING = 2e-3, 4e-3, 1.5
 """Seconds that are kept for making a better pattern safe: for each of many sensitive cells, where the search tells by
 which deviations it is safe, and from respondents where it does not; and how many times what it took for the first."""
 FOR_ALL_S = 0.004
-"""Seconds for each target without which programs that convince every respondent leave too many open: what hypercubes
-close then costs as much as a pattern of hypercubes that is thinned (20,000 firms: 174 million after 130 s with 494
-classes left, 136 after 260 s with 69)."""
+"""Seconds for each target without which programs that convince every respondent do not get to the end: what they leave
+open, hypercubes close at several times the cost (20,000 firms: 20,000 targets in 100 s of two cores)."""
 SUGGESTING = 0.5
 """Share of the time left for deviations by which a pattern is safe, where an audit takes long to find them."""
 SOON_S, SOON = 0.5, 0.5
@@ -363,6 +363,7 @@ class Suppression:
         listed = self._listed(problem, instance)
         again = AUDITED_S * len(problem.sensitive)
         long = listed is not None and securing.budget.left - again >= FOR_ALL_S * len(instance.level)
+        long &= not unbounded(problem, instance)  # there null vectors tell more, and sooner
         if self.run.attackers.insiders and not long:
             again = ALL_AUDITED_S * len(problem.sensitive)
         for pattern, left in self._first_by_cubes(problem, search, cubes, securing, brief=long):

@@ -46,7 +46,7 @@ BOUNDING = 0.2
 """Share of what is left after a first pattern, for a bound."""
 BOUNDING_EARLY = 0.05
 """Share of all that is left, for a bound before the pattern that convinces every respondent."""
-CLEANING = 0.15
+CLEANING = 0.05
 """Share of the time for second thoughts about the hypercubes that close what programs have left open."""
 SPARED = 1e-5
 """Share of the room of a cell that programs leave for what makes their deviations exact."""

@@ -37,9 +37,9 @@ SHARES = (1.0, 0.5, 0.25)
 LARGER, WHOLE = 2.0, 0.7
 """How many times as large as the last one a part is that is tried after it, and share of all cells from which on a part
 is no smaller program than the whole."""
-DEARLY = 3e-4
+DEARLY = 1e-3
 """Share of the cost so far from which on a deviation is looked for in a larger part too (20,000 firms, all convinced:
-138 million after 117 s of CPU with 2e-3, 125 after 120 s with this)."""
+138 million after 117 s of CPU with twice that, 125 after 120 s with a third)."""
 BY_THE_WAY, IN_DOUBT = 0.02, 3.0
 """What a unit costs that a withheld cell moves, in shares of what the median cell costs for a level; and how many times
 that where its only contributor will be in doubt."""
@@ -50,9 +50,9 @@ SLOPES = 2
 PIVOTS, LAST_PIVOTS, AGAIN = 12_000, 60_000, 3_000
 """Pivots after which a program is given up (two seconds); the same for what is left at the end, and for a program that
 is to make an answer cheaper."""
-PER_PROGRAM, PER_PIVOT, PER_PIVOT_AND_ROW = 1e-3, 8e-6, 1e-8
+PER_PROGRAM, PER_PIVOT, PER_PIVOT_AND_ROW = 1e-3, 8e-6, 5e-9
 """Seconds of work for a program, for each of its pivots, and for each pivot and row: sparse as its answers are, a pivot
-takes a third of what others take (315,000 pivots among 4,500 rows: 18 s at load 8)."""
+takes a sixth of what others take."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -521,6 +521,7 @@ def test_no_cheaper_pattern_is_begun_when_the_limit_is_over(monkeypatch: pytest.
     monkeypatch.setattr(method, "too_many", lambda targets, seconds: True)
     monkeypatch.setattr(method, "convincing_patterns", patterns)
     monkeypatch.setattr(method, "ALL_AUDITED_S", 100.0)
+    monkeypatch.setattr(method, "FOR_ALL_S", 100.0)
     release = ts.protect(problem, ts.Suppress(algorithm="modular", time_limit_s=1e-6))
     assert begun == [0]
     assert ts.audit(problem, release).safe

@@ -40,6 +40,8 @@ MOST_BYTES = 1_000_000_000
 """Memory for the sets; with more targets and respondents than that, nobody is convinced together."""
 SOME = 8
 """Respondents in doubt of a cell who are named, where a repair has to convince them."""
+EVERYBODY = 0.5
+"""Share of all respondents in doubt of a target from which on a move is looked for as if there were none."""
 FEW, RULED = 150, 300
 """Respondents who are left in doubt of a target, up to which a move is looked for that none of them can rule out; and
 how many of them there may be for all targets of a batch."""
@@ -345,6 +347,40 @@ class Doubts:
                 keep[own[i]] = True
         still = (self._first_of >= 0) & out[np.maximum(self._first_of, 0)]
         return ~(still & self.listed.alone)[cells], still
+
+    def sample(self, cell: int, side: int, share: float, random: np.random.Generator) -> Mask:
+        """A share of those who are in doubt that a cell can fall (−1) or rise (1), at random; one flag for each."""
+        bits = self.left(side, np.array([cell]))[0]
+        left = np.unpackbits(bits, count=self.respondents).astype(np.bool_)
+        return left if share == 1 else np.asarray(left & (random.random(self.respondents) < share))
+
+    def asking(
+        self, cell: int, side: int, left: Mask, down: Floats, up: Floats, everybody: float = EVERYBODY
+    ) -> tuple[float, Floats, Floats]:
+        """How far one more move must take a cell to convince some who are in doubt of it, and the room that leaves.
+
+        Who has one cell of its own and saw it rise is convinced by a move in which that does not rise, and the other
+        way round; all others by one in which theirs stay at rest. Where nearly `everybody` is in doubt nobody is
+        thought of: with the first move most will be convinced.
+        """
+        alone, level = self.listed.alone, float(self.need[side][cell])
+        if not left.any() or left.mean() >= everybody:
+            return level, *self.rooms(down, up, np.zeros(len(alone), dtype=np.bool_))
+        listed = np.flatnonzero(self._share[:, 0] == cell)
+        most = np.full(self.respondents, level)
+        np.minimum.at(most, self._share_of[listed], self._asked[side][listed])
+        still = (self._first_of >= 0) & left[self._first_of]
+        still[cell] = False
+        fall, rise = self.rooms(down, up, still)
+        rose, fell = (
+            np.unpackbits(each[side][self._at[cell]], count=self.respondents).astype(np.bool_)[self._first_of]
+            for each in (self._rose, self._fell)
+        )
+        owner = self._owner[alone]
+        one = still & alone & (np.bincount(owner[owner >= 0], minlength=self.respondents) == 1)[self._first_of]
+        rise = np.where(one & fell & ~rose, up, rise)
+        fall = np.where(one & rose & ~fell, down, fall)
+        return max(float(most[left].max()), 1.0), fall, rise
 
     def rooms(self, down: Floats, up: Floats, still: Mask) -> tuple[Floats, Floats]:
         """How far cells may fall and rise for what everybody believes but for one each; and for all, where `still`."""

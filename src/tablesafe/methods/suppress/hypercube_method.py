@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tablesafe.audit.respondent_knowledge import Guard
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.core.problem import Problem
-from tablesafe.methods.suppress.deviations import Room, Wanted
+from tablesafe.methods.suppress.deviations import Deviation, Room, Wanted
 from tablesafe.methods.suppress.hypercubes import Cubes
 from tablesafe.methods.suppress.instance import UNBOUNDED, Instance
 from tablesafe.methods.suppress.sequential import Sequential, Stop
@@ -70,6 +70,11 @@ class HypercubeMethod:
     def cost(self) -> float:
         """What the pattern costs."""
         return self._engine.pattern.cost
+
+    @property
+    def deviations(self) -> Iterable[Deviation]:
+        """The hypercubes by which it is safe."""
+        return self._engine.pattern.deviations
 
     def protect_all(self, stop: Stop) -> None:
         """A first pattern; cells that no hypercube protects are noted as failed."""

@@ -22,12 +22,14 @@ from tablesafe.core.hierarchy import Hierarchy
 from tablesafe.methods.suppress.branch_and_cut.exact import BranchAndCut
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
+from tablesafe.methods.suppress.deviations import Deviation
 from tablesafe.methods.suppress.hypercube_method import HypercubeMethod
 from tablesafe.methods.suppress.incumbent import Incumbent
 from tablesafe.methods.suppress.instance import Instance
 from tablesafe.methods.suppress.lower_bound import lower_bound
 from tablesafe.methods.suppress.pattern import Pattern
 from tablesafe.methods.suppress.simultaneous import Convincing, Together, TogetherForAll, levels
+from tablesafe.methods.suppress.single_targets import OneByOne, Parts
 from tablesafe.methods.suppress.top_down import Subtables, from_the_top
 from tablesafe.solve.hypercubes import Hypercubes
 from tablesafe.work.budget import Budget
@@ -36,13 +38,15 @@ LEAST_S = 1e-3
 """Seconds for each target without which programs do not get far enough to be better than hypercubes."""
 SUGGESTING = 0.6
 """Share of the time for suggestions."""
-SUGGESTING_EARLY = 0.25
+SUGGESTING_EARLY = 0.2
 """The same where every respondent has to be convinced: that takes longer."""
+TOGETHER = 0.15
+"""Share of what is left then for programs that move many targets; what they leave is asked one by one."""
 BOUNDING = 0.2
 """Share of what is left after a first pattern, for a bound."""
 BOUNDING_EARLY = 0.05
 """Share of all that is left, for a bound before the pattern that convinces every respondent."""
-CLEANING = 0.15
+CLEANING = 0.05
 """Share of the time for second thoughts about the hypercubes that close what programs have left open."""
 SPARED = 1e-5
 """Share of the room of a cell that programs leave for what makes their deviations exact."""
@@ -221,19 +225,29 @@ def improved_for_all(
     condensed = Condensed.of(instance)
     own = condensed.instance
     pattern = Convincing(own, listed.take(condensed.first), own.forced)
-    cleaned = budget.child()
-    together = TogetherForAll(pattern, condensed.whole(suggested), budget.child((1 - CLEANING) * budget.left), random)
+    wanted, cleaned = condensed.whole(suggested), budget.child()
+    batches = budget.child(TOGETHER * budget.left)
+    together = TogetherForAll(pattern, wanted, batches, random)
     together.protect()
+    OneByOne(pattern, Parts(condensed, cubes), wanted, budget.child((1 - CLEANING) * budget.left), random).protect()
     withheld = condensed.members(pattern.withheld) | instance.forced
+    moves = _exact(condensed, together.found)
     open_ = np.isin(condensed.number[instance.cell], pattern.open)
     if open_.any():
         rest = HypercubeMethod(instance.withholding(withheld).asking(np.flatnonzero(open_)), cubes, guard)
         rest.protect_all(lambda: False)
         rest.clean_up(lambda: cleaned.over, lambda cost: None)
         withheld |= rest.pattern
+        moves += _in_whole_units(rest.deviations)
     if instance.pattern_cost(withheld) < incumbent.best_cost:
         incumbent.offer_pattern(withheld, instance.pattern_cost(withheld))
-    return _exact(condensed, together.found)
+    return moves
+
+
+def _in_whole_units(deviations: Iterable[Deviation]) -> list[ExactMove]:
+    """Those of some deviations of hypercubes that are whole, as nearly all are."""
+    whole = [each for each in deviations if (each.amount == np.rint(each.amount)).all()]
+    return [ExactMove(np.sort(each.cells), each.amount[np.argsort(each.cells)].astype(np.int64)) for each in whole]
 
 
 def _deviations(instance: Instance, condensed: Condensed, pattern: Pattern) -> list[ExactMove]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from time import monotonic
 
 import numpy as np
@@ -41,6 +42,7 @@ from tablesafe.methods.suppress.many_targets import (
     prove_early,
 )
 from tablesafe.methods.suppress.modular import modular
+from tablesafe.methods.suppress.null_vectors import unbounded
 from tablesafe.methods.suppress.pattern import CannotProtect
 from tablesafe.methods.suppress.preferences import disturbed, keeping, mask_of, preferred
 from tablesafe.methods.suppress.responses import groups_of, thinned_groups, together
@@ -66,19 +68,16 @@ ZEROS = "Cells of value zero that have contributors may be withheld too: there w
 STOPPED = "The search was stopped by the user."
 IMPROVING = "The search for a better pattern ended with the time limit."
 AUDITED_S, ALL_AUDITED_S, SECURING = 2e-3, 4e-3, 1.5
-"""Seconds that are kept for making a better pattern safe: for each of many sensitive cells, from outsiders and from
-respondents too; and how many times what it took for the first one."""
-FOR_ALL_S = 0.011
-"""Seconds for each target without which programs that convince every respondent leave too many open: what hypercubes
-close then costs as much as a pattern of hypercubes that is thinned (20,000 firms: 174 million after 130 s with 494
-classes left, 136 after 260 s with 69)."""
+"""Seconds that are kept for making a better pattern safe: for each of many sensitive cells, where the search tells by
+which deviations it is safe, and from respondents where it does not; and how many times what it took for the first."""
+FOR_ALL_S = 0.004
+"""Seconds for each target without which programs that convince every respondent do not get to the end: what they leave
+open, hypercubes close at several times the cost (20,000 firms: 20,000 targets in 100 s of two cores)."""
 SUGGESTING = 0.5
 """Share of the time left for deviations by which a pattern is safe, where an audit takes long to find them."""
 SOON_S, SOON = 0.5, 0.5
 """Seconds, and share of the limit, in which a cheaper pattern must be seen to be safe where there is one to fall back
 on: the audit that decides will take as long again."""
-SHORT = 3.0
-"""How many times what that takes a limit must be, or there is a pattern first that takes nearly nothing."""
 CLEANING, CLEANING_ALL, A_SECOND = 0.1, 0.3, 1.0
 """Share of the search for second thoughts about a first pattern of hypercubes, and share of all that is left, but at
 least a second, for one that convinces every respondent: it gains most by them."""
@@ -361,7 +360,13 @@ class Suppression:
         The first is made safe from everybody before it is improved: what that takes, it will take again.
         """
         instance, begin = search.instance, worked()
-        for pattern, left in self._first_by_cubes(problem, search, cubes, securing):
+        listed = self._listed(problem, instance)
+        again = AUDITED_S * len(problem.sensitive)
+        long = listed is not None and securing.budget.left - again >= FOR_ALL_S * len(instance.level)
+        long &= not unbounded(problem, instance)  # there null vectors tell more, and sooner
+        if self.run.attackers.insiders and not long:
+            again = ALL_AUDITED_S * len(problem.sensitive)
+        for pattern, left in self._first_by_cubes(problem, search, cubes, securing, brief=long):
             first = securing.best is None
             budget = securing.limit if first else securing.budget
             try:
@@ -376,11 +381,8 @@ class Suppression:
             securing.secure(pattern, within=securing.budget.child(SOON_S + SOON * self.seconds))
             if securing.budget.over:  # a cheaper one would be found after the limit, and made safe after that
                 break
-        listed = self._listed(problem, instance)
         dimensions, workers = list(problem.table.dimensions.values()), self.run.workers
-        each = ALL_AUDITED_S if self.run.attackers.insiders else AUDITED_S
-        again = max(SECURING * (worked() - begin), each * len(problem.sensitive))
-        long = securing.budget.left - again >= FOR_ALL_S * len(instance.level)
+        again = max(SECURING * (worked() - begin), again)
         if listed is not None:  # what convinces everybody is better than what is safe now, not than what was before
             prove_early(search, dimensions, cubes, securing.budget)
             pattern = securing.kept() if long else securing.published_again()
@@ -414,21 +416,23 @@ class Suppression:
         return None if known is None else Listed.of(problem, known).among(system.cells, len(problem.table))
 
     def _first_by_cubes(
-        self, problem: Problem, search: Search, cubes: Hypercubes, securing: Securing
+        self, problem: Problem, search: Search, cubes: Hypercubes, securing: Securing, *, brief: bool
     ) -> Iterator[tuple[Mask, Integers]]:
         """First patterns, the last to be improved, and the targets that no hypercube protects.
 
-        Where it may take longer to make one safe than there is time, the first convinces every respondent as it is.
+        Where respondents are asked, the first convinces all of them as it is: to make another safe may take longer than
+        there is time. With `brief` it is the only one, for there is time for what is much better.
         """
         cleaning = CLEANING * SEARCHING * self.seconds
         guard = Guard.of(problem) if self.run.attackers.insiders else None
-        if guard is None or self.seconds >= SHORT * ALL_AUDITED_S * len(problem.sensitive):
+        if guard is None:
             yield first_pattern(search.instance, cubes, search.budget.child(cleaning))
-        else:
-            budget = securing.budget
-            yield from convincing_patterns(
-                search.instance, cubes, guard, lambda: budget.child(max(CLEANING_ALL * budget.left, A_SECOND))
-            )
+            return
+        budget = securing.budget
+        patterns = convincing_patterns(
+            search.instance, cubes, guard, lambda: budget.child(max(CLEANING_ALL * budget.left, A_SECOND))
+        )
+        yield from islice(patterns, 1 if brief else None)
 
     def _with_programs(self, search: Search, pattern: Mask, left: Integers, budget: Budget) -> Mask:
         """The pattern with what protects the targets that no hypercube does, if there is time for that.

@@ -21,7 +21,8 @@ import numpy as np
 from scipy import sparse
 
 from tablesafe.audit.doubts import Doubts, Listed
-from tablesafe.audit.together import Asked, convince
+from tablesafe.audit.exact import row_sums
+from tablesafe.audit.together import Asked, convince, in_fractions
 from tablesafe.core.equations import Floats, Integers, Mask
 from tablesafe.methods.suppress.condensed import finest_parts
 from tablesafe.methods.suppress.deviations import NOBODY, Deviation, Room
@@ -412,7 +413,8 @@ class TogetherForAll(Together):
             if not len(batch):
                 continue
             cost, offered = self._offer(batch, turn)
-            self._add(self._sloped(batch, way, FOR_ALL[turn], cost, offered, self.budget, still))
+            move = self._sloped(batch, way, FOR_ALL[turn], cost, offered, self.budget, still)
+            self._add(move if move is not None and self._provable(move) else None)
             self._within()
 
     def _within(self) -> None:
@@ -426,7 +428,12 @@ class TogetherForAll(Together):
         deviation = self._moved(
             cells, way * float(np.median(level)) / level, 1.0, self._cost, nothing, budget, still=still
         )
-        return None if deviation is None else (deviation, 1)
+        return None if deviation is None or not self._provable(deviation) else (deviation, 1)
+
+    def _provable(self, move: Floats) -> bool:
+        """Whether a move has simple fractions, by which an audit can check it: others convince nobody in the end."""
+        exact = in_fractions(move)
+        return exact is not None and not row_sums(self.instance.rows, exact.whole(len(move))).any()
 
 
 def _main_parts(instance: Instance, need: Floats) -> Integers:

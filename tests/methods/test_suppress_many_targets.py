@@ -21,7 +21,7 @@ from tablesafe.audit.respondent_knowledge import Guard, Knowledge
 from tablesafe.audit.system import System
 from tablesafe.core.equations import Mask
 from tablesafe.core.problem import Problem
-from tablesafe.methods.suppress import linear_programs, method, strategy
+from tablesafe.methods.suppress import linear_programs, method, simultaneous, strategy
 from tablesafe.methods.suppress.branch_and_cut.targets import Targets
 from tablesafe.methods.suppress.condensed import Condensed
 from tablesafe.methods.suppress.hypercube_method import Seen, against_insiders
@@ -227,6 +227,23 @@ def test_deviations_that_convince_everybody_are_kept_and_use_nothing_that_is_pub
         assert convincing.withheld[move != 0].all()
     found = ts.audit(problem, ts.Release.from_suppression(problem, convincing.withheld), exact=False, certify=False)
     assert {opening.cell for opening in found.failing} <= set(convincing.open.tolist())
+
+
+def test_moves_that_an_audit_could_not_check_convince_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vertex without simple fractions: the search would count on it, and the audit find everything open again."""
+    problem = firms(3, 120, TREES)
+    instance, _ = read(problem)
+    system = System.of(problem, ts.Release.from_suppression(problem, instance.live | instance.forced))
+    known = Knowledge.of(system, 1)
+    assert known is not None
+    listed = Listed.of(problem, known).among(system.cells, len(problem.table))
+    convincing = Convincing(instance, listed, instance.forced)
+    before = convincing.open
+    monkeypatch.setattr(simultaneous, "in_fractions", lambda move: None)
+    together = TogetherForAll(convincing, instance.live, Budget(work=1.0), np.random.default_rng(1))
+    together.protect()
+    assert not list(together.found)
+    assert (convincing.open == before).all()
 
 
 @pytest.mark.parametrize("seed", fresh(2, "many targets, bound"))
